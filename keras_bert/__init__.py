@@ -1,0 +1,18 @@
+"""BERT, whole, in Keras 3."""
+
+from keras_bert.config import SIZES
+from keras_bert.models import BertBackbone
+from keras_bert.tasks import BertClassifier
+from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+from keras_bert.text.tokenizer import BertTokenizer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SIZES",
+    "BertBackbone",
+    "BertClassifier",
+    "BertClassifierPreprocessor",
+    "BertTokenizer",
+    "__version__",
+]

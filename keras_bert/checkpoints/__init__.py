@@ -1,0 +1,6 @@
+"""Weights, vocabularies and settings from each form that a BERT lies in."""
+
+from keras_bert.checkpoints.loader import Checkpoint, open_checkpoint
+from keras_bert.checkpoints.report import LoadingReport
+
+__all__ = ["Checkpoint", "LoadingReport", "open_checkpoint"]

@@ -1,0 +1,86 @@
+"""Our own preset folders, read without running what they name.
+
+The files are those of KerasHub's presets: config.json and model.weights.h5 for the backbone,
+task.json and task.weights.h5 for the head, preprocessor.json, tokenizer.json and
+assets/tokenizer/vocab.txt for the text side.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_bert.checkpoints.source import Source
+from keras_bert.models.backbone import BertBackbone
+
+PACKAGE = "keras_bert>"
+
+
+def settings(source: Source, file: str, class_name: str) -> dict[str, Any]:
+    """Reads the settings of one object from a preset.
+
+    The class named in the file is compared and never imported, so that a preset can't choose
+    what code runs.
+
+    Args:
+        source: the preset.
+        file: name of a JSON file in it.
+        class_name: the class expected.
+
+    Raises:
+        ValueError: if the file holds another class, or no settings.
+    """
+    content = source.json(file)
+    found = content.get("registered_name")
+    if found != PACKAGE + class_name or not isinstance(content.get("config"), dict):
+        raise ValueError(
+            f"{source.name}/{file}: expected the settings of {PACKAGE}{class_name}, found {found!r}"
+        )
+    return content["config"]
+
+
+def load_backbone(source: Source, load_weights: bool, **overrides) -> BertBackbone:
+    """Makes the backbone of a preset.
+
+    Raises:
+        ValueError: if a setting is unknown, or the weights do not fit.
+    """
+    config = settings(source, "config.json", "BertBackbone") | overrides
+    config["dtype"] = dtype_policy(config.get("dtype"), source)
+    try:
+        backbone = BertBackbone(**config)
+    except TypeError as error:
+        raise ValueError(f"{source.name}/config.json: {error}") from error
+    if load_weights:
+        load_h5(backbone.load_weights, source.path("model.weights.h5"))
+    return backbone
+
+
+def load_h5(load: Callable[[str], None], path: Path) -> None:
+    """Calls a weight loader, whose many errors become one.
+
+    Raises:
+        ValueError: if the file is damaged or does not fit.
+    """
+    try:
+        load(str(path))
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{path} can't be read into this model: {error}") from error
+
+
+def dtype_policy(value: Any, source: Source):
+    """Rebuilds a dtype policy from its name or from what Keras serialized.
+
+    Raises:
+        ValueError: if the value names anything but one of Keras's own policies.
+    """
+    if not isinstance(value, dict):
+        return value
+    nested = [value, *value.get("config", {}).get("policy_map", {}).values()]
+    for part in nested:
+        if part.get("module") != "keras" or not part.get("class_name", "").endswith(
+            ("DTypePolicy", "DTypePolicyMap")
+        ):
+            raise ValueError(f"{source.name}: dtype {part!r} is not one of Keras's dtype policies")
+    return keras.dtype_policies.get(value)

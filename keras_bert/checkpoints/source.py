@@ -1,0 +1,79 @@
+"""Finds a checkpoint's files, in a local folder or behind a KerasHub or hf:// address."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import keras_hub
+from keras_hub.src.utils import preset_utils
+
+_SCHEMES = ("kaggle://", "hf://", "gs://", "modelscope://")
+
+
+class Source:
+    """The files of one checkpoint.
+
+    Args:
+        source: a folder; a name of `keras_hub.models.BertBackbone.presets`; or a kaggle://,
+            hf://, gs:// or modelscope:// address, whose files KerasHub fetches and caches.
+
+    Raises:
+        FileNotFoundError: if `source` is none of these.
+    """
+
+    def __init__(self, source: str | Path):
+        self.name = str(source)
+        self.folder = None
+        if self.name in keras_hub.models.BertBackbone.presets or self.name.startswith(_SCHEMES):
+            return
+        self.folder = Path(source)
+        if not self.folder.is_dir():
+            built_in = ", ".join(keras_hub.models.BertBackbone.presets)
+            raise FileNotFoundError(
+                f"source {self.name!r} is not a folder; expected a folder with a config.json, an "
+                f"address ({', '.join(_SCHEMES)}) or a built-in name: {built_in}"
+            )
+
+    def path(self, name: str) -> Path:
+        """Gives the local path of a file, fetching it first if need be.
+
+        Args:
+            name: path inside the checkpoint; it must not lead out of it.
+
+        Raises:
+            FileNotFoundError: if the checkpoint has no such file.
+            ValueError: if `name` leads out of the checkpoint.
+        """
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise ValueError(f"{self.name}: the file name {name!r} leads out of the checkpoint")
+        if self.folder is None:
+            return Path(preset_utils.get_file(self.name, name))
+        path = self.folder / name
+        if not path.is_file():
+            found = ", ".join(sorted(p.name for p in self.folder.iterdir())) or "nothing"
+            raise FileNotFoundError(f"{self.folder} has no {name}; found: {found}")
+        return path
+
+    def has(self, name: str) -> bool:
+        """Whether the checkpoint holds this file."""
+        try:
+            self.path(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def json(self, name: str) -> dict[str, Any]:
+        """Reads a file that holds one JSON object.
+
+        Raises:
+            FileNotFoundError: if the checkpoint has no such file.
+            ValueError: if it is not a JSON object.
+        """
+        path = self.path(name)
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is not valid JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")
+        return value

@@ -1,0 +1,118 @@
+"""Word, position and segment embeddings (Devlin et al. 2019, section 3, figure 2)."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.initializers import truncated_normal
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertEmbeddings(keras.layers.Layer):
+    """Sums three learned embeddings, normalizes, drops out.
+
+    Rule: google-research/bert `modeling.py`, `embedding_lookup` and `embedding_postprocessor`.
+
+    Args:
+        vocabulary_size: rows of the word table.
+        hidden_dim: width H.
+        max_sequence_length: rows of the position table.
+        num_segments: rows of the segment table.
+        dropout: share of units dropped after the normalization.
+        layer_norm_epsilon: added to the variance.
+        initializer_range: deviation of the truncated normal law of the tables.
+
+    Call arguments:
+        token_ids: int [B, T], below `vocabulary_size`.
+        segment_ids: int [B, T], below `num_segments`.
+        position_ids: int [B, T] below `max_sequence_length`, or None for 0, 1, 2, ...
+        training: whether to drop out.
+
+    Returns:
+        float [B, T, H].
+
+    Raises:
+        ValueError: if T exceeds `max_sequence_length` and no `position_ids` are given.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        hidden_dim: int,
+        max_sequence_length: int = 512,
+        num_segments: int = 2,
+        dropout: float = 0.1,
+        layer_norm_epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+        self.max_sequence_length = max_sequence_length
+        self.num_segments = num_segments
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.initializer_range = initializer_range
+        self.word = keras.layers.Embedding(
+            vocabulary_size,
+            hidden_dim,
+            embeddings_initializer=truncated_normal(initializer_range),
+            dtype=self.dtype_policy,
+            name="word",
+        )
+        self.layer_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
+        )
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, token_ids_shape, *_, **__):
+        self.word.build(token_ids_shape)
+        self.position_table = self.add_weight(
+            name="position_table",
+            shape=(self.max_sequence_length, self.hidden_dim),
+            initializer=truncated_normal(self.initializer_range),
+        )
+        self.segment_table = self.add_weight(
+            name="segment_table",
+            shape=(self.num_segments, self.hidden_dim),
+            initializer=truncated_normal(self.initializer_range),
+        )
+        self.layer_norm.build((*token_ids_shape, self.hidden_dim))
+
+    def call(self, token_ids, segment_ids, position_ids=None, training=None):
+        length = token_ids.shape[1]
+        if position_ids is None and length is not None and length > self.max_sequence_length:
+            raise ValueError(
+                f"token_ids are {length} long, but the position table of '{self.name}' has "
+                f"{self.max_sequence_length} rows: truncate the input to "
+                f"{self.max_sequence_length} tokens"
+            )
+        x = self.word(token_ids)  # [B, T, H]
+        positions = ops.cast(self.position_table, self.compute_dtype)  # [P, H]
+        if position_ids is None:
+            x = x + positions[: ops.shape(token_ids)[1]]
+        else:
+            x = x + ops.take(positions, position_ids, axis=0)
+        # A product with one-hot rows: the gradient of a gather would add every token of the
+        # batch into the same two rows, one after another.
+        one_hot = ops.one_hot(segment_ids, self.num_segments, dtype=self.compute_dtype)
+        x = x + ops.matmul(one_hot, ops.cast(self.segment_table, self.compute_dtype))
+        return self.dropout(self.layer_norm(x), training=training)
+
+    def compute_output_shape(self, token_ids_shape, *_, **__):
+        return (*token_ids_shape, self.hidden_dim)
+
+    def compute_output_spec(self, token_ids, segment_ids, position_ids=None, training=None):
+        shape = self.compute_output_shape(token_ids.shape)
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return super().get_config() | {
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+            "max_sequence_length": self.max_sequence_length,
+            "num_segments": self.num_segments,
+            "dropout": self.dropout.rate,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "initializer_range": self.initializer_range,
+        }

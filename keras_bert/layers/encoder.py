@@ -1,0 +1,129 @@
+"""One block of the encoder: self-attention and feed-forward, each with a residual.
+
+Shapes: B texts in a batch, T tokens, N heads, H hidden units, F feed-forward units.
+"""
+
+import keras
+
+from keras_bert.layers.activations import get_activation
+from keras_bert.layers.attention import SelfAttention
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.initializers import truncated_normal
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class EncoderBlock(keras.layers.Layer):
+    """x = LN(x + drop(attention(x))); x = LN(x + drop(dense(activation(dense(x))))).
+
+    Normalization after the residual, as google-research/bert `modeling.py`, `transformer_model`.
+
+    Args:
+        num_heads: attention heads N.
+        intermediate_dim: feed-forward units F.
+        activation: "gelu_exact", "gelu_tanh" or a Keras name (see `layers.activations`).
+        hidden_dropout: share of units dropped before each residual sum.
+        attention_dropout: share of attention probabilities dropped.
+        layer_norm_epsilon: added to the variance.
+        initializer_range: deviation of the truncated normal law of the kernels.
+        gradient_checkpointing: keep only the block's input for the backward pass and compute
+            the rest a second time there: about a third more arithmetic for a fraction of the
+            memory.
+
+    Call arguments:
+        x: float [B, T, H].
+        mask: bool, broadcast to [B, N, T, T], True where attention is allowed; or None.
+        training: whether to drop out.
+
+    Returns:
+        (float [B, T, H], attention probabilities float [B, N, T, T]).
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        intermediate_dim: int,
+        activation: str = "gelu_exact",
+        hidden_dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        layer_norm_epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
+        gradient_checkpointing: bool = False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.activation = activation
+        self.hidden_dropout = hidden_dropout
+        self.attention_dropout = attention_dropout
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.initializer_range = initializer_range
+        self.gradient_checkpointing = gradient_checkpointing
+
+    def build(self, x_shape, mask_shape=None):
+        self.activation_function = get_activation(self.activation)
+        common = {"dtype": self.dtype_policy}
+        kernel = {"kernel_initializer": truncated_normal(self.initializer_range)}
+        self.attention = SelfAttention(
+            self.num_heads,
+            self.attention_dropout,
+            self.initializer_range,
+            name="attention",
+            **common,
+        )
+        self.intermediate = keras.layers.Dense(
+            self.intermediate_dim, name="intermediate", **kernel, **common
+        )
+        self.feedforward_output = keras.layers.Dense(
+            x_shape[-1], name="feedforward_output", **kernel, **common
+        )
+        norm = {"epsilon": self.layer_norm_epsilon, **common}
+        self.attention_norm = keras.layers.LayerNormalization(name="attention_norm", **norm)
+        self.feedforward_norm = keras.layers.LayerNormalization(name="feedforward_norm", **norm)
+        self.attention_drop = Dropout(self.hidden_dropout, name="attention_drop", **common)
+        self.feedforward_drop = Dropout(self.hidden_dropout, name="feedforward_drop", **common)
+        self.attention.build(x_shape)
+        self.intermediate.build(x_shape)
+        self.feedforward_output.build((*x_shape[:-1], self.intermediate_dim))
+        self.attention_norm.build(x_shape)
+        self.feedforward_norm.build(x_shape)
+
+    def call(self, x, mask=None, training=None):
+        # Seeds are drawn here, outside of what may be computed twice.
+        drops = (self.attention.dropout, self.attention_drop, self.feedforward_drop)
+        seeds = [drop.draw(training) for drop in drops]
+
+        def block(x, mask):
+            return self._forward(x, mask, training, seeds)
+
+        if self.gradient_checkpointing and training:
+            return keras.remat(block)(x, mask)
+        return block(x, mask)
+
+    def _forward(self, x, mask, training, seeds):
+        attended, probabilities = self.attention(x, mask, training=training, seed=seeds[0])
+        attended = self.attention_drop(attended, training=training, seed=seeds[1])
+        x = self.attention_norm(x + attended)  # [B, T, H]
+        y = self.activation_function(self.intermediate(x))  # [B, T, F]
+        y = self.feedforward_output(y)  # [B, T, H]
+        y = self.feedforward_drop(y, training=training, seed=seeds[2])
+        return self.feedforward_norm(x + y), probabilities
+
+    def compute_output_spec(self, x, mask=None, training=None):
+        batch, length, _ = x.shape
+        return (
+            keras.KerasTensor(x.shape, dtype=self.compute_dtype),
+            keras.KerasTensor((batch, self.num_heads, length, length), dtype=self.compute_dtype),
+        )
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "activation": self.activation,
+            "hidden_dropout": self.hidden_dropout,
+            "attention_dropout": self.attention_dropout,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "initializer_range": self.initializer_range,
+            "gradient_checkpointing": self.gradient_checkpointing,
+        }

@@ -1,0 +1,1 @@
+"""SavedModels that take text and give answers."""

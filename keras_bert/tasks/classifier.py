@@ -1,0 +1,268 @@
+"""Classification of texts and of pairs of texts (Devlin et al. 2019, section 4.1)."""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_bert.checkpoints import open_checkpoint
+from keras_bert.checkpoints.preset import load_h5
+from keras_bert.layers.initializers import truncated_normal
+from keras_bert.models.backbone import BertBackbone
+from keras_bert.serving.classifier import export_classifier
+from keras_bert.tasks.task import BertTask
+from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertClassifier(BertTask):
+    """A backbone, dropout and one dense layer on the pooled output; gives logits.
+
+    Rule: google-research/bert `run_classifier.py`, `create_model`. Logits are float32 under
+    every dtype policy.
+
+    Args:
+        backbone: a `BertBackbone`.
+        num_classes: number of classes K; by default that of `labels`.
+        labels: K names. Without them labels are ids; `fit` on names takes the sorted ones.
+        preprocessor: a `BertClassifierPreprocessor`, or None to work on ids alone.
+        dropout: share of the pooled output dropped in training.
+        **kwargs: as `keras.Model`.
+
+    Call arguments:
+        inputs: the backbone's.
+
+    Returns:
+        float32 logits [B, K].
+
+    Raises:
+        ValueError: if neither `num_classes` nor `labels` is given, they disagree, or the
+            preprocessor does not fit the backbone.
+    """
+
+    backbone_cls = BertBackbone
+    preprocessor_cls = BertClassifierPreprocessor
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        num_classes: int | None = None,
+        labels: list[str] | None = None,
+        preprocessor: BertClassifierPreprocessor | None = None,
+        dropout: float = 0.1,
+        **kwargs,
+    ):
+        labels = None if labels is None else [str(label) for label in labels]
+        num_classes = num_classes or (labels and len(labels))
+        if not num_classes or num_classes < 2:
+            raise ValueError(f"num_classes={num_classes}, labels={labels}: expected 2 or more")
+        if labels and (len(labels) != num_classes or len(set(labels)) != num_classes):
+            raise ValueError(f"num_classes={num_classes} but labels={labels}")
+        check_text_side(preprocessor, backbone)
+
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.head_dropout = keras.layers.Dropout(dropout, name="head_dropout")
+        self.head = keras.layers.Dense(
+            num_classes,
+            kernel_initializer=truncated_normal(backbone.initializer_range),
+            dtype="float32",
+            name="head",
+        )
+
+        # === Functional model ===
+        inputs = backbone.input
+        pooled = backbone(inputs)["pooled_output"]  # [B, H]
+        logits = self.head(self.head_dropout(pooled))  # [B, K]
+        super().__init__(inputs=inputs, outputs=logits, **kwargs)
+
+        # === Configuration ===
+        self.num_classes = num_classes
+        self.labels = labels
+        self.dropout = dropout
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str | Path,
+        num_classes: int | None = None,
+        labels: list[str] | None = None,
+        sequence_length: int | None = None,
+        padding: str | None = None,
+        dropout: float | None = None,
+        load_weights: bool = True,
+        skip_mismatch: bool = False,
+        **kwargs,
+    ) -> "BertClassifier":
+        """Makes a classifier from a checkpoint.
+
+        A head that the checkpoint has is loaded where it fits. What was loaded and what is new
+        stands in the classifier's `loading_report`.
+
+        Args:
+            preset: a folder saved by `save_to_preset`; a Hugging Face directory or hf://
+                address; or a KerasHub BERT preset's name, address or folder.
+            num_classes: number of classes; by default the checkpoint's.
+            labels: their names; by default the checkpoint's.
+            sequence_length: the most tokens in a row, the rest of a text is cut off; by default
+                the checkpoint's, or all positions that the model has.
+            padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
+            dropout: of the head; 0.1 by default.
+            load_weights: False for new weights in the same shape.
+            skip_mismatch: whether to make a new head if the checkpoint's has other classes.
+            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            ValueError: if a file is damaged, weights do not fit, the number of classes is
+                unknown or not the checkpoint's, or `sequence_length` exceeds the positions.
+        """
+        checkpoint = open_checkpoint(preset)
+        saved = checkpoint.settings("task.json", cls.__name__)
+        saved_labels = saved.get("labels") or checkpoint.classifier_labels()
+        saved_classes = saved.get("num_classes") or (saved_labels and len(saved_labels))
+        num_classes = num_classes or (labels and len(labels)) or saved_classes
+        if num_classes is None:
+            raise ValueError(
+                f"{preset} is no classifier, so the number of classes is not known: pass "
+                "num_classes= or labels="
+            )
+        generic = [f"LABEL_{i}" for i in range(saved_classes or 0)]
+        renamed = labels and saved_labels not in (None, generic) and list(labels) != saved_labels
+        fits = saved_classes == num_classes and not renamed
+        if saved_classes and not fits and not skip_mismatch:
+            raise ValueError(
+                f"{preset} is a classifier of {saved_classes} classes ({saved_labels}), not of "
+                f"{num_classes} ({labels}): pass skip_mismatch=True for a new head"
+            )
+        text = checkpoint.settings("preprocessor.json", cls.preprocessor_cls.__name__)
+        backbone = checkpoint.backbone(load_weights, **kwargs)
+        preprocessor = cls.preprocessor_cls(
+            checkpoint.tokenizer(),
+            sequence_length or text.get("sequence_length") or backbone.max_sequence_length,
+            padding or text.get("padding", "bucket"),
+        )
+        if dropout is None:
+            dropout = saved.get("dropout", 0.1)
+        labels = labels or (saved_labels if fits else None)
+        model = cls(backbone, num_classes, labels, preprocessor, dropout)
+        report = checkpoint.report
+        if fits and load_weights and saved:
+            load_h5(model.load_task_weights, checkpoint.source.path("task.weights.h5"))
+            report.loaded += [weight.path for weight in model.head.weights]
+        elif not (fits and load_weights and checkpoint.fill_classifier(model.head)):
+            report.new += [weight.path for weight in model.head.weights]
+        model.loading_report = report
+        return model
+
+    def default_loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def default_metrics(self) -> list:
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def encode_labels(self, y) -> np.ndarray:
+        """Checks labels and turns names into ids.
+
+        Args:
+            y: ids, or names. The first names a classifier without `labels` sees become its
+                labels, sorted.
+
+        Returns:
+            int32 ids [N].
+
+        Raises:
+            ValueError: if a label is unknown; the error names its row.
+        """
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = y[:, 0]
+        if y.ndim != 1:
+            raise ValueError(f"labels have shape {y.shape}; expected one a row, [N]")
+        if y.dtype.kind in "USO":
+            names = [v.decode() if isinstance(v, bytes) else str(v) for v in y.tolist()]
+            if self.labels is None:
+                found = sorted(set(names))
+                if len(found) != self.num_classes:
+                    raise ValueError(
+                        f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
+                        f"num_classes={self.num_classes}. Pass labels=[...] to say which there are"
+                    )
+                self.labels = found
+            ids = {name: i for i, name in enumerate(self.labels)}
+            y = np.array([ids.get(name, -1) for name in names])
+            shown, expected = names, ", ".join(self.labels)
+        else:
+            shown, expected = y.tolist(), f"ids 0 to {self.num_classes - 1}"
+        wrong = (y < 0) | (y >= self.num_classes) | (y != y.astype("int32"))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"label {shown[row]!r} in row {row} is unknown; expected {expected}")
+        return y.astype("int32")
+
+    def classify(self, texts, batch_size: int | None = None, **kwargs):
+        """Gives each text's label and its probability.
+
+        Args:
+            texts: a list of N texts, a tuple (firsts, seconds), one string, or ids as in `fit`.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`.
+
+        Returns:
+            (labels, probabilities): a list of N names, or ids where the classifier has no names,
+            and a float32 array [N]; for one string a single label and a float.
+        """
+        if isinstance(texts, str | bytes):
+            labels, probabilities = self.classify([texts], batch_size, **kwargs)
+            return labels[0], float(probabilities[0])
+        logits = self.predict(texts, batch_size, **kwargs)
+        exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
+        ids = logits.argmax(axis=1)
+        probabilities = (exponents / exponents.sum(axis=1, keepdims=True)).max(axis=1)
+        labels = [self.labels[i] for i in ids] if self.labels else ids.tolist()
+        return labels, probabilities
+
+    def export(self, path: str | Path, text: bool = True) -> list[str]:
+        """Writes a SavedModel for TensorFlow Serving; see `keras_bert.serving.classifier`.
+
+        Args:
+            path: the folder to make, or the SavedModel to replace.
+            text: whether to add the signatures that take strings. Without them the model needs
+                no ops but TensorFlow's own.
+
+        Returns:
+            Names of the TensorFlow Text ops that the server must have.
+        """
+        return export_classifier(self, path, text)
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_classes": self.num_classes,
+            "labels": self.labels,
+            "dropout": self.dropout,
+        }
+
+
+def check_text_side(preprocessor, backbone: BertBackbone) -> None:
+    """Checks that what the preprocessor gives fits the backbone's tables.
+
+    Raises:
+        ValueError: if its rows or its vocabulary are larger.
+    """
+    if preprocessor is None:
+        return
+    if preprocessor.sequence_length > backbone.max_sequence_length:
+        raise ValueError(
+            f"sequence_length={preprocessor.sequence_length} exceeds the backbone's "
+            f"{backbone.max_sequence_length} positions"
+        )
+    # A vocabulary that a saved model brings is read only after construction.
+    if not preprocessor.tokenizer.has_vocabulary:
+        return
+    size = preprocessor.tokenizer.vocabulary_size()
+    if size > backbone.vocabulary_size:
+        raise ValueError(
+            f"the vocabulary has {size} tokens, but the backbone's table has only "
+            f"{backbone.vocabulary_size} rows"
+        )

@@ -1,0 +1,98 @@
+"""Texts, or pairs of them, to a classifier's input."""
+
+import keras
+import keras_hub
+
+from keras_bert.text.packing import pack
+from keras_bert.text.tokenizer import BertTokenizer
+
+PADDINGS = ("full", "bucket")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
+    """Tokenizes, truncates and pads on the host, in TensorFlow.
+
+    A pair that is too long loses pieces from the end of its longer text, as in google-research/
+    bert `run_classifier.py`. It runs eagerly, and inside `tf.data.Dataset.map`.
+
+    Args:
+        tokenizer: a `BertTokenizer`.
+        sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
+        padding: "full" gives rows of `sequence_length` tokens (one static shape, which TPUs
+            need); "bucket" gives the least of 16, 32, 64, ... tokens that holds the batch.
+
+    Call arguments:
+        x: a string; a batch of strings [B] (list, array or tensor); or a tuple of two of them,
+            first and second texts.
+        y: labels, passed through.
+        sample_weight: weights, passed through.
+
+    Returns:
+        A dict of int32 tensors `token_ids`, `segment_ids`, `padding_mask` of shape [B, T], or
+        [T] for one string; with `y` or `sample_weight` a tuple, as Keras packs them.
+
+    Raises:
+        ValueError: if `sequence_length` leaves no room for text, or `padding` is unknown.
+    """
+
+    tokenizer_cls = BertTokenizer
+
+    def __init__(
+        self,
+        tokenizer: BertTokenizer,
+        sequence_length: int = 512,
+        padding: str = "full",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if sequence_length < 4:
+            raise ValueError(
+                f"sequence_length={sequence_length}: expected at least 4, for [CLS], [SEP], [SEP] "
+                "and one piece of text"
+            )
+        if padding not in PADDINGS:
+            raise ValueError(f"padding={padding!r}: expected one of {', '.join(PADDINGS)}")
+        self.tokenizer = tokenizer
+        self.sequence_length = sequence_length
+        self.padding = padding
+
+    def build(self, *_):
+        """Nothing to build; Keras asks."""
+
+    def __call__(self, *args, **kwargs):
+        # Past KerasHub's `__call__`, which takes a tuple alone, our pair of texts, for (x, y).
+        return keras.layers.Layer.__call__(self, *args, **kwargs)
+
+    def call(self, x, y=None, sample_weight=None):
+        segments = x if isinstance(x, tuple) else (x,)
+        if len(segments) > 2:
+            raise ValueError(f"expected one text or a pair of texts, got {len(segments)} of them")
+        packed = self.pack(segments)
+        return keras.utils.pack_x_y_sample_weight(packed, y, sample_weight)
+
+    def pack(self, segments: tuple):
+        """Does the work of `call` for a tuple of one or two texts or batches."""
+        import tensorflow as tf
+
+        with tf.device("cpu"):
+            pieces = [self.tokenizer.tokenize(segment) for segment in segments]
+            single = not isinstance(pieces[0], tf.RaggedTensor)
+            if single:
+                pieces = [tf.RaggedTensor.from_row_lengths(p, [tf.size(p)]) for p in pieces]
+            batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding)
+            if single:
+                return {name: value[0] for name, value in batch.items()}
+            if tf.is_tensor(segments[0]):  # ragged tensors forget how many rows they have
+                for value in batch.values():
+                    value.set_shape([segments[0].shape[0], None])
+            return batch
+
+    def compute_output_spec(self, x, y=None, sample_weight=None):
+        raise NotImplementedError("texts have no symbolic form: map the preprocessor in tf.data")
+
+    def get_config(self):
+        return super().get_config() | {
+            "sequence_length": self.sequence_length,
+            "padding": self.padding,
+        }

@@ -1,0 +1,198 @@
+"""Lines of text to ids, in the graph: each line by the fastest road that is right for it.
+
+Imports TensorFlow and tensorflow_text: import this module only where those are at hand.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from keras_bert.text import safe_text
+from keras_bert.text.wordpiece import Pieces, build_model, lines_to_pieces, words_to_pieces
+from keras_bert.text.words import WordSplitter
+
+
+class Road(NamedTuple):
+    """A fast way to tokenize a line, and the pattern of the lines for which it is right."""
+
+    pattern: str
+    normalizer: tf_text.FastBertNormalizer | None  # None: at most A-Z are lowered
+
+
+class LineTokenizer:
+    """Tokenizes a batch of lines by BERT's rule.
+
+    Most lines are made of characters on which tensorflow_text's one-pass operations agree with the
+    rule: they go there. The others are normalised and split by `WordSplitter`, which is exact for
+    any input, and several times slower.
+
+    Args:
+        tokens: the vocabulary; an index is an id.
+        lowercase: whether to lower-case.
+        strip_accents: whether to decompose and to drop accents.
+        specials: ids by literal spelling, for those special tokens that text may hold.
+        max_word_length: a word of more characters becomes [UNK].
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        lowercase: bool,
+        strip_accents: bool,
+        specials: dict[str, int],
+        max_word_length: int,
+    ):
+        self.lowercase = lowercase
+        self.special_ids = list(specials.values())
+        self.max_word_length = max_word_length
+        self.split = WordSplitter(lowercase, strip_accents, tuple(specials))
+        with tf.init_scope(), tf.device("CPU"):  # the first use may be while a graph is traced
+            self.word_model = build_model(tokens, whole_lines=False)
+            self.line_model = build_model(tokens, whole_lines=True)
+            self.tokens = tf.constant(list(tokens), tf.string)
+            self.roads = self._roads(strip_accents) if self.line_model else ()
+        # One trace each, whatever the batch; a setting of offsets costs only those who ask.
+        signature = [tf.TensorSpec([None], tf.string)]
+        self.ids = tf.function(self._ids, signature, autograph=False)
+        self.pieces = tf.function(self._pieces, signature, autograph=False)
+        self.pieces_by_character = tf.function(
+            self._pieces_by_character, signature, autograph=False
+        )
+
+    def _roads(self, strip_accents: bool) -> tuple[Road, ...]:
+        def pattern(word: str, breaks: str) -> str:
+            return safe_text.line_pattern(word, breaks, not self.special_ids, self.max_word_length)
+
+        unchanged = not self.lowercase and not strip_accents
+        word = safe_text.CASED_WORD if unchanged else safe_text.PLAIN_WORD
+        roads = [Road(pattern(word, safe_text.PLAIN_BREAK), None)]
+        if self.lowercase and strip_accents:
+            folded = pattern(safe_text.FOLDED_WORD, safe_text.FOLDED_BREAK)
+            normalizer = tf_text.FastBertNormalizer(lower_case_nfd_strip_accents=True)
+            roads.append(Road(folded, normalizer))
+        return tuple(roads)
+
+    def _ids(self, lines: tf.Tensor) -> tf.RaggedTensor:
+        return self._tokenize(lines, fields=1)[0]
+
+    def _pieces(self, lines: tf.Tensor) -> Pieces:
+        return _int32(Pieces(*self._tokenize(lines, fields=3)))
+
+    def _pieces_by_character(self, lines: tf.Tensor) -> Pieces:
+        pieces = Pieces(*self._tokenize(lines, fields=3))
+        return _int32(bytes_to_characters(lines, pieces))
+
+    def _tokenize(self, lines: tf.Tensor, fields: int) -> tuple[tf.RaggedTensor, ...]:
+        with tf.device("CPU"):  # strings, and integer lookups that would gain nothing on a GPU
+            return self._take_roads(lines, self.roads, fields)
+
+    def _take_roads(
+        self, lines: tf.Tensor, roads: tuple[Road, ...], fields: int
+    ) -> tuple[tf.RaggedTensor, ...]:
+        """Returns the first `fields` of `Pieces`; TensorFlow computes no others."""
+        if not roads:
+            words = self.split(lines)
+            batch_size = tf.size(lines, tf.int64)
+            return words_to_pieces(
+                words, self.word_model, self.special_ids, self.max_word_length, batch_size
+            )[:fields]
+        road, *others = roads
+        safe = tf.strings.regex_full_match(lines, road.pattern)
+
+        def take(lines: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
+            model, lowercase = self.line_model, self.lowercase
+            return lines_to_pieces(lines, model, road.normalizer, lowercase)[:fields]
+
+        def part_ways() -> tuple[tf.RaggedTensor, ...]:
+            here, there = tf.where(safe)[:, 0], tf.where(~safe)[:, 0]
+            parts = zip(
+                take(tf.gather(lines, here)),
+                self._take_roads(tf.gather(lines, there), tuple(others), fields),
+                strict=True,
+            )
+            order = tf.math.invert_permutation(tf.concat([here, there], 0))
+            return tuple(tf.gather(tf.concat(part, 0), order) for part in parts)
+
+        return tf.cond(tf.reduce_all(safe), lambda: take(lines), part_ways)
+
+
+def _int32(pieces: Pieces) -> Pieces:
+    return Pieces(*(tf.cast(field, tf.int32) for field in pieces))
+
+
+def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:
+    """Makes a string tensor of text in any form.
+
+    Args:
+        inputs: str, bytes, or lists (also of unequal lengths), arrays or tensors of them.
+
+    Raises:
+        TypeError: `inputs` are not text.
+    """
+    if isinstance(inputs, tf.Tensor | tf.RaggedTensor):
+        text = inputs
+    else:
+        try:
+            text = tf.convert_to_tensor(inputs, tf.string)
+        except (TypeError, ValueError) as error:
+            try:
+                text = tf.ragged.constant(inputs, tf.string)
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"Expected text (str, bytes, or lists, arrays or tensors of them), got "
+                    f"{type(inputs).__name__}: {inputs!r:.80}"
+                ) from error
+    if text.dtype != tf.string:
+        raise TypeError(f"Expected text, got a tensor of {text.dtype.name}.")
+    return text
+
+
+def map_lines(function: Any, text: tf.Tensor | tf.RaggedTensor) -> Any:
+    """Applies `function`, from [B] lines to one or more ragged [B, None], to text of any rank."""
+
+    def each(result: Any, shape: Any) -> Any:
+        return tuple(shape(part) for part in result) if isinstance(result, tuple) else shape(result)
+
+    rank = text.shape.rank
+    if rank is None:
+        raise ValueError("Expected text of a known rank, got a tensor of unknown rank.")
+    if rank == 0:
+        return each(function(text[None]), lambda ragged: ragged.flat_values)
+    if rank == 1:
+        return function(text)
+    if isinstance(text, tf.Tensor):
+        text = tf.RaggedTensor.from_tensor(text, ragged_rank=rank - 1)
+    splits_dtype = text.row_splits.dtype
+
+    def nest(ragged: tf.RaggedTensor) -> tf.RaggedTensor:
+        return text.with_flat_values(ragged.with_row_splits_dtype(splits_dtype))
+
+    return each(function(text.flat_values), nest)
+
+
+def bytes_to_characters(lines: tf.Tensor, pieces: Pieces) -> Pieces:
+    """Turns byte offsets into character offsets (code points; invalid bytes count nothing)."""
+    _, places = tf.strings.unicode_decode_with_offsets(lines, "UTF-8", errors="ignore")
+    # Lay the lines end to end, so that one sorted search finds all characters.
+    length = tf.cast(tf.strings.length(lines), tf.int64) + 1
+    base = tf.cumsum(length, exclusive=True)
+    line = pieces.ids.value_rowids()
+    known = places.flat_values + tf.gather(base, places.value_rowids())
+
+    def convert(offsets: tf.RaggedTensor) -> tf.RaggedTensor:
+        found = tf.searchsorted(known, offsets.flat_values + tf.gather(base, line), side="left")
+        first = tf.gather(places.row_splits, line)
+        return offsets.with_flat_values(tf.cast(found, tf.int64) - first)
+
+    return Pieces(pieces.ids, convert(pieces.starts), convert(pieces.ends))
+
+
+def join_pieces(ids: Any, tokens: tf.Tensor) -> tf.Tensor:
+    """Joins the tokens of `ids`, [..., None], with spaces, and a `##` piece to what precedes it."""
+    if not isinstance(ids, tf.Tensor | tf.RaggedTensor):
+        ids = tf.ragged.constant(ids) if isinstance(ids, list | tuple) else tf.constant(ids)
+    ids = tf.cast(ids, tf.int32)
+    text = tf.strings.reduce_join(tf.gather(tokens, ids), axis=-1, separator=" ")
+    return tf.strings.regex_replace(text, " ##", "")

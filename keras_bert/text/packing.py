@@ -1,0 +1,101 @@
+"""From pieces to rows of the model: truncation, special tokens, padding. TensorFlow, in graph."""
+
+from collections.abc import Sequence
+
+
+def pair_lengths(first, second, budget):
+    """How much of two texts is kept: the longer is cut first, on ties the second.
+
+    Closed form of google-research/bert `run_classifier.py`, `_truncate_seq_pair`, which drops
+    one piece at a time from the end of the longer text.
+
+    Args:
+        first: int tensor [B], pieces of the first text.
+        second: int tensor [B], pieces of the second text.
+        budget: pieces of both together that fit.
+
+    Returns:
+        Two int tensors [B].
+    """
+    import tensorflow as tf
+
+    excess = tf.maximum(first + second - budget, 0)
+    gap = first - second
+    # First the longer text comes down to the other's length, then both go down in turn.
+    first -= tf.minimum(excess, tf.maximum(gap, 0))
+    second -= tf.minimum(excess, tf.maximum(-gap, 0))
+    rest = tf.maximum(excess - tf.abs(gap), 0)
+    return first - rest // 2, second - (rest + 1) // 2
+
+
+def bucket_length(longest, sequence_length: int, smallest: int = 16):
+    """The least of `smallest`, twice it, four times it, ... that holds `longest`.
+
+    Few lengths mean few compilations, and little padding.
+
+    Args:
+        longest: int scalar, tokens of the longest row.
+        sequence_length: the greatest length.
+        smallest: the least length.
+
+    Returns:
+        int scalar, at most `sequence_length`.
+    """
+    import tensorflow as tf
+
+    ladder, length = [], smallest
+    while length < sequence_length:
+        ladder.append(length)
+        length *= 2
+    ladder = tf.constant([*ladder, sequence_length])
+    return tf.reduce_min(tf.boolean_mask(ladder, ladder >= longest))
+
+
+def pack(segments: Sequence, tokenizer, sequence_length: int, padding: str = "full"):
+    """[CLS] first [SEP], or [CLS] first [SEP] second [SEP], padded.
+
+    Args:
+        segments: one or two int RaggedTensors [B, None] of pieces.
+        tokenizer: a `BertTokenizer`, for its special ids.
+        sequence_length: the most tokens in a row.
+        padding: "full" pads to `sequence_length`; "bucket" to the least power of two, from 16
+            up, that holds the longest row.
+
+    Returns:
+        A dict of int32 tensors [B, T]: `token_ids`, `segment_ids` (1 on the second text and its
+        [SEP]) and `padding_mask` (1 on tokens).
+    """
+    import tensorflow as tf
+
+    lengths = [tf.cast(segment.row_lengths(), "int32") for segment in segments]
+    budget = sequence_length - 1 - len(segments)
+    if len(segments) == 1:
+        kept = [tf.minimum(lengths[0], budget)]
+    else:
+        kept = pair_lengths(*lengths, budget)
+    used = 1 + len(segments) + tf.add_n(kept)  # tokens of each row, [B]
+    width = sequence_length
+    if padding == "bucket":
+        width = bucket_length(tf.reduce_max(used), sequence_length)
+
+    # Every cell of the batch is looked up at once: its column says which piece belongs there.
+    column = tf.range(width)[None, :]  # [1, T]
+    token_ids = tf.where(column == 0, tokenizer.cls_token_id, tokenizer.pad_token_id)
+    segment_ids = tf.zeros_like(column)
+    begin = tf.ones_like(used)[:, None]  # column of the segment's first piece, [B, 1]
+    for number, (segment, length) in enumerate(zip(segments, kept, strict=True)):
+        end = begin + length[:, None]  # column of its [SEP]
+        inside = (column >= begin) & (column < end)  # [B, T]
+        first = tf.cast(segment.row_starts(), "int32")[:, None]
+        pieces = tf.concat([segment.flat_values, [tokenizer.pad_token_id]], axis=0)
+        spare = tf.size(pieces) - 1
+        pieces = tf.gather(pieces, tf.where(inside, first + column - begin, spare))
+        token_ids = tf.where(inside, pieces, token_ids)
+        token_ids = tf.where(column == end, tokenizer.sep_token_id, token_ids)
+        segment_ids = tf.where((column >= begin) & (column <= end), number, segment_ids)
+        begin = end + 1
+    return {
+        "token_ids": token_ids,
+        "segment_ids": segment_ids,
+        "padding_mask": tf.cast(column < used[:, None], "int32"),
+    }

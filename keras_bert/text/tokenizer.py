@@ -1,0 +1,244 @@
+"""BERT's WordPiece tokenizer as a KerasHub tokenizer layer."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import keras_hub
+
+from keras_bert.text.vocabulary import check_vocabulary, read_vocabulary, write_vocabulary
+
+VOCABULARY_FILE = "vocab.txt"
+SPECIAL_TOKENS = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+REQUIRED = tuple(token for name, token in SPECIAL_TOKENS.items() if name != "mask_token")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertTokenizer(keras_hub.tokenizers.Tokenizer):
+    """Cuts text into WordPiece ids, exactly as google-research/bert's FullTokenizer does.
+
+    The rule (tokenization.py there): drop invalid UTF-8, U+0000, U+FFFD and control and format
+    characters; set CJK ideographs apart; split at white space; lower-case as `str.lower` does;
+    decompose (NFD) and drop accents; split off punctuation; then cut each word into the longest
+    pieces of the vocabulary from the left, all but the first spelled with `##`. A word that cannot
+    be cut, or is too long, is one [UNK]. Unicode data is that of version 14.0, on every machine.
+
+    All of it runs in the TensorFlow graph: eagerly, in `tf.data`, and in a SavedModel.
+
+    Args:
+        vocabulary: path of a vocabulary file (one token a line, ids are line numbers), or the list
+            of tokens. None leaves it to `set_vocabulary` or `load_assets`, as loading does.
+        lowercase: whether to lower-case the text.
+        strip_accents: whether to strip accents; None does as `lowercase` says.
+        special_tokens_in_text: whether the literal `[MASK]`, `[SEP]`, ... in the text become the
+            special ids, for prompts to fill in. If False, text is only text, and `[MASK]` becomes
+            the pieces of a bracket, a word and a bracket: use that for any text you did not write.
+        max_word_length: a word of more characters (code points, after normalisation) is [UNK].
+        dtype: of the ids, "int32" or "int64".
+        **kwargs: those of `keras_hub.tokenizers.Tokenizer`.
+
+    Call arguments:
+        inputs: text: a str, a list of str, or an array or tensor of strings.
+
+    Returns:
+        For a batch [B], a `tf.RaggedTensor` of ids [B, None]; for one string, a tensor [None].
+        No special tokens are added.
+
+    Raises:
+        ImportError: tensorflow or tensorflow_text is missing.
+        ValueError: the vocabulary is not one, or lacks a special token other than [MASK].
+
+    Example:
+
+    >>> tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s"])
+    >>> tokenizer(["The cats", "the dog"])
+    <tf.RaggedTensor [[4, 5, 6], [4, 1]]>
+    """
+
+    def __init__(
+        self,
+        vocabulary: str | os.PathLike[str] | Sequence[str] | None = None,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        special_tokens_in_text: bool = False,
+        max_word_length: int = 200,
+        dtype: str = "int32",
+        **kwargs: Any,
+    ):
+        super().__init__(dtype=dtype, **kwargs)
+        if self.compute_dtype not in ("int32", "int64"):
+            raise ValueError(f"Expected dtype 'int32' or 'int64', got {dtype!r}.")
+        if max_word_length < 1:
+            raise ValueError(f"Expected max_word_length of 1 or more, got {max_word_length}.")
+        _line_module()  # say at once what is missing
+        self.lowercase = lowercase
+        self.strip_accents = strip_accents
+        self.special_tokens_in_text = special_tokens_in_text
+        self.max_word_length = max_word_length
+        self.file_assets = [VOCABULARY_FILE]
+        for name, token in SPECIAL_TOKENS.items():
+            setattr(self, name, token)
+        self.set_vocabulary(vocabulary)
+
+    # Vocabulary.
+
+    def set_vocabulary(self, vocabulary: str | os.PathLike[str] | Sequence[str] | None) -> None:
+        """Sets the vocabulary: a path, the list of tokens, or None for none yet.
+
+        Raises:
+            ValueError: it is not a vocabulary, or lacks a special token other than [MASK]; the
+                message names the token and the file.
+        """
+        tokens: list[str] | None = None
+        if isinstance(vocabulary, str | os.PathLike):
+            tokens = read_vocabulary(vocabulary)
+            check_vocabulary(tokens, vocabulary, REQUIRED)
+        elif vocabulary is not None:
+            tokens = list(vocabulary)
+            check_vocabulary(tokens, required=REQUIRED)
+        # Of a token on several lines the last counts, as in the original.
+        ids = {token: index for index, token in enumerate(tokens or ())}
+        self._tokens, self._ids, self._lines = tokens, ids, None
+        for name, token in SPECIAL_TOKENS.items():
+            setattr(self, f"{name}_id", ids.get(token))
+        if tokens is not None:
+            specials = {t: ids[t] for t in SPECIAL_TOKENS.values() if t in ids}
+            self._lines = _line_module().LineTokenizer(
+                tokens,
+                lowercase=self.lowercase,
+                strip_accents=self.lowercase if self.strip_accents is None else self.strip_accents,
+                specials=specials if self.special_tokens_in_text else {},
+                max_word_length=self.max_word_length,
+            )
+
+    def _needed(self, value: Any) -> Any:
+        if value is None:
+            raise ValueError(
+                f"{type(self).__name__} has no vocabulary yet: pass `vocabulary`, or call "
+                "`set_vocabulary` or `load_assets`."
+            )
+        return value
+
+    @property
+    def has_vocabulary(self) -> bool:
+        """Whether the vocabulary is there yet."""
+        return self._tokens is not None
+
+    def get_vocabulary(self) -> list[str]:
+        """Returns the tokens; a token's index is its id."""
+        return list(self._needed(self._tokens))
+
+    def vocabulary_size(self) -> int:
+        """Returns the number of ids."""
+        return len(self._needed(self._tokens))
+
+    def id_to_token(self, id: int) -> str:
+        """Returns the token of an id; raises a ValueError if there is none."""
+        if not 0 <= id < self.vocabulary_size():
+            raise ValueError(f"Expected an id from 0 to {self.vocabulary_size() - 1}, got {id}.")
+        return self._tokens[id]
+
+    def token_to_id(self, token: str) -> int:
+        """Returns the id of a token; raises a ValueError if there is none."""
+        self._needed(self._tokens)
+        if token not in self._ids:
+            raise ValueError(f"Token {token!r} is not in the vocabulary.")
+        return self._ids[token]
+
+    @property
+    def special_tokens(self) -> list[str]:
+        """The special tokens of the vocabulary."""
+        return [token for token in SPECIAL_TOKENS.values() if token in self._ids]
+
+    @property
+    def special_token_ids(self) -> list[int]:
+        """The ids of `special_tokens`."""
+        self._needed(self._tokens)
+        return [self._ids[token] for token in self.special_tokens]
+
+    # Text to ids and back.
+
+    def tokenize(self, inputs: Any) -> Any:
+        """Cuts text into ids; the same as calling the layer."""
+        lines = self._needed(self._lines)
+        return self._cast(_line_module().map_lines(lines.ids, _line_module().to_strings(inputs)))
+
+    def tokenize_with_offsets(self, inputs: Any, unit: str = "byte") -> tuple[Any, Any, Any]:
+        """Cuts text into ids, and says where in the original text each piece lies.
+
+        Args:
+            inputs: text, as for a call.
+            unit: what offsets count: "byte" (of UTF-8) or "char" (code points, as Python does).
+
+        Returns:
+            `(ids, starts, ends)`, all of the shape of the ids; offsets are int32, and an end lies
+            after the last byte or character. An [UNK] covers its whole word; an accent that was
+            stripped belongs to the letter before it.
+
+        Raises:
+            ValueError: `unit` is neither.
+        """
+        if unit not in ("byte", "char"):
+            raise ValueError(f"Expected unit 'byte' or 'char', got {unit!r}.")
+        lines, module = self._needed(self._lines), _line_module()
+        function = lines.pieces if unit == "byte" else lines.pieces_by_character
+        ids, starts, ends = module.map_lines(function, module.to_strings(inputs))
+        return self._cast(ids), starts, ends
+
+    def detokenize(self, inputs: Any) -> Any:
+        """Joins the tokens of ids to text, with a space before all but `##` pieces.
+
+        Args:
+            inputs: ids [..., None], in lists (also of unequal lengths), an array or a tensor.
+
+        Returns:
+            A string tensor [...]. Case and spacing that tokenizing took away do not come back.
+        """
+        return _line_module().join_pieces(inputs, self._needed(self._lines).tokens)
+
+    def call(self, inputs: Any, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
+        # KerasHub's own `call` makes Python lists of ragged results; here they stay tensors.
+        return self.tokenize(inputs, *args, **kwargs)
+
+    def compute_output_spec(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
+        return keras.KerasTensor(inputs.shape + (None,), dtype=self.compute_dtype)
+
+    def _cast(self, ids: Any) -> Any:
+        return ids if self.compute_dtype == "int32" else _line_module().tf.cast(ids, "int64")
+
+    # Saving.
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns every setting; the vocabulary travels as a file, by `save_assets`."""
+        return super().get_config() | {
+            "lowercase": self.lowercase,
+            "strip_accents": self.strip_accents,
+            "special_tokens_in_text": self.special_tokens_in_text,
+            "max_word_length": self.max_word_length,
+        }
+
+    def save_assets(self, dir_path: str | os.PathLike[str]) -> None:
+        """Writes `vocab.txt` into a directory."""
+        write_vocabulary(os.path.join(dir_path, VOCABULARY_FILE), self.get_vocabulary())
+
+    def load_assets(self, dir_path: str | os.PathLike[str]) -> None:
+        """Reads `vocab.txt` from a directory."""
+        self.set_vocabulary(os.path.join(dir_path, VOCABULARY_FILE))
+
+
+def _line_module() -> Any:
+    """Imports the part that needs TensorFlow, which the package itself does not."""
+    try:
+        from keras_bert.text import lines
+    except ImportError as error:
+        raise ImportError(
+            "BertTokenizer needs TensorFlow and TensorFlow Text: `pip install tensorflow-text`."
+        ) from error
+    return lines

@@ -1,0 +1,137 @@
+"""WordPiece, in the graph: words or whole lines to ids, with the operations of tensorflow_text.
+
+Imports TensorFlow and tensorflow_text: import this module only where those are at hand.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+from tensorflow_text.core.pybinds import pywrap_fast_wordpiece_tokenizer_model_builder as builder
+
+from keras_bert.text.vocabulary import UNKNOWN
+from keras_bert.text.words import NOT_SPECIAL, Words, utf8_length
+
+NO_LIMIT = 1 << 30  # bytes in a word: limits are counted in characters, by the callers
+
+
+class Pieces(NamedTuple):
+    """Pieces of a batch. All `RaggedTensor` [B, None]."""
+
+    ids: tf.RaggedTensor  # int32
+    starts: tf.RaggedTensor  # int64, first byte in the line
+    ends: tf.RaggedTensor  # int64, byte after the last
+
+
+def build_model(tokens: Sequence[str], whole_lines: bool) -> tf_text.FastWordpieceTokenizer | None:
+    """Builds tensorflow_text's model of a vocabulary: longest match first, from the left.
+
+    Args:
+        tokens: the vocabulary; an index is an id.
+        whole_lines: whether the model is given lines, which it splits at spaces, punctuation and
+            ideographs, or single words.
+
+    Returns:
+        The tokenizer; None if the vocabulary holds nothing that could match in a whole line.
+    """
+    # The builder refuses doubles, and tokens with a NUL, and cannot leave an id out. A row that no
+    # text can match (a double but for the last, a token with a space or NUL, an empty one) is
+    # therefore built as U+0001 and its number: cleaning leaves no control character in a text.
+    last = {token: index for index, token in enumerate(tokens)}
+    rows = [
+        token
+        if last[token] == index and token.split() == [token] and "\0" not in token
+        else f"\x01{index}"
+        for index, token in enumerate(tokens)
+    ]
+    try:
+        model = builder.build_fast_wordpiece_model(
+            rows, NO_LIMIT, "##", UNKNOWN, not whole_lines, False
+        )
+    except RuntimeError as error:
+        if whole_lines and "No valid vocab tokens" in str(error):
+            return None
+        raise
+    # Through NumPy: tf_text's own conversion makes a list of a million integers.
+    buffer = tf.constant(memoryview(model), tf.uint8)
+    return tf_text.FastWordpieceTokenizer(model_buffer=buffer, token_out_type=tf.int32)
+
+
+def words_to_pieces(
+    words: Words,
+    model: tf_text.FastWordpieceTokenizer,
+    special_ids: Sequence[int],
+    max_word_length: int,
+    batch_size: tf.Tensor,
+) -> Pieces:
+    """Cuts words into pieces by the rule, counting characters.
+
+    Args:
+        words: what `WordSplitter` makes of a batch of lines.
+        model: a model of single words.
+        special_ids: the id of each literal that the splitter looks for.
+        max_word_length: a word of more characters is one [UNK].
+        batch_size: int64, the number of lines.
+
+    Returns:
+        `Pieces`; an [UNK] covers its whole word.
+    """
+    characters, splits = words
+    letters = tf.RaggedTensor.from_row_splits(characters.code, splits, validate=False)
+    too_long = letters.row_lengths() > max_word_length
+    text = tf.where(too_long, UNKNOWN, tf.strings.unicode_encode(letters, "UTF-8"))
+    pieces, begin, finish = model.tokenize_with_offsets(text)
+    word, ids = pieces.value_rowids(), pieces.flat_values
+    begin, finish = (tf.cast(place.flat_values, tf.int64) for place in (begin, finish))
+
+    first = tf.gather(splits, word)
+    if special_ids:
+        special = tf.gather(characters.special, first)
+        ids = tf.where(special == NOT_SPECIAL, ids, tf.gather(special_ids, tf.maximum(special, 0)))
+
+    # From bytes of a word to characters, to bytes of the line.
+    length = utf8_length(characters.code)
+    character_at = tf.repeat(tf.range(tf.size(length)), length)
+    byte = tf.concat([[0], tf.cumsum(length)], 0)
+    word_start, word_end = tf.gather(byte, first), tf.gather(byte, tf.gather(splits, word + 1))
+    finish = tf.where(tf.gather(too_long, word), word_end, word_start + finish)
+    starts = tf.gather(characters.start, tf.gather(character_at, word_start + begin))
+    ends = tf.gather(characters.end, tf.gather(character_at, finish - 1))
+
+    line = tf.gather(characters.line, first)
+    rows = tf.RaggedTensor.from_value_rowids(ids, line, batch_size, validate=False)
+    return Pieces(rows, rows.with_flat_values(starts), rows.with_flat_values(ends))
+
+
+def lines_to_pieces(
+    lines: tf.Tensor,
+    model: tf_text.FastWordpieceTokenizer,
+    normalizer: tf_text.FastBertNormalizer | None,
+    lowercase: bool,
+) -> Pieces:
+    """Cuts whole lines into pieces at one go; right only for lines known to be safe.
+
+    Args:
+        lines: [B] string, UTF-8.
+        model: a model of whole lines.
+        normalizer: what to lower-case and strip with; None leaves all but ASCII as it is.
+        lowercase: without a normalizer, whether to lower A-Z.
+
+    Returns:
+        `Pieces`.
+    """
+    if normalizer is None:
+        lines = tf.strings.lower(lines) if lowercase else lines
+        ids, starts, ends = model.tokenize_with_offsets(lines)
+        return Pieces(ids, tf.cast(starts, tf.int64), tf.cast(ends, tf.int64))
+    normal, sources = normalizer.normalize_with_offsets(lines)
+    ids, starts, ends = model.tokenize_with_offsets(normal)
+    # `sources` holds, line after line, the original byte of each normal byte and of the end.
+    base = tf.gather(sources.row_splits, ids.value_rowids())
+
+    def original(place: tf.RaggedTensor) -> tf.RaggedTensor:
+        flat = tf.gather(sources.flat_values, base + tf.cast(place.flat_values, tf.int64))
+        return place.with_flat_values(tf.cast(flat, tf.int64))
+
+    return Pieces(ids, original(starts), original(ends))

@@ -1,0 +1,215 @@
+"""Text to words, in the graph: BERT's cleaning, lower-casing, accent stripping and splitting.
+
+This is the BasicTokenizer of google-research/bert (tokenization.py), computed on the code points of
+a whole batch at once by lookups in frozen Unicode tables. Every character carries the bytes of the
+text that it comes from, so that pieces can be placed in the original.
+
+All steps work on flat vectors. A line feed put after each line keeps the lines apart, so that no
+step has to know where one ends. Imports TensorFlow: import this module only where that is at hand.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_bert.text import unicode_tables as unicode
+from keras_bert.text.unicode_tables import Table, UnicodeTables, load_tables
+
+CAPITAL_SIGMA, FINAL_SIGMA = 0x3A3, 0x3C2
+NOT_SPECIAL = -1
+
+
+class Characters(NamedTuple):
+    """The characters of a batch, line after line. All [C]."""
+
+    code: tf.Tensor  # int32, code point
+    line: tf.Tensor  # int64, the line of the batch
+    start: tf.Tensor  # int64, first byte in that line
+    end: tf.Tensor  # int64, byte after the last
+    special: tf.Tensor  # int32, which literal the character stands for, or NOT_SPECIAL
+
+    def take(self, indices: tf.Tensor) -> "Characters":
+        return Characters(*(tf.gather(field, indices) for field in self))
+
+
+class Words(NamedTuple):
+    """The words of a batch: word w is `characters[splits[w] : splits[w + 1]]`."""
+
+    characters: Characters  # [C], normalised, without spaces
+    splits: tf.Tensor  # [W + 1] int64
+
+
+class WordSplitter:
+    """Splits lines of text into BERT's words.
+
+    Args:
+        lowercase: whether to lower as `str.lower` does, final sigma and all.
+        strip_accents: whether to decompose canonically (NFD) and drop marks of category Mn.
+        literals: ASCII spellings without spaces; where the text holds one, exactly, it becomes a
+            word of one character whose `special` is the literal's index here.
+    """
+
+    def __init__(self, lowercase: bool, strip_accents: bool, literals: tuple[str, ...] = ()):
+        self.lowercase = lowercase
+        self.strip_accents = strip_accents
+        self.literals = literals
+
+    def __call__(self, lines: tf.Tensor) -> Words:
+        """Splits `lines`, [B] string of UTF-8; bytes that are not UTF-8 are dropped."""
+        tables = load_tables(self.lowercase, self.strip_accents)
+        characters = _decode(lines)
+        flags = _lookup(tables.properties, characters.code)
+        kept = _lacks(flags, unicode.DROPPED)
+        if self.literals:
+            characters, tail = _find_literals(characters, self.literals)
+            kept &= ~tail
+        kept = _true_indices(kept)
+        characters, flags = characters.take(kept), tf.gather(flags, kept)
+        if self.lowercase:
+            code = _finish_sigmas(characters.code, flags)
+            characters = characters._replace(code=code)
+        # What an ideograph is replaced by stays one word: remember where it comes from.
+        ideograph = ~_lacks(flags, unicode.IDEOGRAPH)
+        if tables.mapping is not None:
+            characters, ideograph = _replace(characters, ideograph, tables)
+        flags = _lookup(tables.properties, characters.code)
+        if self.strip_accents:
+            characters, kept = _strip_marks(characters, flags)
+            ideograph = tf.gather(ideograph, kept)
+            flags = _lookup(tables.properties, characters.code)
+        return _group(characters, flags, ideograph)
+
+
+def utf8_length(code: tf.Tensor) -> tf.Tensor:
+    """The number of bytes, int64, of each code point in UTF-8."""
+    return 1 + sum(tf.cast(code >= first, tf.int64) for first in (0x80, 0x800, 0x10000))
+
+
+def _lookup(table: Table, code: tf.Tensor) -> tf.Tensor:
+    block = tf.gather(table.blocks, _shift_right(code, unicode.BLOCK_BITS))
+    return tf.gather(table.values, block * unicode.BLOCK_SIZE + (code & (unicode.BLOCK_SIZE - 1)))
+
+
+def _shift_right(values: tf.Tensor, bits: int) -> tf.Tensor:
+    return tf.bitwise.right_shift(values, tf.constant(bits, values.dtype))
+
+
+def _lacks(flags: tf.Tensor, flag: int) -> tf.Tensor:
+    return flags & flag == 0
+
+
+def _true_indices(mask: tf.Tensor) -> tf.Tensor:
+    return tf.where(mask)[:, 0]
+
+
+def _decode(lines: tf.Tensor) -> Characters:
+    """Decodes lines, each with a line feed after it."""
+    lines = tf.strings.join([lines, "\n"])
+    code, start = tf.strings.unicode_decode_with_offsets(lines, "UTF-8", errors="ignore")
+    line, code, start = code.value_rowids(), code.flat_values, start.flat_values
+    special = tf.fill(tf.shape(code), NOT_SPECIAL)
+    return Characters(code, line, start, start + utf8_length(code), special)
+
+
+def _find_literals(
+    characters: Characters, literals: tuple[str, ...]
+) -> tuple[Characters, tf.Tensor]:
+    """Makes the first character of each literal stand for the whole of it.
+
+    Returns:
+        The characters, and a [C] bool mask of those that a literal leaves without a task.
+    """
+    size = tf.size(characters.code)
+    longest = max(map(len, literals))
+    code = tf.pad(characters.code, [[0, longest]])
+    special, length = characters.special, tf.ones_like(characters.start)
+    tail = tf.zeros([size + longest], tf.bool)
+    for index, literal in enumerate(literals):
+        found = tf.ones([size], tf.bool)
+        for place, char in enumerate(literal):
+            found &= code[place : place + size] == ord(char)
+        special = tf.where(found, index, special)
+        length = tf.where(found, tf.constant(len(literal), tf.int64), length)
+        for place in range(1, len(literal)):
+            tail |= tf.pad(found, [[place, longest - place]])
+    # A literal is ASCII, one byte a character.
+    end = tf.where(special == NOT_SPECIAL, characters.end, characters.start + length)
+    return characters._replace(special=special, end=end), tail[:size]
+
+
+def _finish_sigmas(code: tf.Tensor, flags: tf.Tensor) -> tf.Tensor:
+    """Replaces each capital sigma that ends a word by a final one, as `str.lower` does.
+
+    It is final if the nearest characters to its left and right, looking through case-ignorable
+    ones, are cased and not cased (Unicode 3.13, Final_Sigma). Spaces and ideographs, where BERT
+    cuts before it lowers, are neither.
+    """
+
+    def replace() -> tf.Tensor:
+        solid = _true_indices(_lacks(flags, unicode.CASE_IGNORABLE))
+        cased = ~_lacks(tf.gather(flags, solid), unicode.CASED)
+        before = tf.concat([[False], cased[:-1]], 0)
+        after = tf.concat([cased[1:], [False]], 0)
+        final = (tf.gather(code, solid) == CAPITAL_SIGMA) & before & ~after
+        places = tf.boolean_mask(solid, final)
+        return tf.tensor_scatter_nd_update(
+            code, places[:, None], tf.fill(tf.shape(places), FINAL_SIGMA)
+        )
+
+    return tf.cond(tf.reduce_any(code == CAPITAL_SIGMA), replace, lambda: code)
+
+
+def _replace(
+    characters: Characters, ideograph: tf.Tensor, tables: UnicodeTables
+) -> tuple[Characters, tf.Tensor]:
+    """Replaces each character by what it maps to, one to four characters."""
+    entry = _lookup(tables.mapping, characters.code)
+    length = tf.where(entry == 0, 1, entry & ((1 << unicode.LENGTH_BITS) - 1))
+    source = tf.repeat(tf.range(tf.size(entry)), length)
+    within = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
+    entry = tf.gather(entry, source)
+    characters = characters.take(source)
+    replacement = tf.gather(tables.sequences, _shift_right(entry, unicode.LENGTH_BITS) + within)
+    code = tf.where(entry == 0, characters.code, replacement)
+    return characters._replace(code=code), tf.gather(ideograph, source)
+
+
+def _strip_marks(characters: Characters, flags: tf.Tensor) -> tuple[Characters, tf.Tensor]:
+    """Drops marks (Mn) and puts the marks that are left into canonical order.
+
+    A dropped mark's bytes go to the character before it: an accent belongs to its letter.
+
+    Returns:
+        The characters, and the indices of those that are kept.
+    """
+    kept = _true_indices(_lacks(flags, unicode.MARK))
+    last = tf.concat([kept[1:], [tf.size(flags, tf.int64)]], 0) - 1
+    end = tf.gather(characters.end, last)
+    # NFD sorts the marks after each starter (combining class 0) by class. Sorting what is left is
+    # the same, since the order is stable; only a few marks of category Mc are left.
+    combining = tf.cast(_shift_right(flags, unicode.COMBINING_SHIFT), tf.int64)
+    run = tf.cumsum(tf.cast(combining == 0, tf.int64))
+    key = tf.gather(run * 256 + combining, kept)
+    characters = characters.take(kept)
+    code = tf.cond(
+        tf.reduce_any(key[1:] < key[:-1]),
+        lambda: tf.gather(characters.code, tf.argsort(key, stable=True)),
+        lambda: characters.code,
+    )
+    return characters._replace(code=code, end=end), kept
+
+
+def _group(characters: Characters, flags: tf.Tensor, ideograph: tf.Tensor) -> Words:
+    """Cuts at spaces and around punctuation, ideographs and special tokens."""
+    # Characters of one word have one number; 0 is no word.
+    place = tf.range(1, tf.size(flags, tf.int64) + 1)
+    alone = ~_lacks(flags, unicode.PUNCTUATION) | (characters.special != NOT_SPECIAL)
+    word = tf.ones_like(place) * -1
+    word = tf.where(ideograph, -2 - characters.start, word)
+    word = tf.where(alone, place, word)
+    word = tf.where(_lacks(flags, unicode.SPACE), word, 0)
+    begins = tf.concat([[True], word[1:] != word[:-1]], 0)[: tf.size(word)]
+    inside = _true_indices(word != 0)
+    starts = _true_indices(tf.gather(begins, inside))
+    splits = tf.concat([starts, [tf.size(inside, tf.int64)]], 0)
+    return Words(characters.take(inside), splits)

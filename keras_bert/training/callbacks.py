@@ -1,0 +1,41 @@
+"""The callbacks that every recipe runs with."""
+
+import importlib.util
+import logging
+from pathlib import Path
+
+import keras
+
+logger = logging.getLogger("keras_bert")
+
+
+def standard_callbacks(
+    output_dir: str | Path, monitor: str, mode: str = "max"
+) -> list[keras.callbacks.Callback]:
+    """Logs for TensorBoard and the weights of the best epoch.
+
+    Args:
+        output_dir: folder to write into, made if need be: `tensorboard/` and `best.weights.h5`.
+        monitor: what the best epoch is judged by, such as "val_accuracy".
+        mode: "max" or "min".
+
+    Returns:
+        The callbacks; without the `tensorboard` package only the second, with a warning.
+    """
+    output_dir = Path(output_dir)
+    output_dir.mkdir(parents=True, exist_ok=True)
+    callbacks: list[keras.callbacks.Callback] = [
+        keras.callbacks.ModelCheckpoint(
+            str(output_dir / "best.weights.h5"),
+            monitor=monitor,
+            mode=mode,
+            save_best_only=True,
+            save_weights_only=True,
+        )
+    ]
+    if importlib.util.find_spec("tensorboard") is None:
+        logger.warning("no TensorBoard log: the tensorboard package is not installed")
+    else:
+        logs = str(output_dir / "tensorboard")
+        callbacks.append(keras.callbacks.TensorBoard(logs, write_graph=False))
+    return callbacks

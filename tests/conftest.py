@@ -1,0 +1,42 @@
+"""What every test gets: fixed seeds, a clean Keras, and the larger public data if it is there."""
+
+import os
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """The folder with public data sets that are too large, or not free enough, to lie here."""
+    path = Path(os.environ.get("KERAS_BERT_SHARED", ROOT.parent / "shared"))
+    if not (path / "data").is_dir():
+        pytest.skip(f"no data folder in {path}; set KERAS_BERT_SHARED to where the data lies")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def seeded_and_clean() -> Iterator[None]:
+    """Seeds before each test; afterwards gives back Keras's global state.
+
+    Keras is not imported for it: tests that do without should not wait for TensorFlow.
+    """
+    random.seed(0)
+    np.random.seed(0)
+    if "keras" in sys.modules:
+        sys.modules["keras"].utils.set_random_seed(0)
+    yield
+    keras = sys.modules.get("keras")
+    if keras is not None:
+        keras.utils.clear_session(free_memory=False)
+        keras.config.set_dtype_policy("float32")
+        keras.config.set_floatx("float32")

