@@ -34,6 +34,13 @@ class Examples(NamedTuple):
     labels: list[int] | list[str] | None = None
     lines: list[int] | None = None
 
+    def head(self, count: int | None) -> "Examples":
+        """The first `count` examples; all of them for `None`."""
+        pair = isinstance(self.texts, tuple)
+        texts = tuple(t[:count] for t in self.texts) if pair else self.texts[:count]
+        rest = [values and values[:count] for values in (self.labels, self.lines)]
+        return Examples(texts, *rest)
+
 
 def read_table(
     path: str | Path,

@@ -2,11 +2,34 @@
 
 import importlib.util
 import logging
+import time
 from pathlib import Path
 
 import keras
 
 logger = logging.getLogger("keras_bert")
+
+
+class TrainingTimer(keras.callbacks.Callback):
+    """Times the training part of every epoch, validation left out.
+
+    Attributes:
+        seconds: one number an epoch. The first includes compilation.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.seconds: list[float] = []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._begin = time.perf_counter()
+        self._end = None
+
+    def on_test_begin(self, logs=None):
+        self._end = self._end or time.perf_counter()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.seconds.append((self._end or time.perf_counter()) - self._begin)
 
 
 def standard_callbacks(

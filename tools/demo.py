@@ -1,0 +1,95 @@
+"""The main job from end to end on a small built-in data set: train, predict, export, serve.
+
+usage: python tools/demo.py [--output_dir runs/demo] [--epochs 3] [--rows 6000] [--seed 0]
+
+The sentences come from a small grammar (keras_bert/data/demo_text.py). A two-layer BERT learns
+from nothing whether they praise or complain, which word order decides ("not good", "good, but").
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+QUESTIONS = [
+    "the soup was not good",
+    "the plot was dull , but the ending was wonderful",
+    "the battery is great , but the screen is awful",
+]
+# A process that knows nothing of keras_bert: what a server would do.
+SERVER = """
+import json, sys
+import tensorflow as tf, tensorflow_text
+answer = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+output = answer(text=tf.constant(json.loads(sys.argv[2])))
+print(json.dumps({
+    "labels": [label.decode() for label in output["label"].numpy()],
+    "probabilities": output["probability"].numpy().tolist(),
+}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser.add_argument("--output_dir", default="runs/demo")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=6000)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    start = time.time()
+
+    print("[1/5] loading TensorFlow and Keras ...", flush=True)
+    import keras
+
+    import keras_bert
+    from keras_bert.data import demo_text
+
+    keras.utils.set_random_seed(args.seed)
+    print(f"[2/5] making {args.rows} sentences and a new model ...", flush=True)
+    train = demo_text.generate(args.rows, seed=args.seed)
+    validation = demo_text.generate(1000, seed=args.seed, split="validation")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *demo_text.words()]
+    tokenizer = keras_bert.BertTokenizer(vocabulary)
+    model = keras_bert.BertClassifier(
+        keras_bert.BertBackbone.from_size("tiny", len(vocabulary), max_sequence_length=64),
+        labels=list(demo_text.LABEL_NAMES),
+        preprocessor=keras_bert.BertClassifierPreprocessor(tokenizer, 64, padding="bucket"),
+    )
+    model.compile(learning_rate=1e-3)
+
+    print("[3/5] training ...", flush=True)
+    history = model.fit(
+        train.texts,
+        train.labels,
+        epochs=args.epochs,
+        validation_data=(validation.texts, validation.labels),
+        seed=args.seed,
+    )
+    print(f"validation accuracy: {history.history['val_accuracy'][-1]:.3f}")
+
+    print("[4/5] predicting three sentences ...", flush=True)
+    labels, probabilities = model.classify(QUESTIONS, verbose=0)
+    for text, label, probability in zip(QUESTIONS, labels, probabilities, strict=True):
+        print(f"  {label:8} {probability:.3f}  {text}")
+
+    folder = Path(args.output_dir) / "saved_model"
+    print(f"[5/5] exporting to {folder}, asking it from a fresh process ...", flush=True)
+    model.save_to_preset(str(Path(args.output_dir) / "preset"))
+    model.export(folder)
+    command = [sys.executable, "-c", SERVER, str(folder.resolve()), json.dumps(QUESTIONS)]
+    served = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    gap = max(abs(probabilities - served["probabilities"]))
+    if served["labels"] != labels or gap > 1e-5:
+        sys.exit(f"the served answers differ: {served}")
+    print(f"served answers agree: labels equal, probabilities within {gap:.1e}")
+    print(f"done in {time.time() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
