@@ -8,10 +8,11 @@ Run: python recipes/glue.py --task sst2 --preset DIR --data_dir DIR --seed 0
 
 import argparse
 import json
-import time
+from functools import partial
 from pathlib import Path
 
 import keras
+import numpy as np
 
 import keras_bert
 from keras_bert.data import glue
@@ -25,7 +26,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--preset", required=True, help="folder, name or address of a BERT")
     parser.add_argument("--data_dir", help="GLUE folder, or the task's; TFDS if left out")
     parser.add_argument("--output_dir", default="runs/glue")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="one run a seed")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--learning_rate", type=float, default=2e-5)
@@ -39,49 +40,58 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
-    keras.utils.set_random_seed(args.seed)
     task = glue.TASKS[args.task]
-    read = glue.read if args.data_dir else glue.read_tfds
-    train, dev = (
-        read(args.task, *([args.data_dir] if args.data_dir else []), split)
-        for split in ("train", "dev")
-    )
-    train = train.head(args.limit)
-    model = keras_bert.BertClassifier.from_preset(
-        args.preset,
-        labels=list(task.label_names),
-        sequence_length=args.sequence_length,
-        padding=args.padding,
-        dtype=args.dtype,
-    )
-    model.compile(learning_rate=args.learning_rate, steps_per_execution=args.steps_per_execution)
-    output = Path(args.output_dir) / f"{args.task}-seed{args.seed}"
-    start, timer = time.time(), TrainingTimer()
-    history = model.fit(
-        train.texts,
-        train.labels,
-        batch_size=args.batch_size,
-        epochs=args.epochs,
-        validation_data=(dev.texts, dev.labels),
-        seed=args.seed,
-        callbacks=[timer, *standard_callbacks(output, monitor="val_accuracy")],
-    )
-    seconds = time.time() - start
-    scores = evaluate(task.metric_names, dev.labels, model.predict(dev.texts, args.batch_size))
-    model.save_to_preset(str(output / "preset"))
-    metrics = {
-        "task": args.task,
-        "seed": args.seed,
-        **scores,
-        "val_accuracy_by_epoch": history.history["val_accuracy"],
-        "train_rows": len(train.labels),
-        "fit_seconds": round(seconds, 1),
-        # The fastest epoch's: the first one compiles.
-        "train_rows_per_second": round(len(train.labels) / min(timer.seconds), 1),
-    }
-    (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
-    print(json.dumps(metrics))
-    return metrics
+    read = partial(glue.read, data_dir=args.data_dir) if args.data_dir else glue.read_tfds
+    train, dev = read(args.task, split="train").head(args.limit), read(args.task, split="dev")
+    model, runs = None, []
+    for seed in args.seed:
+        keras.utils.set_random_seed(seed)
+        fresh = keras_bert.BertClassifier.from_preset(
+            args.preset,
+            labels=list(task.label_names),
+            sequence_length=args.sequence_length,
+            padding=args.padding,
+            dtype=args.dtype,
+            skip_mismatch=True,  # a head for other labels is replaced
+        )
+        if model is None:
+            model = fresh
+            model.compile(
+                learning_rate=args.learning_rate, steps_per_execution=args.steps_per_execution
+            )
+        else:  # new weights in the old model, which is compiled already
+            model.copy_state(fresh)
+        output = Path(args.output_dir) / f"{args.task}-seed{seed}"
+        timer = TrainingTimer()
+        history = model.fit(
+            train.texts,
+            train.labels,
+            batch_size=args.batch_size,
+            epochs=args.epochs,
+            validation_data=(dev.texts, dev.labels),
+            seed=seed,
+            callbacks=[timer, *standard_callbacks(output, monitor="val_accuracy")],
+        )
+        scores = evaluate(task.metric_names, dev.labels, model.predict(dev.texts, args.batch_size))
+        model.save_to_preset(str(output / "preset"))
+        metrics = {
+            "task": args.task,
+            "seed": seed,
+            **scores,
+            "val_accuracy_by_epoch": history.history["val_accuracy"],
+            "train_rows": len(train.labels),
+            "train_seconds_by_epoch": timer.seconds,  # the first includes compilation
+            "train_rows_per_second": len(train.labels) / min(timer.seconds),
+        }
+        (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
+        print(json.dumps(metrics), flush=True)
+        runs.append(metrics)
+    summary = {"task": args.task, "runs": len(runs)}
+    for name in task.metric_names:
+        values = [run[name] for run in runs]
+        summary[name] = {"mean": float(np.mean(values)), "deviation": float(np.std(values))}
+    print(json.dumps(summary), flush=True)
+    return summary | {"by_seed": runs}
 
 
 if __name__ == "__main__":

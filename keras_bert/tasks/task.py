@@ -217,6 +217,24 @@ class BertTask(keras_hub.models.Task):
         save = super().save_to_preset
         write_folder(preset_dir, lambda path: save(path, max_shard_size=max_shard_size))
 
+    def copy_state(self, other: "BertTask") -> None:
+        """Takes over another model's weights and random state, keeping what is compiled.
+
+        Args:
+            other: a model of the same shape.
+
+        Raises:
+            ValueError: if it has another shape.
+        """
+        mine, theirs = (
+            [variable for layer in model.layers for variable in layer.variables]
+            for model in (self, other)
+        )
+        if [v.shape for v in mine] != [v.shape for v in theirs]:
+            raise ValueError(f"{other.name} has weights of other shapes than {self.name}")
+        for variable, value in zip(mine, theirs, strict=True):
+            variable.assign(value)
+
     def _preprocess(self, x, y=None, sample_weight=None):
         return self.preprocessor(x, y=y, sample_weight=sample_weight)
 
@@ -312,11 +330,35 @@ class BertTask(keras_hub.models.Task):
             )
         # At least one step is left for the decay.
         warmup_steps = 0 if steps is None else min(int(share * steps), steps - 1)
-        schedule = WarmupLinear(rate, steps, warmup_steps)
-        self.optimizer = AdamW(schedule, self._schedule["weight_decay"])
+        optimizer = AdamW(WarmupLinear(rate, steps, warmup_steps), self._schedule["weight_decay"])
+        if self._made_by(self.optimizer, optimizer):
+            # The same again: from zero, but with the function that is traced already.
+            for variable in self.optimizer.variables:
+                variable.assign(keras.ops.zeros_like(variable))
+            return
         if self.dtype_policy.name == "mixed_float16":
-            self.optimizer = keras.optimizers.LossScaleOptimizer(self.optimizer)
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+        self.optimizer = optimizer
         self.train_function = None  # Keras traces it again with the new optimizer
+
+
+    def _made_by(self, old, new) -> bool:
+        """Whether the optimizer in use is what `new` would be once built."""
+
+        def settings(optimizer):
+            config = optimizer.get_config() | {"name": None}
+            return config | {"learning_rate": config["learning_rate"]["config"]}
+
+        def paths(variables):
+            return [variable.path for variable in variables]
+
+        trained = getattr(old, "_trainable_variables", [])
+        return (
+            type(old) is type(new)
+            and settings(old) == settings(new)
+            and self.train_function is not None
+            and paths(trained) == paths(self.trainable_variables)
+        )
 
 
 class _ArrayBatches(keras.utils.PyDataset):

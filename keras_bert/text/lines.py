@@ -47,8 +47,8 @@ class LineTokenizer:
         self.lowercase = lowercase
         self.special_ids = list(specials.values())
         self.max_word_length = max_word_length
-        self.split = WordSplitter(lowercase, strip_accents, tuple(specials))
-        with tf.init_scope(), tf.device("CPU"):  # the first use may be while a graph is traced
+        with tf.init_scope(), tf.device("CPU"):  # we may be called while a graph is traced
+            self.split = WordSplitter(lowercase, strip_accents, tuple(specials))
             self.word_model = build_model(tokens, whole_lines=False)
             self.line_model = build_model(tokens, whole_lines=True)
             self.tokens = tf.constant(list(tokens), tf.string)
@@ -93,8 +93,8 @@ class LineTokenizer:
     ) -> tuple[tf.RaggedTensor, ...]:
         """Returns the first `fields` of `Pieces`; TensorFlow computes no others."""
         if not roads:
-            words = self.split(lines)
-            batch_size = tf.size(lines, tf.int64)
+            words = self.split(lines, offsets=fields > 1)
+            batch_size = tf.size(lines)
             return words_to_pieces(
                 words, self.word_model, self.special_ids, self.max_word_length, batch_size
             )[:fields]
@@ -105,7 +105,7 @@ class LineTokenizer:
             model, lowercase = self.line_model, self.lowercase
             return lines_to_pieces(lines, model, road.normalizer, lowercase)[:fields]
 
-        def part_ways(lines: tf.Tensor, safe: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
+        def part_ways() -> tuple[tf.RaggedTensor, ...]:
             here, there = tf.where(safe)[:, 0], tf.where(~safe)[:, 0]
             parts = zip(
                 take(tf.gather(lines, here)),
@@ -115,12 +115,7 @@ class LineTokenizer:
             order = tf.math.invert_permutation(tf.concat([here, there], 0))
             return tuple(tf.gather(tf.concat(part, 0), order) for part in parts)
 
-        # TensorFlow visits every operation of a branch, also of the one not taken, unless the
-        # branch is one call that it must not inline: that takes a third off the time of safe text.
-        part_ways = tf.function(
-            part_ways, autograph=False, experimental_attributes={"_noinline": True}
-        )
-        return tf.cond(tf.reduce_all(safe), lambda: take(lines), lambda: part_ways(lines, safe))
+        return tf.cond(tf.reduce_all(safe), lambda: take(lines), part_ways)
 
 
 def _int32(pieces: Pieces) -> Pieces:

@@ -11,17 +11,17 @@ import tensorflow_text as tf_text
 from tensorflow_text.core.pybinds import pywrap_fast_wordpiece_tokenizer_model_builder as builder
 
 from keras_bert.text.vocabulary import UNKNOWN
-from keras_bert.text.words import NOT_SPECIAL, Words, utf8_length
+from keras_bert.text.words import NOT_SPECIAL, Words, owner, utf8_length
 
 NO_LIMIT = 1 << 30  # bytes in a word: limits are counted in characters, by the callers
 
 
 class Pieces(NamedTuple):
-    """Pieces of a batch. All `RaggedTensor` [B, None]."""
+    """Pieces of a batch. All `RaggedTensor` [B, None]; None where nobody asked for it."""
 
     ids: tf.RaggedTensor  # int32
-    starts: tf.RaggedTensor  # int64, first byte in the line
-    ends: tf.RaggedTensor  # int64, byte after the last
+    starts: tf.RaggedTensor | None = None  # int64, first byte in the line
+    ends: tf.RaggedTensor | None = None  # int64, byte after the last
 
 
 def build_model(tokens: Sequence[str], whole_lines: bool) -> tf_text.FastWordpieceTokenizer | None:
@@ -68,39 +68,42 @@ def words_to_pieces(
     """Cuts words into pieces by the rule, counting characters.
 
     Args:
-        words: what `WordSplitter` makes of a batch of lines.
+        words: what `WordSplitter` makes of a batch of lines; if it kept track of offsets, the
+            pieces have them.
         model: a model of single words.
         special_ids: the id of each literal that the splitter looks for.
         max_word_length: a word of more characters is one [UNK].
-        batch_size: int64, the number of lines.
+        batch_size: int32, the number of lines.
 
     Returns:
         `Pieces`; an [UNK] covers its whole word.
     """
     characters, splits = words
     letters = tf.RaggedTensor.from_row_splits(characters.code, splits, validate=False)
-    too_long = letters.row_lengths() > max_word_length
+    too_long = splits[1:] - splits[:-1] > max_word_length
     text = tf.where(too_long, UNKNOWN, tf.strings.unicode_encode(letters, "UTF-8"))
     pieces, begin, finish = model.tokenize_with_offsets(text)
-    word, ids = pieces.value_rowids(), pieces.flat_values
-    begin, finish = (tf.cast(place.flat_values, tf.int64) for place in (begin, finish))
-
+    ids = pieces.flat_values
+    word = owner(pieces.row_splits[1:], tf.size(ids))
     first = tf.gather(splits, word)
-    if special_ids:
+    if characters.special is not None:
         special = tf.gather(characters.special, first)
         ids = tf.where(special == NOT_SPECIAL, ids, tf.gather(special_ids, tf.maximum(special, 0)))
+    line = tf.gather(characters.line, first)
+    row_splits = tf.searchsorted(line, tf.range(batch_size + 1), out_type=tf.int64)
+    rows = tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
+    if characters.start is None:
+        return Pieces(rows)
 
     # From bytes of a word to characters, to bytes of the line.
     length = utf8_length(characters.code)
-    character_at = tf.repeat(tf.range(tf.size(length)), length)
     byte = tf.concat([[0], tf.cumsum(length)], 0)
+    character_at = owner(byte[1:], byte[-1])
+    begin, finish = (tf.cast(place.flat_values, tf.int64) for place in (begin, finish))
     word_start, word_end = tf.gather(byte, first), tf.gather(byte, tf.gather(splits, word + 1))
     finish = tf.where(tf.gather(too_long, word), word_end, word_start + finish)
     starts = tf.gather(characters.start, tf.gather(character_at, word_start + begin))
     ends = tf.gather(characters.end, tf.gather(character_at, finish - 1))
-
-    line = tf.gather(characters.line, first)
-    rows = tf.RaggedTensor.from_value_rowids(ids, line, batch_size, validate=False)
     return Pieces(rows, rows.with_flat_values(starts), rows.with_flat_values(ends))
 
 

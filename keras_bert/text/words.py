@@ -20,16 +20,16 @@ NOT_SPECIAL = -1
 
 
 class Characters(NamedTuple):
-    """The characters of a batch, line after line. All [C]."""
+    """The characters of a batch, line after line. All [C]; None where nobody asked for it."""
 
     code: tf.Tensor  # int32, code point
-    line: tf.Tensor  # int64, the line of the batch
-    start: tf.Tensor  # int64, first byte in that line
-    end: tf.Tensor  # int64, byte after the last
-    special: tf.Tensor  # int32, which literal the character stands for, or NOT_SPECIAL
+    line: tf.Tensor  # int32, the line of the batch
+    special: tf.Tensor | None  # int32, which literal it stands for, or NOT_SPECIAL
+    start: tf.Tensor | None  # int64, first byte in that line
+    end: tf.Tensor | None  # int64, byte after the last
 
     def take(self, indices: tf.Tensor) -> "Characters":
-        return Characters(*(tf.gather(field, indices) for field in self))
+        return Characters(*(x if x is None else tf.gather(x, indices) for x in self))
 
 
 class Words(NamedTuple):
@@ -53,11 +53,20 @@ class WordSplitter:
         self.lowercase = lowercase
         self.strip_accents = strip_accents
         self.literals = literals
+        # As eager tensors, graphs capture the tables; as NumPy arrays, each lookup would put a
+        # copy of its table into the graph, and tf.data would take it apart at every epoch.
+        tables = load_tables(lowercase, strip_accents)
+        self.tables = tf.nest.map_structure(lambda x: x if x is None else tf.constant(x), tables)
 
-    def __call__(self, lines: tf.Tensor) -> Words:
-        """Splits `lines`, [B] string of UTF-8; bytes that are not UTF-8 are dropped."""
-        tables = load_tables(self.lowercase, self.strip_accents)
-        characters = _decode(lines)
+    def __call__(self, lines: tf.Tensor, offsets: bool) -> Words:
+        """Splits lines.
+
+        Args:
+            lines: [B] string of UTF-8; bytes that are not UTF-8 are dropped.
+            offsets: whether to keep track of where in the text the characters come from.
+        """
+        tables = self.tables
+        characters = _decode(lines, offsets)
         flags = _lookup(tables.properties, characters.code)
         kept = _lacks(flags, unicode.DROPPED)
         if self.literals:
@@ -68,21 +77,33 @@ class WordSplitter:
         if self.lowercase:
             code = _finish_sigmas(characters.code, flags)
             characters = characters._replace(code=code)
-        # What an ideograph is replaced by stays one word: remember where it comes from.
-        ideograph = ~_lacks(flags, unicode.IDEOGRAPH)
+        # Characters of one number make one word: -1, or, for an ideograph, one of its own, which
+        # passes to whatever replaces it.
+        number = tf.where(
+            _lacks(flags, unicode.IDEOGRAPH), -1, -2 - tf.range(tf.size(characters.code))
+        )
         if tables.mapping is not None:
-            characters, ideograph = _replace(characters, ideograph, tables)
-        flags = _lookup(tables.properties, characters.code)
+            characters, source = _replace(characters, tables)
+            number = tf.gather(number, source)
+            flags = _lookup(tables.properties, characters.code)
         if self.strip_accents:
             characters, kept = _strip_marks(characters, flags)
-            ideograph = tf.gather(ideograph, kept)
+            number = tf.gather(number, kept)
             flags = _lookup(tables.properties, characters.code)
-        return _group(characters, flags, ideograph)
+        return _group(characters, flags, number)
 
 
 def utf8_length(code: tf.Tensor) -> tf.Tensor:
     """The number of bytes, int64, of each code point in UTF-8."""
     return 1 + sum(tf.cast(code >= first, tf.int64) for first in (0x80, 0x800, 0x10000))
+
+
+def owner(ends: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """The run, int32, that each of `size` places lies in, where run i ends before `ends[i]`.
+
+    The same as `tf.repeat(tf.range(runs), lengths)`, which is some seventy operations.
+    """
+    return tf.searchsorted(ends, tf.range(size, dtype=ends.dtype), side="right")
 
 
 def _lookup(table: Table, code: tf.Tensor) -> tf.Tensor:
@@ -102,13 +123,15 @@ def _true_indices(mask: tf.Tensor) -> tf.Tensor:
     return tf.where(mask)[:, 0]
 
 
-def _decode(lines: tf.Tensor) -> Characters:
+def _decode(lines: tf.Tensor, offsets: bool) -> Characters:
     """Decodes lines, each with a line feed after it."""
     lines = tf.strings.join([lines, "\n"])
     code, start = tf.strings.unicode_decode_with_offsets(lines, "UTF-8", errors="ignore")
-    line, code, start = code.value_rowids(), code.flat_values, start.flat_values
-    special = tf.fill(tf.shape(code), NOT_SPECIAL)
-    return Characters(code, line, start, start + utf8_length(code), special)
+    line = owner(code.row_splits[1:], tf.size(code.flat_values))
+    code, start = code.flat_values, start.flat_values
+    if not offsets:
+        return Characters(code, line, None, None, None)
+    return Characters(code, line, None, start, start + utf8_length(code))
 
 
 def _find_literals(
@@ -122,7 +145,7 @@ def _find_literals(
     size = tf.size(characters.code)
     longest = max(map(len, literals))
     code = tf.pad(characters.code, [[0, longest]])
-    special, length = characters.special, tf.ones_like(characters.start)
+    special, length = tf.fill([size], NOT_SPECIAL), tf.ones([size], tf.int64)
     tail = tf.zeros([size + longest], tf.bool)
     for index, literal in enumerate(literals):
         found = tf.ones([size], tf.bool)
@@ -132,9 +155,11 @@ def _find_literals(
         length = tf.where(found, tf.constant(len(literal), tf.int64), length)
         for place in range(1, len(literal)):
             tail |= tf.pad(found, [[place, longest - place]])
-    # A literal is ASCII, one byte a character.
-    end = tf.where(special == NOT_SPECIAL, characters.end, characters.start + length)
-    return characters._replace(special=special, end=end), tail[:size]
+    characters = characters._replace(special=special)
+    if characters.start is not None:  # a literal is ASCII, one byte a character
+        end = tf.where(special == NOT_SPECIAL, characters.end, characters.start + length)
+        characters = characters._replace(end=end)
+    return characters, tail[:size]
 
 
 def _finish_sigmas(code: tf.Tensor, flags: tf.Tensor) -> tf.Tensor:
@@ -159,19 +184,22 @@ def _finish_sigmas(code: tf.Tensor, flags: tf.Tensor) -> tf.Tensor:
     return tf.cond(tf.reduce_any(code == CAPITAL_SIGMA), replace, lambda: code)
 
 
-def _replace(
-    characters: Characters, ideograph: tf.Tensor, tables: UnicodeTables
-) -> tuple[Characters, tf.Tensor]:
-    """Replaces each character by what it maps to, one to four characters."""
+def _replace(characters: Characters, tables: UnicodeTables) -> tuple[Characters, tf.Tensor]:
+    """Replaces each character by what it maps to, one to four characters.
+
+    Returns:
+        The characters, and for each the index of the one that it comes from.
+    """
     entry = _lookup(tables.mapping, characters.code)
     length = tf.where(entry == 0, 1, entry & ((1 << unicode.LENGTH_BITS) - 1))
-    source = tf.repeat(tf.range(tf.size(entry)), length)
-    within = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
+    ends = tf.cumsum(length)
+    source = owner(ends, tf.reduce_sum(length))
+    within = tf.range(tf.size(source)) - tf.gather(ends - length, source)
     entry = tf.gather(entry, source)
     characters = characters.take(source)
     replacement = tf.gather(tables.sequences, _shift_right(entry, unicode.LENGTH_BITS) + within)
     code = tf.where(entry == 0, characters.code, replacement)
-    return characters._replace(code=code), tf.gather(ideograph, source)
+    return characters._replace(code=code), source
 
 
 def _strip_marks(characters: Characters, flags: tf.Tensor) -> tuple[Characters, tf.Tensor]:
@@ -183,8 +211,12 @@ def _strip_marks(characters: Characters, flags: tf.Tensor) -> tuple[Characters, 
         The characters, and the indices of those that are kept.
     """
     kept = _true_indices(_lacks(flags, unicode.MARK))
-    last = tf.concat([kept[1:], [tf.size(flags, tf.int64)]], 0) - 1
-    end = tf.gather(characters.end, last)
+    if characters.end is not None:
+        last = tf.concat([kept[1:], [tf.size(flags, tf.int64)]], 0) - 1
+        end = tf.tensor_scatter_nd_update(
+            characters.end, kept[:, None], tf.gather(characters.end, last)
+        )
+        characters = characters._replace(end=end)
     # NFD sorts the marks after each starter (combining class 0) by class. Sorting what is left is
     # the same, since the order is stable; only a few marks of category Mc are left.
     combining = tf.cast(_shift_right(flags, unicode.COMBINING_SHIFT), tf.int64)
@@ -196,20 +228,18 @@ def _strip_marks(characters: Characters, flags: tf.Tensor) -> tuple[Characters, 
         lambda: tf.gather(characters.code, tf.argsort(key, stable=True)),
         lambda: characters.code,
     )
-    return characters._replace(code=code, end=end), kept
+    return characters._replace(code=code), kept
 
 
-def _group(characters: Characters, flags: tf.Tensor, ideograph: tf.Tensor) -> Words:
-    """Cuts at spaces and around punctuation, ideographs and special tokens."""
-    # Characters of one word have one number; 0 is no word.
-    place = tf.range(1, tf.size(flags, tf.int64) + 1)
-    alone = ~_lacks(flags, unicode.PUNCTUATION) | (characters.special != NOT_SPECIAL)
-    word = tf.ones_like(place) * -1
-    word = tf.where(ideograph, -2 - characters.start, word)
-    word = tf.where(alone, place, word)
-    word = tf.where(_lacks(flags, unicode.SPACE), word, 0)
-    begins = tf.concat([[True], word[1:] != word[:-1]], 0)[: tf.size(word)]
-    inside = _true_indices(word != 0)
+def _group(characters: Characters, flags: tf.Tensor, number: tf.Tensor) -> Words:
+    """Cuts at spaces, around punctuation and special tokens, and where the number changes."""
+    alone = ~_lacks(flags, unicode.PUNCTUATION)
+    if characters.special is not None:
+        alone |= characters.special != NOT_SPECIAL
+    number = tf.where(alone, tf.range(1, tf.size(flags) + 1), number)
+    number = tf.where(_lacks(flags, unicode.SPACE), number, 0)
+    begins = number != tf.concat([[0], number], 0)[:-1]
+    inside = _true_indices(number != 0)
     starts = _true_indices(tf.gather(begins, inside))
     splits = tf.concat([starts, [tf.size(inside, tf.int64)]], 0)
     return Words(characters.take(inside), splits)

@@ -147,5 +147,3 @@ def test_rows_match_tokenizers_of_hugging_face():
     batch = ours((texts, ["a", "the harbour", "rain"]))
     np.testing.assert_array_equal(batch["token_ids"], [e.ids for e in wanted])
     np.testing.assert_array_equal(batch["segment_ids"], [e.type_ids for e in wanted])
-
-

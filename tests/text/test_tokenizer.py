@@ -89,7 +89,10 @@ def test_accents_are_stripped_apart_from_case(uncased, cased):  # B10
     assert ids(keeps, "한국") == [32, 33]
     assert ids(cased, "한국") == [32, 33]
     assert ids(keeps, "CAFÉ straße") == [16, 39]
-    assert ids(BertTokenizer(TOY_VOCAB, lowercase=False, strip_accents=True), "café Cat") == [15, 43]
+    assert ids(BertTokenizer(TOY_VOCAB, lowercase=False, strip_accents=True), "café Cat") == [
+        15,
+        43,
+    ]
 
 
 def test_cased_text_is_left_as_it_is(uncased, cased):  # B11
@@ -399,13 +402,3 @@ except ImportError as error:
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "pip install tensorflow-text" in run.stdout, run.stderr
-
-
-def test_import_needs_no_tensorflow():
-    code = """
-import sys
-sys.modules["tensorflow"] = sys.modules["tensorflow_text"] = None
-import keras_bert.text.unicode_tables, keras_bert.text.vocabulary
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
