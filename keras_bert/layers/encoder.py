@@ -93,12 +93,10 @@ class EncoderBlock(keras.layers.Layer):
         drops = (self.attention.dropout, self.attention_drop, self.feedforward_drop)
         seeds = [drop.draw(training) for drop in drops]
 
-        def block(x, mask):
+        def block(x):
             return self._forward(x, mask, training, seeds)
 
-        if self.gradient_checkpointing and training:
-            return keras.remat(block)(x, mask)
-        return block(x, mask)
+        return keras.remat(block)(x) if self.gradient_checkpointing and training else block(x)
 
     def _forward(self, x, mask, training, seeds):
         attended, probabilities = self.attention(x, mask, training=training, seed=seeds[0])

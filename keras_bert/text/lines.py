@@ -11,7 +11,7 @@ import tensorflow_text as tf_text
 
 from keras_bert.text import safe_text
 from keras_bert.text.wordpiece import Pieces, build_model, lines_to_pieces, words_to_pieces
-from keras_bert.text.words import WordSplitter
+from keras_bert.text.words import WordSplitter, true_indices
 
 
 class Road(NamedTuple):
@@ -75,45 +75,42 @@ class LineTokenizer:
         return tuple(roads)
 
     def _ids(self, lines: tf.Tensor) -> tf.RaggedTensor:
-        return self._tokenize(lines, fields=1)[0]
+        return self._tokenize(lines, offsets=False).ids
 
     def _pieces(self, lines: tf.Tensor) -> Pieces:
-        return _int32(Pieces(*self._tokenize(lines, fields=3)))
+        return _int32(self._tokenize(lines, offsets=True))
 
     def _pieces_by_character(self, lines: tf.Tensor) -> Pieces:
-        pieces = Pieces(*self._tokenize(lines, fields=3))
-        return _int32(bytes_to_characters(lines, pieces))
+        return _int32(bytes_to_characters(lines, self._tokenize(lines, offsets=True)))
 
-    def _tokenize(self, lines: tf.Tensor, fields: int) -> tuple[tf.RaggedTensor, ...]:
+    def _tokenize(self, lines: tf.Tensor, offsets: bool) -> Pieces:
         with tf.device("CPU"):  # strings, and integer lookups that would gain nothing on a GPU
-            return self._take_roads(lines, self.roads, fields)
+            return self.take_roads(lines, self.roads, offsets)
 
-    def _take_roads(
-        self, lines: tf.Tensor, roads: tuple[Road, ...], fields: int
-    ) -> tuple[tf.RaggedTensor, ...]:
-        """Returns the first `fields` of `Pieces`; TensorFlow computes no others."""
+    def take_roads(self, lines: tf.Tensor, roads: tuple[Road, ...], offsets: bool) -> Pieces:
+        """Sends each line along the first of `roads` that is right for it, or else is exact."""
         if not roads:
-            words = self.split(lines, offsets=fields > 1)
-            batch_size = tf.size(lines)
+            words, size = self.split(lines, offsets), tf.size(lines)
             return words_to_pieces(
-                words, self.word_model, self.special_ids, self.max_word_length, batch_size
-            )[:fields]
+                words, self.word_model, self.special_ids, self.max_word_length, size
+            )
         road, *others = roads
         safe = tf.strings.regex_full_match(lines, road.pattern)
 
-        def take(lines: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
-            model, lowercase = self.line_model, self.lowercase
-            return lines_to_pieces(lines, model, road.normalizer, lowercase)[:fields]
+        def take(lines: tf.Tensor) -> Pieces:
+            return lines_to_pieces(lines, self.line_model, road.normalizer, self.lowercase, offsets)
 
-        def part_ways() -> tuple[tf.RaggedTensor, ...]:
-            here, there = tf.where(safe)[:, 0], tf.where(~safe)[:, 0]
-            parts = zip(
-                take(tf.gather(lines, here)),
-                self._take_roads(tf.gather(lines, there), tuple(others), fields),
-                strict=True,
-            )
+        def part_ways() -> Pieces:
+            here, there = true_indices(safe), true_indices(~safe)
+            mine = take(tf.gather(lines, here))
+            rest = self.take_roads(tf.gather(lines, there), tuple(others), offsets)
             order = tf.math.invert_permutation(tf.concat([here, there], 0))
-            return tuple(tf.gather(tf.concat(part, 0), order) for part in parts)
+            return Pieces(
+                *(
+                    None if one is None else tf.gather(tf.concat([one, other], 0), order)
+                    for one, other in zip(mine, rest, strict=True)
+                )
+            )
 
         return tf.cond(tf.reduce_all(safe), lambda: take(lines), part_ways)
 

@@ -112,6 +112,7 @@ def lines_to_pieces(
     model: tf_text.FastWordpieceTokenizer,
     normalizer: tf_text.FastBertNormalizer | None,
     lowercase: bool,
+    offsets: bool,
 ) -> Pieces:
     """Cuts whole lines into pieces at one go; right only for lines known to be safe.
 
@@ -120,21 +121,30 @@ def lines_to_pieces(
         model: a model of whole lines.
         normalizer: what to lower-case and strip with; None leaves all but ASCII as it is.
         lowercase: without a normalizer, whether to lower A-Z.
+        offsets: whether the pieces have them.
 
     Returns:
         `Pieces`.
     """
+    sources = None
     if normalizer is None:
         lines = tf.strings.lower(lines) if lowercase else lines
-        ids, starts, ends = model.tokenize_with_offsets(lines)
-        return Pieces(ids, tf.cast(starts, tf.int64), tf.cast(ends, tf.int64))
-    normal, sources = normalizer.normalize_with_offsets(lines)
-    ids, starts, ends = model.tokenize_with_offsets(normal)
+    elif offsets:
+        lines, sources = normalizer.normalize_with_offsets(lines)
+    else:
+        lines = normalizer.normalize(lines)
+    ids, starts, ends = model.tokenize_with_offsets(lines)
+    if not offsets:
+        return Pieces(ids)
+    starts, ends = tf.cast(starts, tf.int64), tf.cast(ends, tf.int64)
+    if sources is None:
+        return Pieces(ids, starts, ends)
     # `sources` holds, line after line, the original byte of each normal byte and of the end.
-    base = tf.gather(sources.row_splits, ids.value_rowids())
+    line = owner(ids.row_splits[1:], tf.size(ids.flat_values))
+    base = tf.gather(sources.row_splits, line)
 
     def original(place: tf.RaggedTensor) -> tf.RaggedTensor:
-        flat = tf.gather(sources.flat_values, base + tf.cast(place.flat_values, tf.int64))
-        return place.with_flat_values(tf.cast(flat, tf.int64))
+        source = tf.gather(sources.flat_values, base + place.flat_values)
+        return place.with_flat_values(tf.cast(source, tf.int64))
 
     return Pieces(ids, original(starts), original(ends))

@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import keras_bert.text
 from keras_bert.text.tokenizer import SPECIAL_TOKENS, BertTokenizer
 from keras_bert.text.vocabulary import read_vocabulary, write_vocabulary
 
@@ -110,7 +112,7 @@ def test_word_limit_counts_characters(uncased):  # B14
     assert (starts.numpy().tolist(), ends.numpy().tolist()) == ([0, 2, 204], [1, 203, 207])
 
 
-@pytest.mark.parametrize("limit", [1, 2, 7, 63, 64, 65, 200, 300])
+@pytest.mark.parametrize("limit", [1, 7, 64, 65, 300])
 def test_any_word_limit(limit):
     tokenizer = BertTokenizer([*TOY_VOCAB, "x", "##x"], max_word_length=limit)
     assert ids(tokenizer, "x" * limit) == [63] + [64] * (limit - 1)
@@ -364,8 +366,6 @@ import sys, keras, keras_bert.text.tokenizer, tensorflow as tf
 model = keras.models.load_model(sys.argv[1])
 print(tf.constant(model.layers[-1]("Cat cat caf\\u00e9 [MASK]")).numpy().tolist())
 """
-    import keras
-
     tokenizer = BertTokenizer(TOY_VOCAB, lowercase=False, max_word_length=3)
     text = keras.Input((), dtype="string")
     model = keras.Model(text, tokenizer(text))
@@ -390,15 +390,10 @@ def test_a_saved_graph_needs_no_vocabulary_file(tmp_path, uncased):
     assert loaded.serve(tf.constant(texts)).numpy().tolist() == expected
 
 
-def test_missing_tensorflow_text_is_named():
-    code = """
-import sys
-sys.modules["tensorflow_text"] = None
-from keras_bert.text.tokenizer import BertTokenizer
-try:
-    BertTokenizer()
-except ImportError as error:
-    print(error)
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "pip install tensorflow-text" in run.stdout, run.stderr
+def test_missing_tensorflow_text_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_text", None)
+    for name in ("lines", "wordpiece"):  # forget that they were imported
+        monkeypatch.delitem(sys.modules, f"keras_bert.text.{name}", raising=False)
+        monkeypatch.delattr(keras_bert.text, name, raising=False)
+    with pytest.raises(ImportError, match="pip install tensorflow-text"):
+        BertTokenizer()

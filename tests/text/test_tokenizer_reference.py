@@ -11,8 +11,9 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.text import safe_text, unicode_tables
-from keras_bert.text.lines import LineTokenizer, map_lines
+from keras_bert.text.lines import LineTokenizer, bytes_to_characters, map_lines
 from keras_bert.text.tokenizer import BertTokenizer
+from keras_bert.text.words import WordSplitter
 
 from . import reference_tokenizer as reference
 from .toy_vocab import TOY_VOCAB
@@ -88,23 +89,21 @@ def random_lines(count, seed):
 
 def check(lines, tokens, lowercase, strip, limit=200):
     """Compares ids with the reference's, and each piece with the text at its offsets."""
-    tokenizer = BertTokenizer(tokens, lowercase, strip, max_word_length=limit)
-    ids, starts, ends = (part.to_list() for part in tokenizer.tokenize_with_offsets(lines))
-    assert tokenizer(lines).to_list() == ids
+    tokenizer = LineTokenizer(tokens, lowercase, strip, {}, limit)
+    pieces = tokenizer.pieces(lines)
+    ids, starts, ends = (field.to_list() for field in pieces)
     wrong = [
         (line, reference.split_words(line, lowercase, strip), got)
         for line, got in zip(lines, ids, strict=True)
         if got != reference.tokenize(line, tokens, lowercase, strip, limit)
     ]
     assert not wrong, f"{len(wrong)} lines differ, such as {wrong[0]}"
-    _, char_starts, char_ends = tokenizer.tokenize_with_offsets(lines, unit="char")
-    for line, row, begin, end, first, last in zip(
-        lines, ids, starts, ends, char_starts.to_list(), char_ends.to_list(), strict=True
-    ):
+    _, firsts, lasts = (field.to_list() for field in bytes_to_characters(lines, pieces))
+    for line, *row in zip(lines, ids, starts, ends, firsts, lasts, strict=True):
         data = line if isinstance(line, bytes) else line.encode()
         text = data.decode("utf-8", "ignore")
-        assert sorted(begin) == begin and sorted(end) == end
-        for piece, a, b, c, d in zip(row, begin, end, first, last, strict=True):
+        assert row[1] == sorted(row[1]) and row[2] == sorted(row[2])
+        for piece, a, b, c, d in zip(*row, strict=True):
             assert data[a:b].decode("utf-8", "ignore") == text[c:d]
             if tokens[piece] == "[UNK]" or any(map(unicodedata.combining, text[c:d])):
                 continue
@@ -122,14 +121,13 @@ def test_nasty_texts(lowercase, strip):
 @same_unicode
 @pytest.mark.parametrize(("lowercase", "strip"), SETTINGS)
 def test_random_text_of_every_script(lowercase, strip):
-    lines = random_lines(1500, seed=2 * lowercase + strip)
+    lines = random_lines(600, seed=2 * lowercase + strip)
     check(lines, characters_vocabulary(lines[::2]), lowercase, strip, limit=12)
 
 
-def split_words_by_offsets(lines, lowercase, strip):
-    """The words that the tokenizer finds: with nothing in the vocabulary, each is an [UNK]."""
-    split = LineTokenizer(["[UNK]"], lowercase, strip, {}, 1 << 20).split
-    words = split(tf.constant(lines), offsets=False)
+def split_words(lines, lowercase, strip):
+    """The words that the exact path finds in each line."""
+    words = WordSplitter(lowercase, strip)(tf.constant(lines), offsets=False)
     text = tf.RaggedTensor.from_row_splits(words.characters.code, words.splits)
     line = tf.gather(words.characters.line, words.splits[:-1])
     rows = tf.RaggedTensor.from_value_rowids(
@@ -138,20 +136,47 @@ def split_words_by_offsets(lines, lowercase, strip):
     return [[word.decode() for word in row] for row in rows.to_list()]
 
 
-@same_unicode
-@pytest.mark.parametrize(("lowercase", "strip"), SETTINGS)
-def test_every_code_point(lowercase, strip):
-    codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
-    # Planes with nothing but unassigned and private characters are sampled.
-    codes = [code for code in codes if code < 0x32000 or 0xE0000 <= code < 0xE0200 or not code % 97]
+def check_code_points(codes, lowercase, strip):
+    """Compares what becomes of each code point inside a word, alone, and near a sigma."""
     lines = [f"a{chr(code)}b {chr(code)}Σ AΣ{chr(code)}" for code in codes]
-    got = split_words_by_offsets(lines, lowercase, strip)
+    got = split_words(lines, lowercase, strip)
     wrong = [
         f"U+{code:04X}"
         for code, line, words in zip(codes, lines, got, strict=True)
         if words != reference.split_words(line, lowercase, strip)
     ]
     assert not wrong
+
+
+def code_points():
+    return [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+
+
+def is_one_of_many(code):
+    """Whether a code point is unassigned, private, an ideograph or a Hangul syllable."""
+    char = chr(code)
+    return (
+        unicodedata.category(char) in ("Cn", "Co")
+        or unicodedata.name(char, "").startswith(("CJK", "HANGUL", "TANGUT", "NUSHU", "KHITAN"))
+        or 0x12000 <= code < 0x17000  # cuneiform, hieroglyphs
+    )
+
+
+@same_unicode
+@pytest.mark.parametrize(("lowercase", "strip"), SETTINGS)
+def test_code_points(lowercase, strip):
+    """All but some of those code points that are alike by the thousand."""
+    codes = [code for code in code_points() if code % 101 == 0 or not is_one_of_many(code)]
+    check_code_points(codes, lowercase, strip)
+
+
+@pytest.mark.slow
+@same_unicode
+@pytest.mark.parametrize(("lowercase", "strip"), SETTINGS)
+def test_every_code_point(lowercase, strip):
+    codes = code_points()
+    for start in range(0, len(codes), 1 << 18):
+        check_code_points(codes[start : start + (1 << 18)], lowercase, strip)
 
 
 def road_characters(pattern_class):
@@ -203,8 +228,8 @@ def test_safe_characters_are_safe(settings, word, breaks, road):
         pattern = tokenizer.roads[road].pattern
         assert tf.reduce_all(tf.strings.regex_full_match(lines, pattern))
         text = tf.constant(lines)
-        fast = tokenizer._take_roads(text, tokenizer.roads[road : road + 1], 3)
-        exact = tokenizer._take_roads(text, (), 3)
+        fast = tokenizer.take_roads(text, tokenizer.roads[road : road + 1], offsets=True)
+        exact = tokenizer.take_roads(text, (), offsets=True)
         for one, other in zip(fast, exact, strict=True):
             np.testing.assert_array_equal(one.row_splits, other.row_splits)
             np.testing.assert_array_equal(one.flat_values, other.flat_values)
@@ -219,7 +244,7 @@ def test_unsafe_lines_do_not_take_a_fast_road():
     assert not tf.strings.regex_full_match([b"\xff"], pattern).numpy().any()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_vocabularies(seed):
     """Longest match first, whatever the vocabulary: no `##`, bare `##`, `#`, doubles, blanks."""
     rng = random.Random(seed)
@@ -244,8 +269,8 @@ def test_random_vocabularies(seed):
     tokens += rng.sample(odd, rng.randint(0, len(odd)))
     for _ in range(rng.randint(0, 25)):
         piece = "".join(rng.choices(alphabet, k=rng.randint(1, 4)))
-        tokens.append(rng.choice(["", "##"]) * (seed % 4 > 0) + piece)
-    if seed == 0:
+        tokens.append(rng.choice(["", "##"]) * (seed > 1) + piece)
+    if seed == 7:
         tokens = tokens[:4]
     lines = ["".join(rng.choices(alphabet + "ab  1", k=rng.randint(0, 12))) for _ in range(300)] + [
         "[UNK]",
@@ -254,8 +279,8 @@ def test_random_vocabularies(seed):
         "##a",
         "ab" * 150,
     ]
-    check(lines, tokens, lowercase=True, strip=True, limit=6)
-    check(lines, tokens, lowercase=False, strip=False)
+    lowercase = seed % 2 == 0
+    check(lines, tokens, lowercase, strip=lowercase, limit=6 if lowercase else 200)
 
 
 def test_mixed_batches_keep_their_order():
