@@ -217,6 +217,17 @@ class BertTask(keras_hub.models.Task):
         save = super().save_to_preset
         write_folder(preset_dir, lambda path: save(path, max_shard_size=max_shard_size))
 
+    def save_task_weights(self, filepath: str) -> None:
+        """Writes what the task has on top of the backbone; no state of the optimizer."""
+        keras.saving.save_weights(self, filepath, objects_to_skip=self._not_of_the_task())
+
+    def load_task_weights(self, filepath: str) -> None:
+        """Reads what `save_task_weights` wrote."""
+        keras.saving.load_weights(self, filepath, objects_to_skip=self._not_of_the_task())
+
+    def _not_of_the_task(self) -> list:
+        return [*self.backbone._flatten_layers(), self.optimizer]
+
     def copy_state(self, other: "BertTask") -> None:
         """Takes over another model's weights and random state, keeping what is compiled.
 

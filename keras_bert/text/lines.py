@@ -179,7 +179,8 @@ def bytes_to_characters(lines: tf.Tensor, pieces: Pieces) -> Pieces:
     known = places.flat_values + tf.gather(base, places.value_rowids())
 
     def convert(offsets: tf.RaggedTensor) -> tf.RaggedTensor:
-        found = tf.searchsorted(known, offsets.flat_values + tf.gather(base, line), side="left")
+        place = tf.cast(offsets.flat_values, tf.int64) + tf.gather(base, line)
+        found = tf.searchsorted(known, place, side="left")
         first = tf.gather(places.row_splits, line)
         return offsets.with_flat_values(tf.cast(found, tf.int64) - first)
 

@@ -20,7 +20,7 @@ PLAIN_BREAK = (
     ASCII_BREAK
     + r"\x{a0}\x{a1}\x{a7}\x{ab}\x{b6}\x{b7}\x{bb}\x{bf}"
     + r"\x{2010}-\x{2027}\x{2030}-\x{2043}\x{2045}-\x{2051}\x{2053}-\x{205e}"  # dashes, quotes, …
-    + r"\x{3000}-\x{3003}\x{3008}-\x{3011}\x{3014}-\x{301f}"  # CJK punctuation
+    + r"\x{3000}-\x{3003}\x{3008}-\x{3011}\x{3014}-\x{301f}\x{30fb}"  # CJK punctuation
     + r"\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}"  # ideographs
     + r"\x{ff01}-\x{ff03}\x{ff05}-\x{ff0a}\x{ff0c}-\x{ff0f}\x{ff1a}\x{ff1b}\x{ff1f}\x{ff20}"
     + r"\x{ff3b}-\x{ff3d}\x{ff3f}\x{ff5b}\x{ff5d}"  # fullwidth punctuation
@@ -31,6 +31,8 @@ PLAIN_WORD = (
     r"\x{5d0}-\x{5ea}\x{627}-\x{63a}\x{641}-\x{64a}\x{660}-\x{669}"  # Hebrew, Arabic
     r"\x{20a0}-\x{20c0}\x{2116}\x{2122}\x{2190}-\x{2199}"  # currencies, №, ™, arrows
     r"\x{2500}-\x{26ff}\x{1f300}-\x{1f64f}"  # drawings, emoji
+    r"\x{2044}\x{2103}\x{2212}\x{3007}\x{30fc}"  # ⁄ ℃ − 〇 ー
+    r"\x{ff0b}\x{ff10}-\x{ff19}\x{ff1c}-\x{ff1e}\x{ff5e}"  # fullwidth digits and signs
 )
 
 # Cased text that keeps its accents is not changed at all.

@@ -244,7 +244,7 @@ def test_unsafe_lines_do_not_take_a_fast_road():
     assert not tf.strings.regex_full_match([b"\xff"], pattern).numpy().any()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 def test_random_vocabularies(seed):
     """Longest match first, whatever the vocabulary: no `##`, bare `##`, `#`, doubles, blanks."""
     rng = random.Random(seed)
@@ -270,7 +270,7 @@ def test_random_vocabularies(seed):
     for _ in range(rng.randint(0, 25)):
         piece = "".join(rng.choices(alphabet, k=rng.randint(1, 4)))
         tokens.append(rng.choice(["", "##"]) * (seed > 1) + piece)
-    if seed == 7:
+    if seed == 5:
         tokens = tokens[:4]
     lines = ["".join(rng.choices(alphabet + "ab  1", k=rng.randint(0, 12))) for _ in range(300)] + [
         "[UNK]",

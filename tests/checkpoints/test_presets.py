@@ -1,0 +1,271 @@
+"""Reading checkpoints of each form, and refusing what is damaged."""
+
+import json
+import shutil
+from pathlib import Path
+
+import keras_hub
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from keras_bert import BertClassifier
+from keras_bert.atomic import write_folder
+from keras_bert.checkpoints import open_checkpoint
+
+TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+INPUTS = ("token_ids", "segment_ids", "padding_mask")
+
+
+@pytest.fixture
+def copy(tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(TINY, folder)
+    return folder
+
+
+@pytest.fixture
+def batch():
+    golden = np.load(TINY.with_suffix(".npz"))
+    return {name: golden[name] for name in INPUTS}
+
+
+def edit(path, **changes):
+    content = json.loads(path.read_text())
+    content.update(changes)
+    path.write_text(json.dumps(content))
+
+
+def rename(folder, change):
+    """Rewrites the tensors under other names; None drops one."""
+    tensors = load_file(folder / "model.safetensors")
+    renamed = {change(name): value for name, value in tensors.items()}
+    renamed.pop(None, None)
+    save_file(renamed, folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("prefix", ["bert.", ""])
+@pytest.mark.parametrize("old", [True, False])
+def test_four_spellings_of_hugging_face_names(copy, batch, prefix, old):  # B70
+    def spell(name):
+        name = name.replace("bert.", prefix)
+        if old and "LayerNorm" in name:
+            name = name.replace(".weight", ".gamma").replace(".bias", ".beta")
+        return name
+
+    rename(copy, spell)
+    expected = BertClassifier.from_preset(TINY).predict(batch, verbose=0)
+    found = BertClassifier.from_preset(copy).predict(batch, verbose=0)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_sharded_safetensors(copy, batch):
+    tensors = load_file(copy / "model.safetensors")
+    names = sorted(tensors)
+    parts = {"a.safetensors": names[::2], "b.safetensors": names[1::2]}
+    for file, part in parts.items():
+        save_file({name: tensors[name] for name in part}, copy / file)
+    index = {"weight_map": {name: file for file, part in parts.items() for name in part}}
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    (copy / "model.safetensors").unlink()
+    expected = BertClassifier.from_preset(TINY).predict(batch, verbose=0)
+    np.testing.assert_array_equal(
+        BertClassifier.from_preset(copy).predict(batch, verbose=0), expected
+    )
+    (copy / "b.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="has no b.safetensors; found: "):
+        BertClassifier.from_preset(copy)
+
+
+def test_missing_pooler_is_new_and_said(copy, caplog):  # B73
+    rename(copy, lambda name: None if "pooler" in name else name)
+    model = BertClassifier.from_preset(copy)
+    assert model.loading_report.new == ["pooler/kernel", "pooler/bias"]
+    assert "newly initialised: pooler/kernel, pooler/bias" in caplog.text
+
+
+def test_missing_weight_raises_and_extra_is_listed(copy):  # B68
+    rename(copy, lambda n: n.replace("layer.1.output.dense.weight", "layer.9.output.dense.weight"))
+    with pytest.raises(ValueError, match="encoder.layer.1.output.dense.weight is missing"):
+        BertClassifier.from_preset(copy)
+    rename(copy, lambda n: n.replace("layer.9.output.dense.weight", "layer.1.output.dense.weight"))
+    tensors = load_file(copy / "model.safetensors")
+    save_file({**tensors, "extra": np.ones(3)}, copy / "model.safetensors")
+    assert BertClassifier.from_preset(copy).loading_report.left_over == ["extra"]
+
+
+def test_every_weight_takes_a_value():  # B68
+    checkpoint = open_checkpoint(TINY)
+    new = checkpoint.backbone(load_weights=False)
+    loaded = checkpoint.backbone()
+    for before, after in zip(new.weights, loaded.weights, strict=True):
+        assert (np.asarray(before) != np.asarray(after)).all(), after.path
+
+
+def test_another_number_of_classes(copy):  # B75
+    with pytest.raises(ValueError, match="3 classes .* not of 5 .*skip_mismatch=True"):
+        BertClassifier.from_preset(copy, num_classes=5)
+    model = BertClassifier.from_preset(copy, num_classes=5, skip_mismatch=True)
+    assert model.loading_report.new == ["head/kernel", "head/bias"] and model.labels is None
+    with pytest.raises(ValueError, match="skip_mismatch"):
+        BertClassifier.from_preset(copy, labels=["thaw", "storm", "calm"])
+
+
+def test_encoder_alone_needs_the_number_of_classes(copy):
+    edit(copy / "config.json", architectures=["BertModel"])
+    with pytest.raises(ValueError, match="no classifier.*pass num_classes= or labels="):
+        BertClassifier.from_preset(copy)
+
+
+def test_activation_by_origin(copy):
+    edit(copy / "config.json", hidden_act="gelu_new")
+    assert open_checkpoint(copy).backbone().activation == "gelu_tanh"
+    assert open_checkpoint(TINY).backbone().activation == "gelu_exact"
+
+
+def test_tokenizer_settings_of_hugging_face(copy):
+    settings = {"do_lower_case": False, "strip_accents": False}
+    (copy / "tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizer = open_checkpoint(copy).tokenizer()
+    assert (tokenizer.lowercase, tokenizer.strip_accents) == (False, False)
+    words = (copy / "vocab.txt").read_text().split("\n")[:-1]
+    (copy / "vocab.txt").unlink()
+    (copy / "tokenizer_config.json").unlink()
+    model = {"type": "WordPiece", "vocab": {w: i for i, w in enumerate(words)}}
+    model["max_input_chars_per_word"] = 7
+    normalizer = {"type": "BertNormalizer", "lowercase": True, "strip_accents": None}
+    (copy / "tokenizer.json").write_text(json.dumps({"model": model, "normalizer": normalizer}))
+    tokenizer = open_checkpoint(copy).tokenizer()
+    assert tokenizer.get_vocabulary() == words
+    assert (tokenizer.lowercase, tokenizer.max_word_length) == (True, 7)
+
+
+def test_kerashub_preset(tmp_path):
+    rng = np.random.default_rng(0)
+    theirs = keras_hub.models.BertBackbone(17, 2, 5, 20, 28, max_sequence_length=13)
+    for weight in theirs.weights:
+        weight.assign(rng.normal(0, 0.3, weight.shape))
+    words = (TINY / "vocab.txt").read_text().split()
+    theirs.save_to_preset(str(tmp_path))
+    keras_hub.tokenizers.BertTokenizer(words, lowercase=True).save_to_preset(str(tmp_path))
+    model = BertClassifier.from_preset(tmp_path, num_classes=2)
+    assert model.backbone.activation == "gelu_tanh"
+    mask = (np.arange(11) < np.array([[11], [4]])).astype("int32")
+    batch = {
+        "token_ids": rng.integers(0, 17, (2, 11)),
+        "segment_ids": rng.integers(0, 2, (2, 11)),
+        "padding_mask": mask,
+    }
+    expected, found = theirs(batch), model.backbone(batch)
+    tokens = mask.astype(bool)
+    for name, keep in (("sequence_output", tokens), ("pooled_output", slice(None))):
+        wanted = np.asarray(expected[name])[keep]
+        np.testing.assert_allclose(np.asarray(found[name])[keep], wanted, atol=1e-5)
+    assert model.preprocessor.tokenizer(["the boats"]).to_list() == [[7, 13, 11]]
+
+
+# Refused.
+
+
+def test_nothing_there():
+    with pytest.raises(FileNotFoundError, match="source 'no/where' is not a folder.*bert_tiny_en"):
+        BertClassifier.from_preset("no/where", num_classes=2)
+
+
+def test_empty_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="has no config.json; found: nothing"):
+        BertClassifier.from_preset(tmp_path, num_classes=2)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "config.json is not valid JSON"),
+        ("[]", "expected a JSON object, found list"),
+        ("{}", "describes no BERT.*found keys none"),
+        ('{"model_type": "gpt2"}', "expected a BERT encoder.*found model_type 'gpt2'"),
+        ('{"model_type": "bert"}', "has no key 'hidden_act'"),
+    ],
+)
+def test_wrong_config(copy, content, message):
+    (copy / "config.json").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        BertClassifier.from_preset(copy, num_classes=2)
+
+
+def test_truncated_weights(copy):
+    whole = (copy / "model.safetensors").read_bytes()
+    (copy / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="model.safetensors is not a whole safetensors file"):
+        BertClassifier.from_preset(copy)
+
+
+def test_config_that_disagrees_with_its_tensors(copy):
+    edit(copy / "config.json", intermediate_size=30)
+    with pytest.raises(ValueError, match="has shape .20, 28., the model's .* .20, 30."):
+        BertClassifier.from_preset(copy)
+
+
+def test_sequence_longer_than_the_positions(copy):
+    with pytest.raises(ValueError, match="sequence_length=600 exceeds the backbone's 13"):
+        BertClassifier.from_preset(copy, sequence_length=600)
+
+
+@pytest.fixture
+def ours(tmp_path):
+    BertClassifier.from_preset(TINY).save_to_preset(tmp_path / "ours")
+    return tmp_path / "ours"
+
+
+def test_our_preset_is_read_back_bit_by_bit(ours):
+    first, again = BertClassifier.from_preset(TINY), BertClassifier.from_preset(ours)
+    for a, b in zip(first.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert again.labels == ["calm", "storm", "thaw"]
+
+
+def test_a_preset_cannot_choose_what_is_imported(ours):
+    for name in ("os>system", "keras_hub>GemmaBackbone"):
+        edit(ours / "tokenizer.json", registered_name=name)
+        with pytest.raises(ValueError, match=f"expected the settings of .*found '{name}'"):
+            BertClassifier.from_preset(ours)
+
+
+def test_a_dtype_cannot_choose_what_is_imported(ours):
+    config = json.loads((ours / "config.json").read_text())
+    config["config"]["dtype"] = {"module": "os", "class_name": "system", "config": {}}
+    (ours / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="not one of Keras's dtype policies"):
+        BertClassifier.from_preset(ours)
+
+
+def test_shards_cannot_lead_out_of_the_folder(copy):
+    index = {"weight_map": {"x": "../../etc/passwd"}}
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ValueError, match="leads out of the checkpoint"):
+        BertClassifier.from_preset(copy)
+
+
+def test_damaged_weights_of_ours(ours):
+    (ours / "model.weights.h5").write_bytes(b"no weights")
+    with pytest.raises(ValueError, match="model.weights.h5 can't be read into this model"):
+        BertClassifier.from_preset(ours)
+
+
+def test_a_failed_save_leaves_the_old_preset(ours):
+    def fail(path):
+        Path(path, "half").write_text("half")
+        raise RuntimeError("disk full")
+
+    before = sorted(p.name for p in ours.rglob("*"))
+    with pytest.raises(RuntimeError, match="disk full"):
+        write_folder(ours, fail)
+    assert sorted(p.name for p in ours.rglob("*")) == before
+    assert [p.name for p in ours.parent.iterdir()] == ["ours"]
+
+
+def test_other_peoples_folders_are_not_replaced(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.tex").write_text("...")
+    with pytest.raises(FileExistsError, match="neither a preset nor a SavedModel"):
+        BertClassifier.from_preset(TINY).save_to_preset(tmp_path / "thesis")

@@ -1,0 +1,57 @@
+"""The recipe from end to end on a few rows: files in, metrics out, saved and read back."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_bert import BertClassifier
+from recipes import glue
+
+TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = random.Random(0)
+    words = "rain wind the a harbour froze boat red".split()
+    for task, header in (("SST-2", ["sentence", "label"]), ("CoLA", None)):
+        folder = tmp_path / "glue" / task
+        folder.mkdir(parents=True)
+        for name, size in (("train", 19), ("dev", 11)):
+            rows = [header] if header else []
+            for _ in range(size):
+                text, label = " ".join(rng.choices(words, k=5)), str(rng.randint(0, 1))
+                rows.append([text, label] if header else ["gj04", label, "", text])
+            lines = "".join("\t".join(row) + "\n" for row in rows)
+            (folder / f"{name}.tsv").write_text(lines)
+    return tmp_path / "glue"
+
+
+@pytest.mark.parametrize(("task", "metric"), [("sst2", "accuracy"), ("cola", "matthews")])
+def test_recipe_writes_what_it_promises(data, tmp_path, task, metric):
+    flags = f"--task {task} --preset {TINY} --data_dir {data} --output_dir {tmp_path / 'runs'}"
+    flags += " --seed 0 1 --epochs 1 --batch_size 8 --sequence_length 12"
+    summary = glue.main(flags.split())
+    assert summary["runs"] == 2
+    values = [run[metric] for run in summary["by_seed"]]
+    assert summary[metric]["mean"] == pytest.approx(np.mean(values))
+    for seed in (0, 1):
+        output = tmp_path / "runs" / f"{task}-seed{seed}"
+        metrics = json.loads((output / "metrics.json").read_text())
+        assert metrics["train_rows"] == 19 and metrics["seed"] == seed
+        assert (output / "best.weights.h5").is_file()
+        assert any((output / "tensorboard").rglob("events.out.*"))
+        model = BertClassifier.from_preset(output / "preset")
+        dev = glue.glue.read(task, data, "dev")
+        accuracy = np.mean(model.predict(dev.texts, verbose=0).argmax(1) == dev.labels)
+        assert metrics["accuracy"] == pytest.approx(accuracy)
+        assert metrics["val_accuracy_by_epoch"][-1] == pytest.approx(accuracy)
+
+
+def test_unknown_flags_are_refused(data, capsys):
+    with pytest.raises(SystemExit):
+        glue.parse(f"--task sst2 --preset {TINY} --learning_rat 1".split())
+    assert "unrecognized arguments: --learning_rat" in capsys.readouterr().err

@@ -1,0 +1,136 @@
+"""SavedModels, asked in a fresh process from another folder (cases EXP of the users' log)."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_bert import BertClassifier
+
+TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TEXTS = ["rain wind", "", "The HARBOUR froze boats boats boats boats", "Straße é 中 😀", "[MASK]"]
+
+# What a server knows: TensorFlow, its text ops and nothing of ours.
+SERVE = """
+import json, sys
+import tensorflow as tf
+if sys.argv[1] == "text":
+    import tensorflow_text
+assert not [name for name in sys.modules if name.startswith("keras_bert")]
+model = tf.saved_model.load(sys.argv[2])
+request = json.loads(sys.argv[3])
+reply = []
+for signature, inputs in request:
+    dtype = tf.int32 if "token_ids" in inputs else tf.string
+    inputs = {name: tf.constant(value, dtype) for name, value in inputs.items()}
+    try:
+        output = model.signatures[signature](**inputs)
+        reply.append({k: v.numpy().tolist() for k, v in output.items()})
+        for name, value in reply[-1].items():
+            if name == "label":
+                reply[-1][name] = [label.decode() for label in value]
+    except tf.errors.InvalidArgumentError as error:
+        reply.append({"error": error.message})
+print(json.dumps(reply))
+"""
+
+
+def serve(folder, requests, ops="text", cwd=None):
+    command = [sys.executable, "-c", SERVE, ops, str(folder), json.dumps(requests)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def model():
+    return BertClassifier.from_preset(TINY, padding="bucket")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A SavedModel that was moved away and whose vocabulary's source is gone."""  # B81
+    root = tmp_path_factory.mktemp("export")
+    source = root / "source"
+    BertClassifier.from_preset(TINY).save_to_preset(source)
+    model = BertClassifier.from_preset(source)
+    ops = model.export(root / "here" / "model")
+    for path in sorted(source.rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    (root / "there").mkdir()
+    (root / "here" / "model").rename(root / "there" / "moved")
+    return root / "there" / "moved", ops
+
+
+def test_strings_in_answers_out(exported, model, tmp_path):  # B79, B80, B81
+    folder, ops = exported
+    assert "FastWordpieceTokenizeWithOffsets" in ops
+    requests = [["serving_default", {"text": [text]}] for text in TEXTS]
+    requests.append(["serving_default", {"text": TEXTS}])
+    requests.append(["pair", {"text": TEXTS, "text_pair": TEXTS[::-1]}])
+    replies = serve(folder, requests, cwd=tmp_path)
+    logits = model.predict(TEXTS, verbose=0)
+    labels, probabilities = model.classify(TEXTS, verbose=0)
+    np.testing.assert_allclose(replies[-2]["logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(replies[-2]["probability"], probabilities, atol=1e-5)
+    assert replies[-2]["label"] == labels
+    for row, reply in enumerate(replies[: len(TEXTS)]):
+        np.testing.assert_allclose(reply["logits"][0], logits[row], atol=1e-5)
+    pairs = model.predict((TEXTS, TEXTS[::-1]), verbose=0)
+    np.testing.assert_allclose(replies[-1]["logits"], pairs, atol=1e-5)
+
+
+def test_ids_of_any_length(exported, model):  # B83
+    rng = np.random.default_rng(0)
+    requests, expected = [], []
+    for length in (1, 5, 13):
+        ids = rng.integers(5, 15, (2, length))
+        inputs = {"token_ids": ids, "segment_ids": ids * 0, "padding_mask": ids * 0 + 1}
+        expected.append(model.predict(inputs, verbose=0))
+        requests.append(["tokens", {k: v.tolist() for k, v in inputs.items()}])
+    too_long = {k: [[1] * 14] for k in ("token_ids", "segment_ids", "padding_mask")}
+    replies = serve(exported[0], [*requests, ["tokens", too_long]])
+    for reply, logits in zip(replies, expected, strict=False):
+        np.testing.assert_allclose(reply["logits"], logits, atol=1e-5)
+    assert "longer than the model's 13 positions" in replies[-1]["error"]
+
+
+def test_ids_alone_need_plain_tensorflow(model, tmp_path):  # B79
+    assert model.export(tmp_path / "ids", text=False) == []
+    inputs = {"token_ids": [[2, 5, 3]], "segment_ids": [[0] * 3], "padding_mask": [[1] * 3]}
+    (reply,) = serve(tmp_path / "ids", [["serving_default", inputs]], ops="plain")
+    logits = model.predict({k: np.array(v) for k, v in inputs.items()}, verbose=0)
+    np.testing.assert_allclose(reply["logits"], logits, atol=1e-5)
+
+
+def test_string_signatures_name_the_ops_they_need(exported):  # B79
+    command = [sys.executable, "-c", SERVE, "plain", str(exported[0]), "[]"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert any(op in done.stderr for op in exported[1])
+
+
+def test_mixed_precision_serves_float32(tmp_path):  # B86
+    texts, labels = ["rain wind", "the harbour froze", "a boat"] * 4, [0, 1, 2] * 4
+    model = BertClassifier.from_preset(TINY, dtype="mixed_float16")
+    model.compile(learning_rate=1e-3)
+    model.fit(texts, labels, verbose=0)
+    model.export(tmp_path / "half")
+    full = BertClassifier.from_preset(TINY)
+    for weight, value in zip(full.weights, model.weights, strict=True):
+        weight.assign(value)
+    inputs = {"token_ids": [[2, 5, 3]], "segment_ids": [[0] * 3], "padding_mask": [[1] * 3]}
+    requests = [["serving_default", {"text": texts[:3]}], ["tokens", inputs]]
+    text_reply, ids_reply = serve(tmp_path / "half", requests)
+    np.testing.assert_allclose(text_reply["logits"], full.predict(texts[:3], verbose=0), atol=1e-2)
+    ids = {k: np.array(v) for k, v in inputs.items()}
+    np.testing.assert_allclose(ids_reply["logits"], full.predict(ids, verbose=0), atol=1e-2)
+
+
+def test_no_preprocessor(model):
+    bare = BertClassifier(model.backbone, 3)
+    with pytest.raises(ValueError, match="pass text=False"):
+        bare.export("anywhere")
