@@ -108,7 +108,10 @@ class SelfAttention(keras.layers.Layer):
         scores = ops.cast(scores, "float32")
         if mask is not None:
             scores = ops.where(mask, scores, FORBIDDEN)
-        probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        # Keras warns of a softmax over one score, which a text of one token asks for.
+        single = scores.shape[-1] == 1
+        probabilities = ops.ones_like(scores) if single else ops.softmax(scores, axis=-1)
+        probabilities = ops.cast(probabilities, self.compute_dtype)
         dropped = self.dropout(probabilities, training=training, seed=seed)
         context = ops.transpose(ops.matmul(dropped, value), (0, 2, 1, 3))  # [B, T, N, D]
         context = ops.reshape(context, (batch, length, hidden_dim))

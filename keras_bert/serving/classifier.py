@@ -43,7 +43,7 @@ def export_classifier(classifier, path: str | Path, text: bool = True) -> list[s
 
     def tokens(token_ids, segment_ids, padding_mask):
         length = tf.shape(token_ids)[1]
-        message = f"token_ids are longer than the model's {positions} positions"
+        message = f"token_ids are longer than {positions}, the positions of the model"
         with tf.control_dependencies(
             [tf.debugging.assert_less_equal(length, positions, message=message)]
         ):

@@ -52,7 +52,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         No special tokens are added.
 
     Raises:
-        ImportError: tensorflow or tensorflow_text is missing.
+        ImportError: at the first text, if tensorflow or tensorflow_text is missing.
         ValueError: the vocabulary is not one, or lacks a special token other than [MASK].
 
     Example:
@@ -77,7 +77,6 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             raise ValueError(f"Expected dtype 'int32' or 'int64', got {dtype!r}.")
         if max_word_length < 1:
             raise ValueError(f"Expected max_word_length of 1 or more, got {max_word_length}.")
-        _line_module()  # say at once what is missing
         self.lowercase = lowercase
         self.strip_accents = strip_accents
         self.special_tokens_in_text = special_tokens_in_text
@@ -108,8 +107,12 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         self._tokens, self._ids, self._lines = tokens, ids, None
         for name, token in SPECIAL_TOKENS.items():
             setattr(self, f"{name}_id", ids.get(token))
-        if tokens is not None:
-            specials = {t: ids[t] for t in SPECIAL_TOKENS.values() if t in ids}
+
+    def _line_tokenizer(self) -> Any:
+        """What does the work; made at the first text, so that ids need no TensorFlow Text."""
+        tokens = self._needed(self._tokens)
+        if self._lines is None:
+            specials = {t: self._ids[t] for t in SPECIAL_TOKENS.values() if t in self._ids}
             self._lines = _line_module().LineTokenizer(
                 tokens,
                 lowercase=self.lowercase,
@@ -117,6 +120,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
                 specials=specials if self.special_tokens_in_text else {},
                 max_word_length=self.max_word_length,
             )
+        return self._lines
 
     def _needed(self, value: Any) -> Any:
         if value is None:
@@ -167,7 +171,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
 
     def tokenize(self, inputs: Any) -> Any:
         """Cuts text into ids; the same as calling the layer."""
-        lines = self._needed(self._lines)
+        lines = self._line_tokenizer()
         return self._cast(_line_module().map_lines(lines.ids, _line_module().to_strings(inputs)))
 
     def tokenize_with_offsets(self, inputs: Any, unit: str = "byte") -> tuple[Any, Any, Any]:
@@ -187,7 +191,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         """
         if unit not in ("byte", "char"):
             raise ValueError(f"Expected unit 'byte' or 'char', got {unit!r}.")
-        lines, module = self._needed(self._lines), _line_module()
+        lines, module = self._line_tokenizer(), _line_module()
         function = lines.pieces if unit == "byte" else lines.pieces_by_character
         ids, starts, ends = module.map_lines(function, module.to_strings(inputs))
         return self._cast(ids), starts, ends
@@ -201,7 +205,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         Returns:
             A string tensor [...]. Case and spacing that tokenizing took away do not come back.
         """
-        return _line_module().join_pieces(inputs, self._needed(self._lines).tokens)
+        return _line_module().join_pieces(inputs, self._line_tokenizer().tokens)
 
     def call(self, inputs: Any, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
         # KerasHub's own `call` makes Python lists of ragged results; here they stay tensors.

@@ -95,7 +95,7 @@ def test_ids_of_any_length(exported, model):  # B83
     replies = serve(exported[0], [*requests, ["tokens", too_long]])
     for reply, logits in zip(replies, expected, strict=False):
         np.testing.assert_allclose(reply["logits"], logits, atol=1e-5)
-    assert "longer than the model's 13 positions" in replies[-1]["error"]
+    assert "longer than 13, the positions of the model" in replies[-1]["error"]
 
 
 def test_ids_alone_need_plain_tensorflow(model, tmp_path):  # B79

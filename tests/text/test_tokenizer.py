@@ -395,5 +395,7 @@ def test_missing_tensorflow_text_is_named(monkeypatch):
     for name in ("lines", "wordpiece"):  # forget that they were imported
         monkeypatch.delitem(sys.modules, f"keras_bert.text.{name}", raising=False)
         monkeypatch.delattr(keras_bert.text, name, raising=False)
+    tokenizer = BertTokenizer(TV)  # ids and settings need no text ops
+    assert tokenizer.vocabulary_size() == len(TV)
     with pytest.raises(ImportError, match="pip install tensorflow-text"):
-        BertTokenizer()
+        tokenizer.tokenize(["the cat"])
