@@ -395,7 +395,7 @@ def test_missing_tensorflow_text_is_named(monkeypatch):
     for name in ("lines", "wordpiece"):  # forget that they were imported
         monkeypatch.delitem(sys.modules, f"keras_bert.text.{name}", raising=False)
         monkeypatch.delattr(keras_bert.text, name, raising=False)
-    tokenizer = BertTokenizer(TV)  # ids and settings need no text ops
-    assert tokenizer.vocabulary_size() == len(TV)
+    tokenizer = BertTokenizer(TOY_VOCAB)  # ids and settings need no text ops
+    assert tokenizer.vocabulary_size() == len(TOY_VOCAB)
     with pytest.raises(ImportError, match="pip install tensorflow-text"):
         tokenizer.tokenize(["the cat"])
