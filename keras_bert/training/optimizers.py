@@ -1,9 +1,6 @@
 """AdamW as BERT is fine-tuned with."""
 
-import math
-
 import keras
-from keras import ops
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -20,11 +17,10 @@ class AdamW(keras.optimizers.AdamW):
     Args:
         learning_rate: a rate or a schedule.
         weight_decay: decay per update, times the rate.
-        epsilon: added to the root of the corrected second moment, as published (Kingma and Ba
-            2015, algorithm 1). Keras's own Adam adds it before the correction, which makes the
-            first steps shorter.
+        epsilon: added to the root of the second moment, before its bias is corrected (the second
+            form of Kingma and Ba 2015, section 2, which Keras has).
         global_clipnorm: gradients are scaled down to this global norm.
-        **kwargs: any other argument of `keras.optimizers.AdamW` but `amsgrad`.
+        **kwargs: any other argument of `keras.optimizers.AdamW`.
     """
 
     def __init__(
@@ -45,20 +41,6 @@ class AdamW(keras.optimizers.AdamW):
 
     def _use_weight_decay(self, variable) -> bool:
         return len(variable.shape) > 1 and super()._use_weight_decay(variable)
-
-    def update_step(self, gradient, variable, learning_rate):
-        index = self._get_variable_index(variable)
-        m, v = self._momentums[index], self._velocities[index]
-        rate = ops.cast(learning_rate, variable.dtype)
-        gradient = ops.cast(gradient, variable.dtype)
-        step = ops.cast(self.iterations + 1, variable.dtype)
-        self.assign(m, self.beta_1 * m + (1 - self.beta_1) * gradient)
-        self.assign(v, self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient))
-        # 1 - beta ** step; as a power in float32 it would lose two digits in the first steps.
-        m_corrected = m / -ops.expm1(step * math.log(self.beta_1))
-        v_corrected = v / -ops.expm1(step * math.log(self.beta_2))
-        update = rate * m_corrected / (ops.sqrt(v_corrected) + self.epsilon)
-        self.assign_sub(variable, update)
 
     def undecayed(self, variables) -> list[str]:
         """Lists the paths of the weights that decay leaves alone."""
