@@ -1,5 +1,6 @@
 """From Python data to the batches that `fit` reads."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -115,3 +116,46 @@ def map_batches(dataset, preprocess: Callable):
     return dataset.map(
         lambda *batch: preprocess(*batch), num_parallel_calls=tf.data.AUTOTUNE
     ).prefetch(tf.data.AUTOTUNE)
+
+
+class ArrayBatches(keras.utils.PyDataset):
+    """Batches of id arrays for any backend.
+
+    Args:
+        x: the model's inputs by name, arrays of N rows.
+        labels: N labels, or None.
+        weights: N weights, or None.
+        batch_size: rows of a batch; the last may be smaller.
+        shuffle: whether to draw a new order every epoch.
+        seed: seed of the orders.
+
+    Raises:
+        ValueError: if the columns differ in length.
+    """
+
+    def __init__(self, x, labels, weights, batch_size, shuffle, seed):
+        super().__init__()
+        sizes = {name: len(value) for name, value in x.items()}
+        sizes |= {"labels": len(labels)} if labels is not None else {}
+        sizes |= {"sample weights": len(weights)} if weights is not None else {}
+        if len(set(sizes.values())) > 1:
+            raise ValueError(f"columns of different length: {sizes}")
+        self.x, self.labels, self.weights = x, labels, weights
+        self.batch_size = batch_size
+        self.size = next(iter(sizes.values()))
+        self.random = np.random.default_rng(seed) if shuffle else None
+        self.order = np.arange(self.size)
+        self.on_epoch_end()
+
+    def __len__(self):
+        return math.ceil(self.size / self.batch_size)
+
+    def __getitem__(self, index):
+        rows = self.order[index * self.batch_size : (index + 1) * self.batch_size]
+        extra = [None if v is None else v[rows] for v in (self.labels, self.weights)]
+        x = {name: value[rows] for name, value in self.x.items()}
+        return keras.utils.pack_x_y_sample_weight(x, *extra)
+
+    def on_epoch_end(self):
+        if self.random is not None:
+            self.random.shuffle(self.order)

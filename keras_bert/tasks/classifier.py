@@ -201,6 +201,25 @@ class BertClassifier(BertTask):
             raise ValueError(f"label {shown[row]!r} in row {row} is unknown; expected {expected}")
         return y.astype("int32")
 
+    def encode_labels_in_graph(self, y):
+        """Turns a batch of label names [B] into ids inside `tf.data`; ids stay as they are.
+
+        Raises:
+            ValueError: if the classifier has no names.
+            tf.errors.InvalidArgumentError: when the data runs, if a label is unknown.
+        """
+        import tensorflow as tf
+
+        if y is None or y.dtype != tf.string:
+            return y
+        if self.labels is None:
+            raise ValueError("the dataset's labels are names: give the classifier labels=[...]")
+        matches = tf.reshape(y, [-1, 1]) == tf.constant(self.labels)[None, :]  # [B, K]
+        known = tf.reduce_all(tf.reduce_any(matches, axis=1))
+        message = ["unknown label; expected", *self.labels, "got", y]
+        with tf.control_dependencies([tf.Assert(known, message)]):
+            return tf.argmax(tf.cast(matches, "int32"), axis=1, output_type=tf.int32)
+
     def classify(self, texts, batch_size: int | None = None, **kwargs):
         """Gives each text's label and its probability.
 

@@ -9,7 +9,7 @@ import keras_hub
 import numpy as np
 
 from keras_bert.atomic import write_folder
-from keras_bert.data.pipeline import map_batches, text_columns, text_dataset
+from keras_bert.data.pipeline import ArrayBatches, map_batches, text_columns, text_dataset
 from keras_bert.models.backbone import complete_inputs
 from keras_bert.training import AdamW, WarmupLinear
 
@@ -89,6 +89,10 @@ class BertTask(keras_hub.models.Task):
 
     def encode_labels(self, y) -> np.ndarray:
         """Checks labels and turns names into ids."""
+        raise NotImplementedError
+
+    def encode_labels_in_graph(self, y):
+        """Does the work of `encode_labels` on a batch inside `tf.data`; None stays None."""
         raise NotImplementedError
 
     def get_compile_config(self):
@@ -280,16 +284,21 @@ class BertTask(keras_hub.models.Task):
             return dataset
         if texts.shape.rank == 0:
             raise ValueError("the dataset gives single texts: expected batches; add .batch(32)")
-        return map_batches(dataset, self._preprocess)
+
+        def preprocess(x, y=None, sample_weight=None):
+            return self._preprocess(x, self.encode_labels_in_graph(y), sample_weight)
+
+        return map_batches(dataset, preprocess)
 
     def _id_batches(self, x, labels, weights, batch_size, shuffle, seed):
         x = {name: np.asarray(value) for name, value in x.items() if value is not None}
         self._check_ids(x)
-        return _ArrayBatches(
-            x, labels, weights, batch_size=batch_size, shuffle=shuffle, seed=seed
-        )
+        return ArrayBatches(x, labels, weights, batch_size, shuffle, seed)
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
+        missing = {"token_ids", "segment_ids", "padding_mask"} - set(x)
+        if missing:
+            raise ValueError(f"ids lack {', '.join(sorted(missing))}; got {', '.join(x) or 'none'}")
         complete_inputs(x)
         limits = {
             "token_ids": self.backbone.vocabulary_size,
@@ -370,37 +379,6 @@ class BertTask(keras_hub.models.Task):
             and self.train_function is not None
             and paths(trained) == paths(self.trainable_variables)
         )
-
-
-class _ArrayBatches(keras.utils.PyDataset):
-    """Batches of id arrays for any backend, in a new seeded order every epoch."""
-
-    def __init__(self, x, labels, weights, batch_size, shuffle, seed):
-        super().__init__()
-        sizes = {name: len(value) for name, value in x.items()}
-        sizes |= {"labels": len(labels)} if labels is not None else {}
-        sizes |= {"sample weights": len(weights)} if weights is not None else {}
-        if len(set(sizes.values())) > 1:
-            raise ValueError(f"columns of different length: {sizes}")
-        self.x, self.labels, self.weights = x, labels, weights
-        self.batch_size = batch_size
-        self.size = next(iter(sizes.values()))
-        self.random = np.random.default_rng(seed) if shuffle else None
-        self.order = np.arange(self.size)
-        self.on_epoch_end()
-
-    def __len__(self):
-        return math.ceil(self.size / self.batch_size)
-
-    def __getitem__(self, index):
-        rows = self.order[index * self.batch_size : (index + 1) * self.batch_size]
-        extra = [None if v is None else v[rows] for v in (self.labels, self.weights)]
-        x = {name: value[rows] for name, value in self.x.items()}
-        return keras.utils.pack_x_y_sample_weight(x, *extra)
-
-    def on_epoch_end(self):
-        if self.random is not None:
-            self.random.shuffle(self.order)
 
 
 def check_takes_logits(loss) -> None:

@@ -83,6 +83,19 @@ def test_texts_ids_and_datasets_give_the_same(trained):
     np.testing.assert_allclose(trained.evaluate(dataset, verbose=0), wanted, rtol=1e-5)
 
 
+def test_label_names_in_a_dataset(trained):
+    texts, labels = weather(12)
+    names = [trained.labels[i] for i in labels]
+    dataset = tf.data.Dataset.from_tensor_slices((texts, names)).batch(5)
+    wanted = trained.evaluate(texts, labels, verbose=0)
+    np.testing.assert_allclose(trained.evaluate(dataset, verbose=0), wanted, rtol=1e-5)
+    unknown = tf.data.Dataset.from_tensor_slices((texts, ["sunny"] * 12)).batch(5)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="unknown label.*sunny"):
+        trained.evaluate(unknown, verbose=0)
+    with pytest.raises(ValueError, match="labels are names"):
+        classifier().evaluate(dataset, verbose=0)
+
+
 def test_pairs():
     model = classifier()
     firsts, seconds = ["a boat", "the wind", "rain"], ["storm", "calm calm", "the boats"]
@@ -325,6 +338,11 @@ def test_bad_ids(trained, name, value, message):
     ids[name][0, 1] = value
     with pytest.raises(ValueError, match=message):
         trained.predict(ids)
+
+
+def test_missing_ids(trained):
+    with pytest.raises(ValueError, match="ids lack padding_mask, segment_ids; got token_ids"):
+        trained.predict({"token_ids": np.ones((1, 3), "int32")})
 
 
 def test_ids_past_the_position_table(trained):
