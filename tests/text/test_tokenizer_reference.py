@@ -297,7 +297,7 @@ def test_mixed_batches_keep_their_order():
 def test_higher_rank_equals_flat():
     tokenizer = BertTokenizer(TOY_VOCAB)
     nested = tf.ragged.constant([["the cat", "café"], [], ["Σ"]])
-    result = map_lines(tokenizer._lines.ids, nested)
+    result = map_lines(tokenizer._line_tokenizer().ids, nested)
     assert result.to_list() == [[[5, 7], [15]], [], [[1]]]
 
 
