@@ -1,39 +1,46 @@
 """Folders that are written whole or not at all."""
 
+import fnmatch
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 
-def write_folder(path: str | Path, write: Callable[[str], None]) -> None:
+def write_folder(path: str | Path, write: Callable[[str], None], known: Collection[str]) -> None:
     """Fills a folder beside `path` and puts it in place when it is whole.
 
-    What lay at `path` stays until then, so that a failure leaves the old preset or none, never
-    half of one.
+    What lay at `path` stays until then, and comes back if the last step fails.
 
     Args:
-        path: the folder to make or replace.
+        path: the folder to make or replace; links are followed. The folder above it must be
+            writable.
         write: writes all files into the folder that it is given.
+        known: patterns of the file names that a folder of this kind has at its top.
 
     Raises:
-        FileExistsError: if `path` is a file, or a folder that is not a preset of ours.
+        FileExistsError: if `path` is a file, or a folder with any other file: it is somebody
+            else's and stays as it is.
     """
-    path = Path(path)
-    if path.exists() and any(path.iterdir() if path.is_dir() else [path]):
-        if not (path / "config.json").is_file() and not (path / "saved_model.pb").is_file():
-            raise FileExistsError(
-                f"{path} exists and is neither a preset nor a SavedModel; choose another folder"
-            )
+    path = Path(path).resolve()
+    found = [] if not path.exists() else os.listdir(path) if path.is_dir() else [path.name]
+    strange = [name for name in found if not any(fnmatch.fnmatch(name, k) for k in known)]
+    if strange:
+        raise FileExistsError(
+            f"{path} is not replaced, for it holds {', '.join(sorted(strange)[:5])}; choose "
+            "another folder"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    new, old = scratch / "new", scratch / "old"
     try:
-        new = scratch / "new"
         new.mkdir()
         write(str(new))
         if path.exists():
-            os.replace(path, scratch / "old")
+            os.replace(path, old)
         os.replace(new, path)
     finally:
+        if old.exists() and not path.exists():
+            os.replace(old, path)
         shutil.rmtree(scratch, ignore_errors=True)

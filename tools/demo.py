@@ -83,7 +83,7 @@ def main() -> None:
     model.save_to_preset(str(Path(args.output_dir) / "preset"))
     model.export(folder)
     command = [sys.executable, "-c", SERVER, str(folder.resolve()), json.dumps(QUESTIONS)]
-    served = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    served = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     gap = max(abs(probabilities - served["probabilities"]))
     if served["labels"] != labels or gap > 1e-5:
         sys.exit(f"the served answers differ: {served}")

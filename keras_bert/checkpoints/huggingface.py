@@ -65,20 +65,29 @@ def tokenizer_config(source: Source) -> tuple[dict[str, Any], Any]:
         FileNotFoundError: if neither vocab.txt nor tokenizer.json is there.
         ValueError: if tokenizer.json holds no WordPiece model.
     """
-    settings = {}
-    if source.has("tokenizer_config.json"):
-        config = source.json("tokenizer_config.json")
-        settings["lowercase"] = config.get("do_lower_case", True)
-        settings["strip_accents"] = config.get("strip_accents")
-    if not source.has("tokenizer.json"):
+    slow = source.json("tokenizer_config.json") if source.has("tokenizer_config.json") else {}
+    fast = source.json("tokenizer.json") if source.has("tokenizer.json") else {}
+    normalizer, model = fast.get("normalizer") or {}, fast.get("model") or {}
+
+    def first(*values):
+        return next((value for value in values if value is not None), None)
+
+    settings = {
+        "lowercase": first(slow.get("do_lower_case"), normalizer.get("lowercase"), True),
+        "strip_accents": first(slow.get("strip_accents"), normalizer.get("strip_accents")),
+        # transformers' limit, half of the original's.
+        "max_word_length": first(model.get("max_input_chars_per_word"), 100),
+    }
+    chinese = first(slow.get("tokenize_chinese_chars"), normalizer.get("handle_chinese_chars"))
+    if chinese is False or slow.get("do_basic_tokenize") is False:
+        raise ValueError(
+            f"{source.name}: its tokenizer leaves Chinese characters together, or does not split "
+            "words; only BERT's own rule is supported"
+        )
+    if not fast:
         return settings, source.path("vocab.txt")
-    model = source.json("tokenizer.json").get("model", {})
-    if not isinstance(model.get("vocab"), dict):
+    if model.get("type", "WordPiece") != "WordPiece" or not isinstance(model.get("vocab"), dict):
         raise ValueError(f"{source.name}/tokenizer.json holds no WordPiece vocabulary")
-    normalizer = source.json("tokenizer.json").get("normalizer") or {}
-    settings.setdefault("lowercase", normalizer.get("lowercase", True))
-    settings.setdefault("strip_accents", normalizer.get("strip_accents"))
-    settings["max_word_length"] = model.get("max_input_chars_per_word", 100)
     if source.has("vocab.txt"):
         return settings, source.path("vocab.txt")
     by_id = sorted(model["vocab"], key=model["vocab"].get)
@@ -99,7 +108,10 @@ def read_tensors(source: Source) -> dict[str, np.ndarray]:
     """
     if source.has("model.safetensors.index.json"):
         index = source.json("model.safetensors.index.json")
-        shards = sorted(set(index["weight_map"].values()))
+        names = index.get("weight_map")
+        if not isinstance(names, dict) or not all(isinstance(n, str) for n in names.values()):
+            raise ValueError(f"{source.name}/model.safetensors.index.json has no weight_map")
+        shards = sorted(set(names.values()))
     else:
         shards = ["model.safetensors"]
     tensors = {}
@@ -152,12 +164,24 @@ def classifier_slots(head) -> Iterator[Slot]:
 
 
 def classifier_labels(source: Source) -> list[str] | None:
-    """Label names by id, or None where the checkpoint is no classifier."""
+    """Label names by id, or None where the checkpoint is no classifier.
+
+    Raises:
+        ValueError: if it gives several labels or a number to a text, or its names lack an id.
+    """
     config = source.json("config.json")
     if "BertForSequenceClassification" not in (config.get("architectures") or []):
         return None
+    problem = config.get("problem_type") or "single_label_classification"
+    if problem != "single_label_classification":
+        raise ValueError(f"{source.name}/config.json: problem_type {problem!r} is not supported")
     names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    return [names[str(i)] for i in range(len(names))]
+    if set(names) != {str(i) for i in range(len(names))}:
+        raise ValueError(
+            f"{source.name}/config.json: id2label has the keys {', '.join(sorted(names))}; "
+            f"expected 0 to {len(names) - 1}"
+        )
+    return [str(names[str(i)]) for i in range(len(names))]
 
 
 def _dense(name: str, layer, optional: bool = False) -> Iterator[Slot]:

@@ -1,6 +1,5 @@
 """One door for every form of checkpoint."""
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,6 @@ from keras_bert.checkpoints.source import Source
 from keras_bert.checkpoints.tensors import fill
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.text.tokenizer import BertTokenizer
-
-logger = logging.getLogger("keras_bert")
 
 
 class Checkpoint:
@@ -44,11 +41,13 @@ class Checkpoint:
         if load_weights:
             self._tensors = form.read_tensors(self.source)
             fill(form.backbone_slots(backbone), self._tensors, self.report)
-            if self.report.new:
-                logger.warning("%s", self.report)
         else:
             self.report.new += [weight.path for weight in backbone.weights]
         return backbone
+
+    def has_text_side(self) -> bool:
+        """Whether there is a tokenizer: a preset of ours may be for ids alone."""
+        return self.form != "keras_bert" or self.source.has("tokenizer.json")
 
     def tokenizer(self, **overrides) -> BertTokenizer:
         """Makes the tokenizer.

@@ -15,6 +15,7 @@ from keras_bert.checkpoints.source import Source
 from keras_bert.models.backbone import BertBackbone
 
 PACKAGE = "keras_bert>"
+FILES = ("*.json", "*.weights.h5", "assets")
 
 
 def settings(source: Source, file: str, class_name: str) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def load_backbone(source: Source, load_weights: bool, **overrides) -> BertBackbo
         ValueError: if a setting is unknown, or the weights do not fit.
     """
     config = settings(source, "config.json", "BertBackbone") | overrides
+    config.pop("trainable", None)  # what was frozen for one training is free for the next
     config["dtype"] = dtype_policy(config.get("dtype"), source)
     try:
         backbone = BertBackbone(**config)
@@ -78,9 +80,9 @@ def dtype_policy(value: Any, source: Source):
     if not isinstance(value, dict):
         return value
     nested = [value, *value.get("config", {}).get("policy_map", {}).values()]
+    endings = ("DTypePolicy", "DTypePolicyMap")
     for part in nested:
-        if part.get("module") != "keras" or not part.get("class_name", "").endswith(
-            ("DTypePolicy", "DTypePolicyMap")
-        ):
+        known = isinstance(part, dict) and part.get("module") == "keras"
+        if not known or not str(part.get("class_name")).endswith(endings):
             raise ValueError(f"{source.name}: dtype {part!r} is not one of Keras's dtype policies")
     return keras.dtype_policies.get(value)

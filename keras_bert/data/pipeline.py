@@ -20,15 +20,25 @@ def check_texts(texts: Any, name: str = "texts") -> list:
 
     Raises:
         TypeError: if an item is not a text, such as the NaN of an empty cell.
+        ValueError: if a text holds half of a surrogate pair.
     """
+    if hasattr(texts, "columns"):
+        raise TypeError(f"{name} are a table ({type(texts).__name__}): pass one column of it")
     if hasattr(texts, "numpy"):
         texts = texts.numpy()
+    if isinstance(texts, str | bytes):
+        raise TypeError(f"{name} are one string: expected a list of strings")
     texts = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     for row, text in enumerate(texts):
         if not isinstance(text, str | bytes):
             raise TypeError(
                 f"{name}[{row}] is {text!r} of type {type(text).__name__}; expected a str"
             )
+        if isinstance(text, str) and not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(f"{name}[{row}] can't be written as UTF-8: {error}") from error
     return texts
 
 

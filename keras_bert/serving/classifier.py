@@ -82,7 +82,7 @@ def export_classifier(classifier, path: str | Path, text: bool = True) -> list[s
     else:
         archive.add_endpoint("serving_default", tokens, ids)
     archive.add_endpoint("tokens", tokens, ids)
-    write_folder(path, lambda folder: archive.write_out(folder, verbose=False))
+    write_folder(path, lambda folder: archive.write_out(folder, verbose=False), FILES)
     return _text_ops(path)
 
 
@@ -95,6 +95,9 @@ def _text_ops(path: str | Path) -> list[str]:
     nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
     return sorted({node.op for node in nodes if node.op.startswith(_TEXT_OP_PREFIXES)})
 
+
+# What a SavedModel has at its top.
+FILES = ("*.pb", "variables", "assets", "assets.extra")
 
 # Ops that only TensorFlow Text registers, by the start of their names.
 _TEXT_OP_PREFIXES = (

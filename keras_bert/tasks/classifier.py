@@ -1,5 +1,6 @@
 """Classification of texts and of pairs of texts (Devlin et al. 2019, section 4.1)."""
 
+import logging
 from pathlib import Path
 
 import keras
@@ -12,6 +13,8 @@ from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving.classifier import export_classifier
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+
+logger = logging.getLogger("keras_bert")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -52,7 +55,11 @@ class BertClassifier(BertTask):
         dropout: float = 0.1,
         **kwargs,
     ):
-        labels = None if labels is None else [str(label) for label in labels]
+        for label in labels or ():
+            if not isinstance(label, str):
+                kind = type(label).__name__
+                raise TypeError(f"labels hold {label!r} of type {kind}; names are str")
+        labels = None if labels is None else list(labels)
         num_classes = num_classes or (labels and len(labels))
         if not num_classes or num_classes < 2:
             raise ValueError(f"num_classes={num_classes}, labels={labels}: expected 2 or more")
@@ -97,8 +104,9 @@ class BertClassifier(BertTask):
     ) -> "BertClassifier":
         """Makes a classifier from a checkpoint.
 
-        A head that the checkpoint has is loaded where it fits. What was loaded and what is new
-        stands in the classifier's `loading_report`.
+        The head of a preset of ours or of a Hugging Face classifier is loaded where it fits; that
+        of a KerasHub classifier is not read. What was loaded and what is new stands in the
+        classifier's `loading_report`, and new weights are logged as a warning.
 
         Args:
             preset: a folder saved by `save_to_preset`; a Hugging Face directory or hf://
@@ -125,8 +133,8 @@ class BertClassifier(BertTask):
         num_classes = num_classes or (labels and len(labels)) or saved_classes
         if num_classes is None:
             raise ValueError(
-                f"{preset} is no classifier, so the number of classes is not known: pass "
-                "num_classes= or labels="
+                f"{preset} has no classifier that can be read, so the number of classes is not "
+                "known: pass num_classes= or labels="
             )
         generic = [f"LABEL_{i}" for i in range(saved_classes or 0)]
         renamed = labels and saved_labels not in (None, generic) and list(labels) != saved_labels
@@ -138,14 +146,17 @@ class BertClassifier(BertTask):
             )
         text = checkpoint.settings("preprocessor.json", cls.preprocessor_cls.__name__)
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = cls.preprocessor_cls(
-            checkpoint.tokenizer(),
-            sequence_length or text.get("sequence_length") or backbone.max_sequence_length,
-            padding or text.get("padding", "bucket"),
-        )
+        preprocessor = None
+        if checkpoint.has_text_side():
+            preprocessor = cls.preprocessor_cls(
+                checkpoint.tokenizer(),
+                sequence_length or text.get("sequence_length") or backbone.max_sequence_length,
+                padding or text.get("padding", "bucket"),
+            )
         if dropout is None:
             dropout = saved.get("dropout", 0.1)
-        labels = labels or (saved_labels if fits else None)
+        if labels is None and fits and saved_labels != generic:
+            labels = saved_labels
         model = cls(backbone, num_classes, labels, preprocessor, dropout)
         report = checkpoint.report
         if fits and load_weights and saved:
@@ -153,6 +164,8 @@ class BertClassifier(BertTask):
             report.loaded += [weight.path for weight in model.head.weights]
         elif not (fits and load_weights and checkpoint.fill_classifier(model.head)):
             report.new += [weight.path for weight in model.head.weights]
+        if load_weights and report.new:
+            logger.warning("%s", report)
         model.loading_report = report
         return model
 
@@ -180,8 +193,14 @@ class BertClassifier(BertTask):
             y = y[:, 0]
         if y.ndim != 1:
             raise ValueError(f"labels have shape {y.shape}; expected one a row, [N]")
+        if y.dtype.kind == "O" and all(isinstance(v, int) for v in y.tolist()):
+            y = y.astype("int64")
         if y.dtype.kind in "USO":
-            names = [v.decode() if isinstance(v, bytes) else str(v) for v in y.tolist()]
+            names = [v.decode() if isinstance(v, bytes) else v for v in y.tolist()]
+            for row, name in enumerate(names):
+                if not isinstance(name, str):
+                    kind = type(name).__name__
+                    raise ValueError(f"label {name!r} in row {row} is a {kind}; expected a str")
             if self.labels is None:
                 found = sorted(set(names))
                 if len(found) != self.num_classes:
@@ -200,6 +219,18 @@ class BertClassifier(BertTask):
             row = int(np.argmax(wrong))
             raise ValueError(f"label {shown[row]!r} in row {row} is unknown; expected {expected}")
         return y.astype("int32")
+
+    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
+        """Turns weights by label name or id into weights by id; 1 where there is none.
+
+        Raises:
+            ValueError: if a label is unknown or named twice.
+        """
+        ids = self.encode_labels(list(class_weight)).tolist()
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"class_weight={class_weight} names a class twice")
+        weights = dict.fromkeys(range(self.num_classes), 1.0)
+        return weights | dict(zip(ids, class_weight.values(), strict=True))
 
     def encode_labels_in_graph(self, y):
         """Turns a batch of label names [B] into ids inside `tf.data`; ids stay as they are.

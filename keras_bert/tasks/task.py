@@ -1,5 +1,6 @@
 """What all tasks share: the text pipeline under `fit`, the default optimizer, saving."""
 
+import inspect
 import logging
 import math
 from typing import Any
@@ -9,6 +10,7 @@ import keras_hub
 import numpy as np
 
 from keras_bert.atomic import write_folder
+from keras_bert.checkpoints.preset import FILES
 from keras_bert.data.pipeline import ArrayBatches, map_batches, text_columns, text_dataset
 from keras_bert.models.backbone import complete_inputs
 from keras_bert.training import AdamW, WarmupLinear
@@ -91,6 +93,10 @@ class BertTask(keras_hub.models.Task):
         """Checks labels and turns names into ids."""
         raise NotImplementedError
 
+    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
+        """Turns weights by label into weights by id."""
+        raise NotImplementedError
+
     def encode_labels_in_graph(self, y):
         """Does the work of `encode_labels` on a batch inside `tf.data`; None stays None."""
         raise NotImplementedError
@@ -135,7 +141,8 @@ class BertTask(keras_hub.models.Task):
             validation_split: share of the rows, from the end, to validate on instead.
             shuffle: whether to draw a new order of the rows every epoch.
             seed: seed of the orders.
-            class_weight: weights of the losses by label id or name.
+            class_weight: weights of the losses by label id or name; 1 where it names none. Not
+                together with `sample_weight`.
             initial_epoch: epoch to begin with.
             steps_per_epoch: batches in an epoch; by default all.
             **kwargs: as `keras.Model.fit`.
@@ -147,7 +154,11 @@ class BertTask(keras_hub.models.Task):
             TypeError: if a text is not a string.
             ValueError: if columns differ in length, or a label is unknown.
         """
+        if y is None and not hasattr(x, "element_spec"):
+            raise ValueError("y is missing: fit needs the labels of the texts")
         if validation_split:
+            if not hasattr(x, "element_spec"):
+                y = self.encode_labels(y)  # before the split, which may part the names
             if validation_data is not None:
                 raise ValueError("got both validation_data and validation_split")
             x, y, sample_weight, validation_data = self._split(
@@ -160,11 +171,10 @@ class BertTask(keras_hub.models.Task):
             else:
                 validation_data = self._batches(validation_data)
         if class_weight is not None:
-            ids = self.encode_labels(list(class_weight)).tolist()
-            class_weight = dict(zip(ids, class_weight.values(), strict=True))
+            class_weight = self.encode_class_weight(class_weight)
         if self._schedule is not None:
             steps = steps_per_epoch or _cardinality(train)
-            self._start_schedule(steps and steps * (epochs - initial_epoch))
+            self._start_schedule(steps and steps * max(1, epochs - initial_epoch))
         return keras.Model.fit(
             self,
             train,
@@ -192,12 +202,18 @@ class BertTask(keras_hub.models.Task):
 
         Returns:
             float32 array [N, ...]; for one string without the first axis.
+
+        A dataset gives x alone; pairs as ((firsts, seconds),), since Keras reads a pair as
+        (x, y). Labels in a dataset are passed over.
         """
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, **kwargs)[0]
         if isinstance(x, dict) or hasattr(x, "element_spec") or self.preprocessor is None:
-            return keras.Model.predict(self, self._batches(x, batch_size=batch_size), **kwargs)
+            batches = self._batches(x, batch_size=batch_size, labelled=False)
+            return keras.Model.predict(self, batches, **kwargs)
         columns = text_columns(x)
+        if not columns[0]:
+            return np.zeros((0, *self.output_shape[1:]), "float32")
         # Rows of like length share a batch, so that little is spent on padding.
         lengths = [sum(len(text) for text in row) for row in zip(*columns, strict=True)]
         order = np.argsort(lengths, kind="stable")
@@ -219,7 +235,7 @@ class BertTask(keras_hub.models.Task):
             FileExistsError: if the folder holds something else.
         """
         save = super().save_to_preset
-        write_folder(preset_dir, lambda path: save(path, max_shard_size=max_shard_size))
+        write_folder(preset_dir, lambda path: save(path, max_shard_size=max_shard_size), FILES)
 
     def save_task_weights(self, filepath: str) -> None:
         """Writes what the task has on top of the backbone; no state of the optimizer."""
@@ -254,7 +270,14 @@ class BertTask(keras_hub.models.Task):
         return self.preprocessor(x, y=y, sample_weight=sample_weight)
 
     def _batches(
-        self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, seed=0
+        self,
+        x,
+        y=None,
+        sample_weight=None,
+        batch_size=None,
+        shuffle=False,
+        seed=0,
+        labelled=True,
     ) -> Any:
         """A `tf.data.Dataset` or Keras's own adapter over what the user gave."""
         if hasattr(x, "element_spec"):  # tf.data.Dataset
@@ -263,7 +286,8 @@ class BertTask(keras_hub.models.Task):
                     "a dataset brings its own labels, weights and batches: got y, sample_weight "
                     "or batch_size beside it"
                 )
-            return self._map_dataset(x)
+            return self._map_dataset(x, labelled)
+        columns = None if isinstance(x, dict) or self.preprocessor is None else text_columns(x)
         labels = None if y is None else self.encode_labels(y)
         weights = None if sample_weight is None else np.asarray(sample_weight, "float32")
         if isinstance(x, dict):
@@ -273,20 +297,26 @@ class BertTask(keras_hub.models.Task):
                 f"this {type(self).__name__} has no preprocessor: expected a dict of ids "
                 f"(token_ids, segment_ids, padding_mask), got {type(x).__name__}"
             )
-        columns = text_columns(x)
         return text_dataset(
             columns, labels, weights, batch_size or 32, self._preprocess, shuffle, seed
         )
 
-    def _map_dataset(self, dataset):
-        texts = keras.tree.flatten(dataset.element_spec)[0]
-        if texts.dtype.name != "string":
-            return dataset
-        if texts.shape.rank == 0:
+    def _map_dataset(self, dataset, labelled):
+        first = keras.tree.flatten(dataset.element_spec)[0]
+        texts = first.dtype.name == "string"
+        if texts and first.shape.rank == 0:
             raise ValueError("the dataset gives single texts: expected batches; add .batch(32)")
 
         def preprocess(x, y=None, sample_weight=None):
-            return self._preprocess(x, self.encode_labels_in_graph(y), sample_weight)
+            if not labelled and y is not None and y.dtype.name == "string":
+                raise ValueError(
+                    "the dataset gives (x, y) with strings as y: to predict on pairs it has to "
+                    "give ((firsts, seconds),)"
+                )
+            y = self.encode_labels_in_graph(y) if labelled else None
+            if texts:
+                return self._preprocess(x, y, sample_weight)
+            return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
         return map_batches(dataset, preprocess)
 
@@ -299,6 +329,9 @@ class BertTask(keras_hub.models.Task):
         missing = {"token_ids", "segment_ids", "padding_mask"} - set(x)
         if missing:
             raise ValueError(f"ids lack {', '.join(sorted(missing))}; got {', '.join(x) or 'none'}")
+        wrong = [name for name, value in x.items() if value.dtype.kind not in "iub"]
+        if wrong:
+            raise ValueError(f"{wrong[0]} are {x[wrong[0]].dtype}; expected integers")
         complete_inputs(x)
         limits = {
             "token_ids": self.backbone.vocabulary_size,
@@ -387,9 +420,12 @@ def check_takes_logits(loss) -> None:
     Raises:
         ValueError: if it would.
     """
-    names = ("sparse_categorical_crossentropy", "categorical_crossentropy", "binary_crossentropy")
-    by_name = isinstance(loss, str) and loss in names
-    if by_name or getattr(loss, "from_logits", True) is False:
+    found = keras.losses.get(loss) if isinstance(loss, str) else loss
+    reads_logits = getattr(found, "from_logits", None)
+    if reads_logits is None and inspect.isfunction(found):
+        parameter = inspect.signature(found).parameters.get("from_logits")
+        reads_logits = parameter and parameter.default
+    if reads_logits is False:
         raise ValueError(
             f"loss={loss!r} expects probabilities, but the model gives logits: pass the loss "
             "object with from_logits=True"

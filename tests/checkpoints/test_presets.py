@@ -1,6 +1,7 @@
 """Reading checkpoints of each form, and refusing what is damaged."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def test_another_number_of_classes(copy):  # B75
 
 def test_encoder_alone_needs_the_number_of_classes(copy):
     edit(copy / "config.json", architectures=["BertModel"])
-    with pytest.raises(ValueError, match="no classifier.*pass num_classes= or labels="):
+    with pytest.raises(ValueError, match="no classifier that can be read.*pass num_classes="):
         BertClassifier.from_preset(copy)
 
 
@@ -138,6 +139,11 @@ def test_tokenizer_settings_of_hugging_face(copy):
     tokenizer = open_checkpoint(copy).tokenizer()
     assert tokenizer.get_vocabulary() == words
     assert (tokenizer.lowercase, tokenizer.max_word_length) == (True, 7)
+    # A tokenizer_config.json that says nothing of case leaves it to tokenizer.json.
+    (copy / "tokenizer_config.json").write_text("{}")
+    edit(copy / "tokenizer.json", normalizer={"lowercase": False, "strip_accents": False})
+    tokenizer = open_checkpoint(copy).tokenizer()
+    assert (tokenizer.lowercase, tokenizer.strip_accents) == (False, False)
 
 
 def test_kerashub_preset(tmp_path):
@@ -259,13 +265,90 @@ def test_a_failed_save_leaves_the_old_preset(ours):
 
     before = sorted(p.name for p in ours.rglob("*"))
     with pytest.raises(RuntimeError, match="disk full"):
-        write_folder(ours, fail)
+        write_folder(ours, fail, ("*",))
     assert sorted(p.name for p in ours.rglob("*")) == before
     assert [p.name for p in ours.parent.iterdir()] == ["ours"]
+
+
+def test_a_save_that_fails_at_the_last_step_brings_the_old_preset_back(ours, monkeypatch):
+    replace = os.replace
+
+    def fail(source, target):
+        if Path(source).name == "new":
+            raise OSError("no space")
+        replace(source, target)
+
+    before = sorted(p.name for p in ours.rglob("*"))
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="no space"):
+        write_folder(ours, lambda path: None, ("*",))
+    assert sorted(p.name for p in ours.rglob("*")) == before
+
+
+def test_a_link_is_followed(ours, tmp_path):
+    (tmp_path / "current").symlink_to(ours)
+    (ours / "metadata.json").unlink()
+    BertClassifier.from_preset(ours).save_to_preset(tmp_path / "current")
+    assert (tmp_path / "current").is_symlink() and (ours / "metadata.json").is_file()
+
+
+def test_an_export_does_not_replace_a_preset(ours):
+    with pytest.raises(FileExistsError, match="config.json"):
+        BertClassifier.from_preset(ours).export(ours)
+    assert (ours / "task.weights.h5").is_file()
+
+
+def test_a_preset_does_not_replace_a_hugging_face_directory(copy):
+    with pytest.raises(FileExistsError, match="model.safetensors"):
+        BertClassifier.from_preset(copy).save_to_preset(copy)
+
+
+def test_a_preset_for_ids_alone(tmp_path, batch):
+    model = BertClassifier(BertClassifier.from_preset(TINY).backbone, 3)
+    model.save_to_preset(tmp_path / "ids")
+    again = BertClassifier.from_preset(tmp_path / "ids")
+    assert again.preprocessor is None
+    np.testing.assert_array_equal(
+        again.predict(batch, verbose=0), model.predict(batch, verbose=0)
+    )
+
+
+def test_frozen_weights_are_free_again_in_a_preset(tmp_path):
+    model = BertClassifier.from_preset(TINY)
+    model.backbone.freeze()
+    model.save_to_preset(tmp_path / "frozen")
+    again = BertClassifier.from_preset(tmp_path / "frozen")
+    assert len(again.trainable_weights) == len(again.weights)
+
+
+def test_generic_label_names_are_no_names(copy):
+    names = {str(i): f"LABEL_{i}" for i in range(3)}
+    edit(copy / "config.json", id2label=names)
+    assert BertClassifier.from_preset(copy).labels is None
+    named = BertClassifier.from_preset(copy, labels=["a", "b", "c"])
+    assert named.labels == ["a", "b", "c"] and named.loading_report.new == []
+
+
+def test_several_labels_for_a_text_are_refused(copy):
+    edit(copy / "config.json", problem_type="multi_label_classification")
+    with pytest.raises(ValueError, match="'multi_label_classification' is not supported"):
+        BertClassifier.from_preset(copy)
+
+
+def test_label_ids_with_a_gap(copy):
+    edit(copy / "config.json", id2label={"1": "a", "2": "b", "3": "c"})
+    with pytest.raises(ValueError, match="id2label has the keys 1, 2, 3; expected 0 to 2"):
+        BertClassifier.from_preset(copy)
+
+
+def test_a_tokenizer_with_another_rule(copy):
+    (copy / "tokenizer_config.json").write_text(json.dumps({"tokenize_chinese_chars": False}))
+    with pytest.raises(ValueError, match="only BERT's own rule"):
+        BertClassifier.from_preset(copy)
 
 
 def test_other_peoples_folders_are_not_replaced(tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").write_text("...")
-    with pytest.raises(FileExistsError, match="neither a preset nor a SavedModel"):
+    with pytest.raises(FileExistsError, match="is not replaced, for it holds chapter1.tex"):
         BertClassifier.from_preset(TINY).save_to_preset(tmp_path / "thesis")

@@ -2,6 +2,7 @@ import json
 import logging
 import subprocess
 import sys
+import types
 
 import keras
 import numpy as np
@@ -167,6 +168,8 @@ def test_first_loss_is_that_of_chance():  # B63
     "loss",
     [
         "sparse_categorical_crossentropy",
+        "SparseCategoricalCrossentropy",
+        keras.losses.sparse_categorical_crossentropy,
         keras.losses.SparseCategoricalCrossentropy(),
         keras.losses.CategoricalCrossentropy(from_logits=False),
     ],
@@ -200,6 +203,41 @@ def test_class_and_sample_weights():
     # By class, under the labels' names, and with dropout's noise in the rest of the network.
     history = model.fit(texts, labels, class_weight={"calm": 0.5, "storm": 3.0}, verbose=0)
     assert history.history["loss"][0] == pytest.approx(np.mean(weights * each), rel=0.1)
+
+
+def test_weights_of_some_classes_leave_the_others_at_one():
+    model = classifier(labels=["calm", "storm"])
+    assert model.encode_class_weight({"storm": 3.0}) == {0: 1.0, 1: 3.0}
+    with pytest.raises(ValueError, match="'sunny' in row 0 is unknown"):
+        model.encode_class_weight({"sunny": 3.0})
+
+
+def test_names_that_only_the_validation_rows_have():
+    texts, _ = weather(20)
+    model = classifier(num_classes=3)
+    model.fit(texts, ["a"] * 8 + ["b"] * 8 + ["c"] * 4, validation_split=0.2, verbose=0)
+    assert model.labels == ["a", "b", "c"]
+
+
+def test_a_failed_fit_teaches_no_names():
+    model = classifier()
+    with pytest.raises(TypeError):
+        model.fit(["a boat", None], ["x", "y"], verbose=0)
+    assert model.labels is None
+
+
+def test_nothing_to_predict(trained):
+    assert trained.predict([]).shape == (0, 2)
+
+
+def test_a_dataset_of_pairs():
+    model, texts = classifier(), weather(6)[0]
+    dataset = tf.data.Dataset.from_tensor_slices(((texts, texts[::-1]),)).batch(4)
+    expected = model.predict((texts, texts[::-1]), verbose=0)
+    np.testing.assert_allclose(model.predict(dataset, verbose=0), expected, atol=1e-5)
+    flat = tf.data.Dataset.from_tensor_slices((texts, texts[::-1])).batch(4)
+    with pytest.raises(ValueError, match="on pairs it has to give"):
+        model.predict(flat, verbose=0)
 
 
 def test_validation_split_takes_the_end():
@@ -307,6 +345,9 @@ def test_lora_is_merged_into_a_preset(tmp_path):
         ((["calm"], ["rain", "storm"]), [0], "1 first texts but 2 second texts"),
         ((["a"], ["a"], ["a"]), [0], "expected \\(firsts, seconds\\), got a tuple of 3"),
         (["calm"], [[0, 1]], "labels have shape \\(1, 2\\)"),
+        (["calm"], None, "y is missing"),
+        (["calm", "rain"], np.array(["calm", None], object), "label None in row 1 is a NoneType"),
+        (["calm", "\ud83d"], [0, 1], "texts\\[1\\] can't be written as UTF-8"),
     ],
 )
 def test_bad_rows(trained, texts, labels, message):
@@ -319,6 +360,8 @@ def test_bad_rows(trained, texts, labels, message):
     [
         (["calm", float("nan")], "texts\\[1\\] is nan of type float; expected a str"),
         (("a boat", "calm"), "a tuple of strings is ambiguous"),
+        (tf.constant("rain"), "texts are one string"),
+        (types.SimpleNamespace(columns=["text", "label"]), "texts are a table"),
     ],
 )
 def test_bad_texts(trained, texts, message):
@@ -356,6 +399,8 @@ def test_constructor_checks():
     tokenizer = BertTokenizer(WORDS)
     with pytest.raises(ValueError, match="expected 2 or more"):
         BertClassifier(backbone)
+    with pytest.raises(TypeError, match="labels hold 1 of type int"):
+        BertClassifier(backbone, labels=[1, 2])
     with pytest.raises(ValueError, match="num_classes=3 but labels="):
         BertClassifier(backbone, 3, ["a", "b"])
     with pytest.raises(ValueError, match="sequence_length=32 exceeds the backbone's 16 positions"):
