@@ -157,10 +157,10 @@ class BertTask(keras_hub.models.Task):
         if y is None and not hasattr(x, "element_spec"):
             raise ValueError("y is missing: fit needs the labels of the texts")
         if validation_split:
-            if not hasattr(x, "element_spec"):
-                y = self.encode_labels(y)  # before the split, which may part the names
             if validation_data is not None:
                 raise ValueError("got both validation_data and validation_split")
+            if not hasattr(x, "element_spec"):
+                y = self.encode_labels(y)  # before the split, which may part the names
             x, y, sample_weight, validation_data = self._split(
                 x, y, sample_weight, validation_split
             )
@@ -393,7 +393,6 @@ class BertTask(keras_hub.models.Task):
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
         self.optimizer = optimizer
         self.train_function = None  # Keras traces it again with the new optimizer
-
 
     def _made_by(self, old, new) -> bool:
         """Whether the optimizer in use is what `new` would be once built."""

