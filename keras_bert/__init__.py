@@ -2,7 +2,7 @@
 
 from keras_bert.config import SIZES
 from keras_bert.models import BertBackbone
-from keras_bert.tasks import BertClassifier
+from keras_bert.tasks import BertClassifier, BertPretrainer
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.tokenizer import BertTokenizer
 
@@ -13,6 +13,7 @@ __all__ = [
     "BertBackbone",
     "BertClassifier",
     "BertClassifierPreprocessor",
+    "BertPretrainer",
     "BertTokenizer",
     "__version__",
 ]

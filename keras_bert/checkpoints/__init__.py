@@ -1,6 +1,7 @@
 """Weights, vocabularies and settings from each form that a BERT lies in."""
 
 from keras_bert.checkpoints.loader import Checkpoint, open_checkpoint
+from keras_bert.checkpoints.parts import load_tuned_part, save_tuned_part
 from keras_bert.checkpoints.report import LoadingReport
 
-__all__ = ["Checkpoint", "LoadingReport", "open_checkpoint"]
+__all__ = ["Checkpoint", "LoadingReport", "load_tuned_part", "open_checkpoint", "save_tuned_part"]

@@ -32,15 +32,14 @@ class Checkpoint:
             **overrides: `BertBackbone` arguments that replace the checkpoint's.
         """
         if self.form == "keras_bert":
-            backbone = preset.load_backbone(self.source, load_weights, **overrides)
-            names = self.report.loaded if load_weights else self.report.new
-            names += [weight.path for weight in backbone.weights]
-            return backbone
+            return preset.load_backbone(self.source, load_weights, self.report, **overrides)
         form = {"huggingface": huggingface, "kerashub": kerashub}[self.form]
         backbone = BertBackbone(**(form.backbone_config(self.source) | overrides))
         if load_weights:
             self._tensors = form.read_tensors(self.source)
             fill(form.backbone_slots(backbone), self._tensors, self.report)
+            # Neither form knows adapters.
+            self.report.new += [w.path for adapter in backbone.adapters for w in adapter.weights]
         else:
             self.report.new += [weight.path for weight in backbone.weights]
         return backbone

@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 
+from keras_bert.checkpoints.report import LoadingReport
 from keras_bert.checkpoints.source import Source
 from keras_bert.models.backbone import BertBackbone
 
@@ -41,21 +42,44 @@ def settings(source: Source, file: str, class_name: str) -> dict[str, Any]:
     return content["config"]
 
 
-def load_backbone(source: Source, load_weights: bool, **overrides) -> BertBackbone:
+def load_backbone(
+    source: Source, load_weights: bool, report: LoadingReport, **overrides
+) -> BertBackbone:
     """Makes the backbone of a preset.
+
+    Adapters that are asked of a preset without any are new.
+
+    Args:
+        source: the preset.
+        load_weights: False for new weights in the same shape.
+        report: gets the names of the weights.
+        **overrides: `BertBackbone` arguments that replace the preset's.
 
     Raises:
         ValueError: if a setting is unknown, or the weights do not fit.
     """
-    config = settings(source, "config.json", "BertBackbone") | overrides
+    config = settings(source, "config.json", "BertBackbone")
+    saved_dim = config.get("adapter_dim")
+    config |= overrides
     config.pop("trainable", None)  # what was frozen for one training is free for the next
     config["dtype"] = dtype_policy(config.get("dtype"), source)
     try:
         backbone = BertBackbone(**config)
     except TypeError as error:
         raise ValueError(f"{source.name}/config.json: {error}") from error
-    if load_weights:
-        load_h5(backbone.load_weights, source.path("model.weights.h5"))
+    if not load_weights:
+        report.new += [weight.path for weight in backbone.weights]
+        return backbone
+    if saved_dim not in (None, backbone.adapter_dim):
+        raise ValueError(
+            f"{source.name} has adapters of adapter_dim={saved_dim}, without which its other "
+            f"weights have no meaning: got adapter_dim={backbone.adapter_dim}"
+        )
+    new = backbone.adapters if saved_dim is None else []
+    path = source.path("model.weights.h5")
+    load_h5(lambda p: keras.saving.load_weights(backbone, p, objects_to_skip=new), path)
+    report.new += [weight.path for adapter in new for weight in adapter.weights]
+    report.loaded += [w.path for w in backbone.weights if w.path not in {*report.new}]
     return backbone
 
 

@@ -1,8 +1,16 @@
-"""BERT's layers in `keras.ops` alone: embeddings, attention, encoder block."""
+"""BERT's layers in `keras.ops` alone: embeddings, attention, adapters, encoder block."""
 
+from keras_bert.layers.adapter import Adapter
 from keras_bert.layers.attention import AttentionMask, SelfAttention
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder import EncoderBlock
 
-__all__ = ["AttentionMask", "BertEmbeddings", "Dropout", "EncoderBlock", "SelfAttention"]
+__all__ = [
+    "Adapter",
+    "AttentionMask",
+    "BertEmbeddings",
+    "Dropout",
+    "EncoderBlock",
+    "SelfAttention",
+]

@@ -6,6 +6,7 @@ Shapes: B texts in a batch, T tokens, N heads, H hidden units, F feed-forward un
 import keras
 
 from keras_bert.layers.activations import get_activation
+from keras_bert.layers.adapter import Adapter
 from keras_bert.layers.attention import SelfAttention
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
@@ -16,6 +17,8 @@ class EncoderBlock(keras.layers.Layer):
     """x = LN(x + drop(attention(x))); x = LN(x + drop(dense(activation(dense(x))))).
 
     Normalization after the residual, as google-research/bert `modeling.py`, `transformer_model`.
+    With `adapter_dim` an `Adapter` stands before either sum, as Houlsby et al. 2019, figure 2:
+    x = LN(x + adapter(drop(...))).
 
     Args:
         num_heads: attention heads N.
@@ -28,6 +31,7 @@ class EncoderBlock(keras.layers.Layer):
         gradient_checkpointing: keep only the block's input for the backward pass and compute
             the rest a second time there: about a third more arithmetic for a fraction of the
             memory.
+        adapter_dim: units of the two adapters' bottlenecks; None for no adapters.
 
     Call arguments:
         x: float [B, T, H].
@@ -48,6 +52,7 @@ class EncoderBlock(keras.layers.Layer):
         layer_norm_epsilon: float = 1e-12,
         initializer_range: float = 0.02,
         gradient_checkpointing: bool = False,
+        adapter_dim: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -59,6 +64,7 @@ class EncoderBlock(keras.layers.Layer):
         self.layer_norm_epsilon = layer_norm_epsilon
         self.initializer_range = initializer_range
         self.gradient_checkpointing = gradient_checkpointing
+        self.adapter_dim = adapter_dim
 
     def build(self, x_shape, mask_shape=None):
         self.activation_function = get_activation(self.activation)
@@ -87,6 +93,14 @@ class EncoderBlock(keras.layers.Layer):
         self.feedforward_output.build((*x_shape[:-1], self.intermediate_dim))
         self.attention_norm.build(x_shape)
         self.feedforward_norm.build(x_shape)
+        self.attention_adapter = self.feedforward_adapter = None
+        if self.adapter_dim is not None:
+            self.attention_adapter = Adapter(self.adapter_dim, name="attention_adapter", **common)
+            self.feedforward_adapter = Adapter(
+                self.adapter_dim, name="feedforward_adapter", **common
+            )
+            self.attention_adapter.build(x_shape)
+            self.feedforward_adapter.build(x_shape)
 
     def call(self, x, mask=None, training=None):
         # Seeds are drawn here, outside of what may be computed twice.
@@ -101,10 +115,14 @@ class EncoderBlock(keras.layers.Layer):
     def _forward(self, x, mask, training, seeds):
         attended, probabilities = self.attention(x, mask, training=training, seed=seeds[0])
         attended = self.attention_drop(attended, training=training, seed=seeds[1])
+        if self.attention_adapter is not None:
+            attended = self.attention_adapter(attended)
         x = self.attention_norm(x + attended)  # [B, T, H]
         y = self.activation_function(self.intermediate(x))  # [B, T, F]
         y = self.feedforward_output(y)  # [B, T, H]
         y = self.feedforward_drop(y, training=training, seed=seeds[2])
+        if self.feedforward_adapter is not None:
+            y = self.feedforward_adapter(y)
         return self.feedforward_norm(x + y), probabilities
 
     def compute_output_spec(self, x, mask=None, training=None):
@@ -124,4 +142,5 @@ class EncoderBlock(keras.layers.Layer):
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "initializer_range": self.initializer_range,
             "gradient_checkpointing": self.gradient_checkpointing,
+            "adapter_dim": self.adapter_dim,
         }

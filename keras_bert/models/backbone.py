@@ -4,7 +4,7 @@ import keras
 import keras_hub
 
 from keras_bert.config import SIZES
-from keras_bert.layers import AttentionMask, BertEmbeddings, EncoderBlock
+from keras_bert.layers import Adapter, AttentionMask, BertEmbeddings, EncoderBlock
 from keras_bert.layers.initializers import truncated_normal
 
 
@@ -33,6 +33,8 @@ class BertBackbone(keras_hub.models.Backbone):
         output_hidden_states: also give "hidden_states".
         output_attentions: also give "attention_probabilities".
         gradient_checkpointing: recompute each block in the backward pass to save memory.
+        adapter_dim: units of the bottlenecks of two adapters in each block (Houlsby et al. 2019);
+            None for no adapters. See `keras_bert.models.tune`.
         dtype: Keras dtype policy or its name, such as "mixed_bfloat16".
 
     Call arguments:
@@ -69,6 +71,7 @@ class BertBackbone(keras_hub.models.Backbone):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
         gradient_checkpointing: bool = False,
+        adapter_dim: int | None = None,
         dtype=None,
         **kwargs,
     ):
@@ -95,6 +98,7 @@ class BertBackbone(keras_hub.models.Backbone):
                 layer_norm_epsilon,
                 initializer_range,
                 gradient_checkpointing,
+                adapter_dim,
                 dtype=dtype,
                 name=f"block_{i}",
             )
@@ -144,6 +148,7 @@ class BertBackbone(keras_hub.models.Backbone):
         self.output_hidden_states = output_hidden_states
         self.output_attentions = output_attentions
         self.gradient_checkpointing = gradient_checkpointing
+        self.adapter_dim = adapter_dim
 
     def __call__(self, inputs, *args, **kwargs):
         return super().__call__(complete_inputs(inputs), *args, **kwargs)
@@ -183,6 +188,14 @@ class BertBackbone(keras_hub.models.Backbone):
         for layer in (self.embeddings, *self.blocks[:num_blocks]):
             layer.trainable = False
 
+    @property
+    def adapters(self) -> list[Adapter]:
+        """The adapters of all blocks from the bottom up; none without `adapter_dim`."""
+        if self.adapter_dim is None:
+            return []
+        pairs = [(block.attention_adapter, block.feedforward_adapter) for block in self.blocks]
+        return [adapter for pair in pairs for adapter in pair]
+
     def default_lora_layer_names(self) -> list[str]:
         """The dense layers that `enable_lora` gives low-rank updates (Hu et al. 2021)."""
         return ["query", "value"]
@@ -204,6 +217,7 @@ class BertBackbone(keras_hub.models.Backbone):
             "output_hidden_states": self.output_hidden_states,
             "output_attentions": self.output_attentions,
             "gradient_checkpointing": self.gradient_checkpointing,
+            "adapter_dim": self.adapter_dim,
         }
 
 

@@ -1,5 +1,6 @@
 """What users call: a network with its text side, training, saving and serving."""
 
 from keras_bert.tasks.classifier import BertClassifier
+from keras_bert.tasks.pretrainer import BertPretrainer
 
-__all__ = ["BertClassifier"]
+__all__ = ["BertClassifier", "BertPretrainer"]

@@ -1,9 +1,10 @@
 """What all tasks share: the text pipeline under `fit`, the default optimizer, saving."""
 
+import contextlib
 import inspect
 import logging
 import math
-from typing import Any
+import warnings
 
 import keras
 import keras_hub
@@ -11,19 +12,24 @@ import numpy as np
 
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints.preset import FILES
-from keras_bert.data.pipeline import ArrayBatches, map_batches, text_columns, text_dataset
+from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
+from keras_bert.data.texts import text_columns
 from keras_bert.models.backbone import complete_inputs
-from keras_bert.training import AdamW, WarmupLinear
+from keras_bert.training import AdamW, WarmupDecay, layerwise_rate_scales, total_steps
+from keras_bert.training.position import Position
+from keras_bert.training.resume import Resume
+from keras_bert.training.step import Step
 
 logger = logging.getLogger("keras_bert")
 
 
-class BertTask(keras_hub.models.Task):
+class BertTask(Step, keras_hub.models.Task):
     """Base of the tasks: `fit`, `evaluate` and `predict` on texts or on ids.
 
-    It differs from KerasHub's pipeline in four things: texts are shuffled every epoch with a
+    It differs from KerasHub's pipeline in five things: texts are shuffled every epoch with a
     seed, wrong input is named row by row, `fit` makes an optimizer whose schedule fits its
-    number of steps, and presets are written whole or not at all.
+    number of steps, the step gives the same numbers on one device and on many (see
+    `keras_bert.training.tensorflow_step`), and presets are written whole or not at all.
     """
 
     def __call__(self, inputs, *args, **kwargs):
@@ -36,50 +42,81 @@ class BertTask(keras_hub.models.Task):
         optimizer="auto",
         loss="auto",
         *,
+        loss_weights=None,
         metrics="auto",
+        weighted_metrics=None,
         learning_rate: float = 5e-5,
         weight_decay: float = 0.01,
         warmup: float = 0.1,
+        decay: str = "linear",
+        layer_decay: float | None = None,
+        accumulation_steps: int = 1,
+        steps_per_execution: int = 1,
         jit_compile="auto",
         **kwargs,
     ):
         """Sets the model up for training; called on construction with the defaults.
 
         Args:
-            optimizer: "auto" for `keras_bert.training.AdamW`, which `fit` gives a linear warm-up
-                and decay over its own number of steps; each `fit` then starts a new schedule. Or
+            optimizer: "auto" for `keras_bert.training.AdamW`, which `fit` gives a warm-up and
+                decay over its own number of steps; each `fit` then starts a new schedule. Or
                 any Keras optimizer, used as it is.
-            loss: "auto" for the task's own, or a Keras loss on logits.
-            metrics: "auto" for the task's own, or Keras metrics.
+            loss: "auto" for the task's own, or a Keras loss on logits. Whatever its reduction
+                ("sum" excepted), a batch's loss is sum(weight * loss) / sum(weight) over all
+                rows of the batch, on whatever replica or in whatever micro-batch they are.
+            loss_weights: factors of the losses of several outputs.
+            metrics: "auto" for the task's own, or Keras metrics. They weigh rows as the loss
+                does; rows of weight 0 count nowhere.
+            weighted_metrics: more of the same; Keras has two lists.
             learning_rate: peak rate of the automatic optimizer.
             weight_decay: decay of the automatic optimizer; biases and LayerNorm are left out.
             warmup: share of the steps in which the rate rises.
+            decay: how the rate falls after it: "linear", "polynomial", "cosine" or "constant".
+            layer_decay: factor on the rate from each block to the one below it, such as 0.9.
+            accumulation_steps: micro-batches that every batch is cut into, so that it needs less
+                memory. The result is that of the whole batch, and one update is made for it.
+            steps_per_execution: batches run without a return to Python. On several replicas
+                Keras cannot do it, and 1 is used.
             jit_compile: "auto" compiles with XLA but for TensorFlow on a CPU, where it is slower.
             **kwargs: as `keras.Model.compile`.
 
         Raises:
-            ValueError: if the loss expects probabilities.
+            ValueError: if the loss expects probabilities, or a number is out of range.
         """
+        if accumulation_steps < 1:
+            raise ValueError(f"accumulation_steps={accumulation_steps}: expected 1 or more")
         self._schedule = None
-        if isinstance(optimizer, str) and optimizer == "auto":
-            self._schedule = {
-                "learning_rate": learning_rate,
-                "weight_decay": weight_decay,
-                "warmup": warmup,
-            }
-            # A schedule from the start, so that optimizers of every `fit` save the same variables.
-            optimizer = AdamW(WarmupLinear(learning_rate, None), weight_decay)
-        if isinstance(loss, str) and loss == "auto":
-            loss = self.default_loss()
-        if isinstance(metrics, str) and metrics == "auto":
-            metrics = self.default_metrics()
-        check_takes_logits(loss)
-        if jit_compile == "auto":
-            jit_compile = "auto" if _has_accelerator() else False
-        # Past KerasHub's compile, whose defaults are others.
-        keras.Model.compile(
-            self, optimizer, loss, metrics=metrics, jit_compile=jit_compile, **kwargs
-        )
+        self._jit_compile_wanted = jit_compile
+        self.accumulation_steps = accumulation_steps
+        with self.scope():
+            if isinstance(optimizer, str) and optimizer == "auto":
+                self._schedule = {
+                    "learning_rate": learning_rate,
+                    "weight_decay": weight_decay,
+                    "warmup": warmup,
+                    "decay": decay,
+                    "layer_decay": layer_decay,
+                }
+                # A schedule from the start, so that optimizers of every `fit` save the same
+                # variables.
+                optimizer = self._auto_optimizer(None)
+            if isinstance(loss, str) and loss == "auto":
+                loss = self.default_loss()
+            if isinstance(metrics, str) and metrics == "auto":
+                metrics = self.default_metrics()
+            check_takes_logits(loss)
+            if jit_compile == "auto" and not _has_accelerator():
+                jit_compile = False
+            self.compile_step(
+                optimizer,
+                loss,
+                loss_weights=loss_weights,
+                weighted_metrics=_joined(metrics, weighted_metrics),
+                accumulation_steps=accumulation_steps,
+                steps_per_execution=steps_per_execution,
+                jit_compile=jit_compile,
+                **kwargs,
+            )
 
     def default_loss(self):
         """The loss of `compile(loss="auto")`."""
@@ -103,8 +140,11 @@ class BertTask(keras_hub.models.Task):
 
     def get_compile_config(self):
         config = super().get_compile_config()
-        if config is not None and self._schedule is not None:
-            config |= {"optimizer": "auto", **self._schedule}
+        if config is not None:
+            config["jit_compile"] = self._jit_compile_wanted
+            config["accumulation_steps"] = self.accumulation_steps
+            if self._schedule is not None:
+                config |= {"optimizer": "auto", **self._schedule}
         return config
 
     def compile_from_config(self, config):
@@ -116,7 +156,7 @@ class BertTask(keras_hub.models.Task):
         x=None,
         y=None,
         batch_size: int | None = None,
-        epochs: int = 1,
+        epochs: float | None = None,
         sample_weight=None,
         validation_data=None,
         validation_split: float = 0.0,
@@ -125,26 +165,36 @@ class BertTask(keras_hub.models.Task):
         class_weight: dict | None = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
+        steps: int | None = None,
+        examples: int | None = None,
+        callbacks=None,
         **kwargs,
     ):
         """Trains the model.
+
+        The order of the rows in epoch e is a function of `seed` and e alone, and with a
+        `keras_bert.training.Resume` among the callbacks a run that was stopped goes on where it
+        was.
 
         Args:
             x: a list of N texts; a tuple (firsts, seconds) of two such lists; a dict of int
                 arrays [N, T] with the backbone's inputs; or a `tf.data.Dataset` of batches
                 (x, y) or (x, y, sample_weight) of texts or ids.
             y: N labels, as ids or as names. Not with a dataset.
-            batch_size: rows of a batch, 32 by default. Not with a dataset.
-            epochs: passes over the data.
+            batch_size: rows of a batch over all replicas, 32 by default. Not with a dataset.
+            epochs: passes over the data, which may be a fraction; 1 by default.
             sample_weight: N weights of the rows' losses.
             validation_data: (x, y) or (x, y, sample_weight), or a dataset.
             validation_split: share of the rows, from the end, to validate on instead.
             shuffle: whether to draw a new order of the rows every epoch.
             seed: seed of the orders.
-            class_weight: weights of the losses by label id or name; 1 where it names none. Not
-                together with `sample_weight`.
+            class_weight: weights of the losses by label id or name; 1 where it names none. They
+                multiply `sample_weight`, in the losses and metrics of training.
             initial_epoch: epoch to begin with.
             steps_per_epoch: batches in an epoch; by default all.
+            steps: updates to make, instead of `epochs`.
+            examples: rows to train on, instead of `epochs`; rounded up to whole batches.
+            callbacks: as `keras.Model.fit`.
             **kwargs: as `keras.Model.fit`.
 
         Returns:
@@ -152,7 +202,9 @@ class BertTask(keras_hub.models.Task):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if columns differ in length, or a label is unknown.
+            ValueError: if columns differ in length, a label is unknown, more than one of
+                `epochs`, `steps` and `examples` is given, the batch cannot be shared out evenly,
+                or a checkpoint to resume from is of another model.
         """
         if y is None and not hasattr(x, "element_spec"):
             raise ValueError("y is missing: fit needs the labels of the texts")
@@ -164,33 +216,99 @@ class BertTask(keras_hub.models.Task):
             x, y, sample_weight, validation_data = self._split(
                 x, y, sample_weight, validation_split
             )
-        train = self._batches(x, y, sample_weight, batch_size, shuffle=shuffle, seed=seed)
-        if validation_data is not None:
-            if isinstance(validation_data, tuple | list):
-                validation_data = self._batches(*validation_data, batch_size=batch_size)
-            else:
-                validation_data = self._batches(validation_data)
-        if class_weight is not None:
-            class_weight = self.encode_class_weight(class_weight)
-        if self._schedule is not None:
-            steps = steps_per_epoch or _cardinality(train)
-            self._start_schedule(steps and steps * max(1, epochs - initial_epoch))
-        return keras.Model.fit(
-            self,
-            train,
-            epochs=epochs,
-            validation_data=validation_data,
-            class_weight=class_weight,
-            initial_epoch=initial_epoch,
-            steps_per_epoch=steps_per_epoch,
-            shuffle=False,  # the batches above are shuffled already
-            **kwargs,
+        if epochs is None and steps is None and examples is None:
+            epochs = 1
+        source = self._source(
+            x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
         )
+        if validation_data is not None:
+            data = (
+                validation_data if isinstance(validation_data, tuple | list) else [validation_data]
+            )
+            in_dataset = hasattr(data[0], "element_spec")
+            validation = self._source(*data, batch_size=None if in_dataset else batch_size)
+            validation_data = validation.one_pass()
+        callbacks = list(callbacks or [])
+        resume = next((c for c in callbacks if isinstance(c, Resume)), None)
+        self._check_shares(source)
+        found = None if resume is None else resume.find()
+        if source.steps is None and found:
+            source.steps = found["steps_per_epoch"]  # counted in the first epoch
+        steps_per_epoch = steps_per_epoch or source.steps
+        total = self._total_steps(source, steps_per_epoch, epochs, steps, examples)
+        if getattr(source, "endless", False) and steps_per_epoch is None:
+            if total is None:
+                raise ValueError("the dataset has no end: pass steps_per_epoch, steps or examples")
+            steps_per_epoch = total
+        if self._schedule is not None:
+            self._start_schedule(total and total - initial_epoch * (steps_per_epoch or 0))
+        done = found["done"] if found else initial_epoch * (steps_per_epoch or 0)
+        self.position = Position(steps_per_epoch, done, total)
+        if self.position.skip and (
+            keras.config.backend() != "tensorflow" or self.steps_per_execution > 1
+        ):
+            raise ValueError(
+                "to resume in the first epoch of a dataset of unknown size, pass steps_per_epoch"
+            )
+        batches = source.stream(done)
+        self._training_source = source
+        self.build_for(batches)
+        if resume is not None:
+            resume.watch(callbacks)
+        if found:
+            resume.restore(self)
+        if steps_per_epoch:
+            initial_epoch, epochs = self.position.epoch, math.ceil(total / steps_per_epoch)
+        elif total is not None:
+            epochs = total  # an epoch has at least one step; the position ends the run
+        with _quiet_about_size(steps_per_epoch):
+            return keras.Model.fit(
+                self,
+                batches,
+                epochs=math.ceil(epochs),
+                validation_data=validation_data,
+                initial_epoch=initial_epoch,
+                steps_per_epoch=steps_per_epoch,
+                shuffle=False,  # the batches above are shuffled already
+                callbacks=self.position.callbacks(callbacks),
+                **kwargs,
+            )
+
+    def _total_steps(self, source, steps_per_epoch, epochs, steps, examples) -> int | None:
+        """Steps from the first epoch to the end of the run; None if that is not known."""
+        if epochs is not None and steps is None and examples is None:
+            if steps_per_epoch is None:
+                return None
+            return total_steps(steps_per_epoch, 1, epochs=epochs)
+        batch_size = getattr(source, "batch_size", None)
+        if examples is not None and batch_size is None:
+            raise ValueError("examples= needs rows in memory; for a dataset pass steps=")
+        return total_steps(None, batch_size or 1, steps=steps, epochs=epochs, examples=examples)
+
+    def training_batch(self, step: int):
+        """Gives a batch of the `fit` that runs, or ran last, once more.
+
+        For a dataset that shuffles, the shuffle has to be seeded, and the batch is that of a
+        fresh run.
+
+        Args:
+            step: number of the training step, from 0 over all epochs.
+
+        Returns:
+            (x, y) or (x, y, sample_weight) as the step got it, NumPy arrays.
+        """
+        source = self._training_source
+        if source.steps is None and self.position.steps_per_epoch:
+            step %= self.position.steps_per_epoch
+        stream = source.stream(step)
+        batch = next(iter(stream if source.steps is not None else stream.skip(step)))
+        return keras.tree.map_structure(keras.ops.convert_to_numpy, batch)
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
         """Gives loss and metrics on labelled data; takes what `fit` takes, every row once."""
-        batches = self._batches(x, y, sample_weight, batch_size)
-        return keras.Model.evaluate(self, batches, **kwargs)
+        if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
+            x = self._source(x, y, sample_weight, batch_size).one_pass()
+        return keras.Model.evaluate(self, x, **kwargs)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the model's output for each row, in the order of the rows.
@@ -208,21 +326,28 @@ class BertTask(keras_hub.models.Task):
         """
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, **kwargs)[0]
-        if isinstance(x, dict) or hasattr(x, "element_spec") or self.preprocessor is None:
-            batches = self._batches(x, batch_size=batch_size, labelled=False)
+        if hasattr(x, "element_spec"):
+            batches = self._source(x, labelled=False).one_pass()
             return keras.Model.predict(self, batches, **kwargs)
-        columns = text_columns(x)
-        if not columns[0]:
+        texts = not isinstance(x, dict) and self.preprocessor is not None
+        columns = text_columns(x) if texts else x
+        size = len(columns[0]) if texts else None
+        if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")
-        # Rows of like length share a batch, so that little is spent on padding.
-        lengths = [sum(len(text) for text in row) for row in zip(*columns, strict=True)]
-        order = np.argsort(lengths, kind="stable")
-        sorted_columns = tuple([column[i] for i in order] for column in columns)
-        batches = text_dataset(sorted_columns, None, None, batch_size or 32, self._preprocess)
-        outputs = keras.Model.predict(self, batches, **kwargs)
-        restored = np.empty_like(outputs)
-        restored[order] = outputs
-        return restored
+        order = None
+        if texts:
+            # Rows of like length share a batch, so that little is spent on padding.
+            lengths = [sum(len(text) for text in row) for row in zip(*columns, strict=True)]
+            order = np.argsort(lengths, kind="stable")
+            columns = tuple([column[i] for i in order] for column in columns)
+            x = columns if len(columns) > 1 else columns[0]
+        source = self._source(x, batch_size=batch_size, labelled=False)
+        outputs = keras.Model.predict(self, source.one_pass(), **kwargs)
+        # The last batch may have been filled up.
+        outputs = keras.tree.map_structure(lambda v: v[: source.size], outputs)
+        if order is None:
+            return outputs
+        return keras.tree.map_structure(lambda v: v[np.argsort(order)], outputs)
 
     def save_to_preset(self, preset_dir: str, max_shard_size: float = 10) -> None:
         """Writes settings, weights and vocabulary into a folder, whole or not at all.
@@ -269,7 +394,7 @@ class BertTask(keras_hub.models.Task):
     def _preprocess(self, x, y=None, sample_weight=None):
         return self.preprocessor(x, y=y, sample_weight=sample_weight)
 
-    def _batches(
+    def _source(
         self,
         x,
         y=None,
@@ -277,31 +402,74 @@ class BertTask(keras_hub.models.Task):
         batch_size=None,
         shuffle=False,
         seed=0,
+        class_weight=None,
         labelled=True,
-    ) -> Any:
-        """A `tf.data.Dataset` or Keras's own adapter over what the user gave."""
+    ):
+        """What gives the batches; see `keras_bert.data.sources`."""
+        weigh = self._class_weigher(class_weight)
         if hasattr(x, "element_spec"):  # tf.data.Dataset
             if y is not None or sample_weight is not None or batch_size is not None:
                 raise ValueError(
                     "a dataset brings its own labels, weights and batches: got y, sample_weight "
                     "or batch_size beside it"
                 )
-            return self._map_dataset(x, labelled)
-        columns = None if isinstance(x, dict) or self.preprocessor is None else text_columns(x)
-        labels = None if y is None else self.encode_labels(y)
-        weights = None if sample_weight is None else np.asarray(sample_weight, "float32")
-        if isinstance(x, dict):
-            return self._id_batches(x, labels, weights, batch_size or 32, shuffle, seed)
-        if self.preprocessor is None:
+            prepare = self._dataset_preparer(x, labelled)
+            shares = self.replica_count * self.accumulation_steps if labelled else 1
+            return DatasetSource(x, lambda *batch: weigh(prepare(*batch)), shares)
+        ids = isinstance(x, dict)
+        if not ids and self.preprocessor is None:
             raise ValueError(
                 f"this {type(self).__name__} has no preprocessor: expected a dict of ids "
                 f"(token_ids, segment_ids, padding_mask), got {type(x).__name__}"
             )
-        return text_dataset(
-            columns, labels, weights, batch_size or 32, self._preprocess, shuffle, seed
+        columns = None if ids else text_columns(x)
+        labels = None if y is None else self.encode_labels(y)
+        weights = None if sample_weight is None else np.asarray(sample_weight, "float32")
+        batch_size = batch_size or 32
+        if ids:
+            columns = {name: np.asarray(value) for name, value in x.items() if value is not None}
+            self._check_ids(columns)
+            if keras.config.backend() != "tensorflow":
+                if class_weight is not None:
+                    weights = np.ones(len(labels)) if weights is None else weights
+                    weights = weights * np.vectorize(class_weight.get)(labels)
+                return ArraySource(columns, labels, weights, batch_size, shuffle, seed)
+
+        def preprocess(x, y=None, sample_weight=None):
+            if ids:
+                return weigh(keras.utils.pack_x_y_sample_weight(x, y, sample_weight))
+            return weigh(self._preprocess(x, y, sample_weight))
+
+        return RowSource(
+            columns,
+            labels,
+            weights,
+            batch_size,
+            preprocess,
+            shuffle,
+            seed,
+            self.needs_whole_batches,
         )
 
-    def _map_dataset(self, dataset, labelled):
+    def _class_weigher(self, class_weight):
+        """Multiplies the weights of batches by those of their classes, inside `tf.data`."""
+        if class_weight is None:
+            return lambda batch: batch
+        import tensorflow as tf
+
+        by_id = self.encode_class_weight(class_weight)
+        table = tf.constant([by_id[i] for i in range(len(by_id))], "float32")
+
+        def weigh(batch):
+            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
+            weights = tf.gather(table, y)
+            if sample_weight is not None:
+                weights *= tf.cast(sample_weight, "float32")
+            return x, y, weights
+
+        return weigh
+
+    def _dataset_preparer(self, dataset, labelled):
         first = keras.tree.flatten(dataset.element_spec)[0]
         texts = first.dtype.name == "string"
         if texts and first.shape.rank == 0:
@@ -315,15 +483,23 @@ class BertTask(keras_hub.models.Task):
                 )
             y = self.encode_labels_in_graph(y) if labelled else None
             if texts:
-                return self._preprocess(x, y, sample_weight)
-            return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+                return self._preprocess(x, y, sample_weight if labelled else None)
+            return keras.utils.pack_x_y_sample_weight(x, y, sample_weight if labelled else None)
 
-        return map_batches(dataset, preprocess)
+        return preprocess
 
-    def _id_batches(self, x, labels, weights, batch_size, shuffle, seed):
-        x = {name: np.asarray(value) for name, value in x.items() if value is not None}
-        self._check_ids(x)
-        return ArrayBatches(x, labels, weights, batch_size, shuffle, seed)
+    def _check_shares(self, source) -> None:
+        """Refuses a batch that replicas and micro-batches cannot share evenly.
+
+        A user's dataset is filled up instead, as its batches may differ.
+        """
+        shares = self.replica_count * self.accumulation_steps
+        size = getattr(source, "batch_size", shares)
+        if size % shares:
+            raise ValueError(
+                f"batch_size={size} cannot be shared by {self.replica_count} replicas x "
+                f"{self.accumulation_steps} micro-batches: expected a multiple of {shares}"
+            )
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
         missing = {"token_ids", "segment_ids", "padding_mask"} - set(x)
@@ -374,25 +550,33 @@ class BertTask(keras_hub.models.Task):
 
     def _start_schedule(self, steps: int | None) -> None:
         """Puts an optimizer in place whose schedule covers this `fit`."""
-        rate, share = self._schedule["learning_rate"], self._schedule["warmup"]
         if steps is None:
             logger.warning(
                 "the dataset does not say its size, so the learning rate stays at %g: pass "
-                "steps_per_epoch for warm-up and decay",
-                rate,
+                "steps_per_epoch or steps for warm-up and decay",
+                self._schedule["learning_rate"],
             )
-        # At least one step is left for the decay.
-        warmup_steps = 0 if steps is None else min(int(share * steps), steps - 1)
-        optimizer = AdamW(WarmupLinear(rate, steps, warmup_steps), self._schedule["weight_decay"])
-        if self._made_by(self.optimizer, optimizer):
-            # The same again: from zero, but with the function that is traced already.
-            for variable in self.optimizer.variables:
-                variable.assign(keras.ops.zeros_like(variable))
-            return
-        if self.dtype_policy.name == "mixed_float16":
-            optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-        self.optimizer = optimizer
+        with self.scope():
+            optimizer = self._auto_optimizer(steps)
+            if self._made_by(self.optimizer, optimizer):
+                # The same again: from zero, but with the function that is traced already.
+                for variable in self.optimizer.variables:
+                    variable.assign(keras.ops.zeros_like(variable))
+                return
+            if self.dtype_policy.name == "mixed_float16":
+                optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+            self.optimizer = optimizer
         self.train_function = None  # Keras traces it again with the new optimizer
+
+    def _auto_optimizer(self, steps: int | None) -> AdamW:
+        settings = self._schedule
+        # At least one step is left for the decay.
+        warmup_steps = 0 if steps is None else min(int(settings["warmup"] * steps), steps - 1)
+        rate = WarmupDecay(settings["learning_rate"], steps, warmup_steps, settings["decay"])
+        scales = None
+        if settings["layer_decay"] is not None:
+            scales = layerwise_rate_scales(self, settings["layer_decay"])
+        return AdamW(rate, settings["weight_decay"], rate_scales=scales)
 
     def _made_by(self, old, new) -> bool:
         """Whether the optimizer in use is what `new` would be once built."""
@@ -431,12 +615,27 @@ def check_takes_logits(loss) -> None:
         )
 
 
-def _cardinality(batches) -> int | None:
-    """Batches in one pass, or None where that is unknown or endless."""
-    if hasattr(batches, "cardinality"):
-        size = int(batches.cardinality())
-        return size if size >= 0 else None
-    return len(batches)
+def _joined(metrics, weighted_metrics):
+    """Two lists of metrics, or dicts of lists by output, as one."""
+    if not metrics or not weighted_metrics:
+        return metrics or weighted_metrics
+    if isinstance(metrics, dict) and isinstance(weighted_metrics, dict):
+        names = [*metrics, *(name for name in weighted_metrics if name not in metrics)]
+        return {n: [*_listed(metrics.get(n)), *_listed(weighted_metrics.get(n))] for n in names}
+    return [*_listed(metrics), *_listed(weighted_metrics)]
+
+
+def _listed(value) -> list:
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+
+
+@contextlib.contextmanager
+def _quiet_about_size(steps_per_epoch: int | None):
+    """Keeps Keras from warning that a dataset of unknown size has an end."""
+    with warnings.catch_warnings():
+        if steps_per_epoch is None:
+            warnings.filterwarnings("ignore", message="Your input ran out of data")
+        yield
 
 
 def _has_accelerator() -> bool:

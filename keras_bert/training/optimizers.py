@@ -1,47 +1,329 @@
-"""AdamW as BERT is fine-tuned with."""
+"""AdamW and LAMB, as BERT is trained with."""
+
+import logging
+import math
 
 import keras
+from keras import ops
+
+logger = logging.getLogger("keras_bert")
 
 
-@keras.saving.register_keras_serializable(package="keras_bert")
-class AdamW(keras.optimizers.AdamW):
-    """Adam with decoupled decay (Loshchilov and Hutter 2019), kept off biases and LayerNorm.
+class Optimizer(keras.optimizers.Optimizer):
+    """Base of optimizers with two moments, decoupled decay and an update that is a pure function.
 
-    Decay touches matrices only: every weight of BERT with a single axis is a bias or a
-    LayerNorm's gamma or beta, and no other is. The rule looks at the variable, not at its name,
-    which differs between backends. Embedding tables are decayed, as in google-research/bert.
+    `updated` and `clipped` take and give plain tensors, so that a train step can run them inside
+    a function compiled with XLA, on every replica alike. Keras's own `apply` gives the same
+    numbers on any backend. Arithmetic and slots are float32 whatever the type of the variables: a
+    bfloat16 moment would lose what (1 - beta_2) adds to it.
 
-    Moments are bias-corrected: the original's Adam is not, and that is a known cause of failed
-    fine-tuning runs on small tasks (Mosbach et al. 2021, "On the Stability of Fine-tuning BERT").
+    Decay touches variables of two or more axes only. Every variable of BERT with a single axis is
+    a bias or a LayerNorm's gamma or beta, and no other is. The rule looks at the variable, not at
+    its name, which differs between implementations. Embedding tables are decayed, as in
+    google-research/bert. `exclude_from_weight_decay` takes out more.
 
     Args:
-        learning_rate: a rate or a schedule.
+        learning_rate: a float, or a schedule of the number of updates.
         weight_decay: decay per update, times the rate.
-        epsilon: added to the root of the second moment, before its bias is corrected (the second
-            form of Kingma and Ba 2015, section 2, which Keras has).
-        global_clipnorm: gradients are scaled down to this global norm.
-        **kwargs: any other argument of `keras.optimizers.AdamW`.
+        beta_1: share of the old first moment that is kept.
+        beta_2: share of the old second moment that is kept.
+        epsilon: added to the root of the second moment.
+        bias_correction: whether to divide the moments by 1 - beta^t (Kingma and Ba 2015).
+        global_clipnorm: gradients are scaled down to this norm over all variables; None for
+            `clipnorm` (each variable's own norm), `clipvalue`, or no clipping.
+        rate_scales: factors on the rate by variable path, 1 by default; see
+            `layerwise_rate_scales`.
+        **kwargs: other arguments of `keras.optimizers.Optimizer`.
+
+    Raises:
+        ValueError: if a number is out of range.
     """
 
     def __init__(
         self,
         learning_rate=5e-5,
         weight_decay: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
         epsilon: float = 1e-6,
+        bias_correction: bool = True,
         global_clipnorm: float | None = 1.0,
+        rate_scales: dict[str, float] | None = None,
         **kwargs,
     ):
+        for name, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
+            if not 0 < beta < 1:
+                raise ValueError(f"{name}={beta}: expected 0 < {name} < 1")
+        not_negative = {"weight_decay": weight_decay, "epsilon": epsilon}
+        not_negative |= {f"rate_scales[{path!r}]": s for path, s in (rate_scales or {}).items()}
+        for name, value in not_negative.items():
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name}={value}: expected a number of 0 or more")
+        limits = {"global_clipnorm": global_clipnorm}
+        limits |= {name: kwargs.get(name) for name in ("clipnorm", "clipvalue")}
+        for name, value in limits.items():
+            if value is not None and not value > 0:
+                raise ValueError(f"{name}={value}: expected a number above 0, or None")
+        # Keras would apply a decay of its own before the update, so it gets none.
         super().__init__(
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            epsilon=epsilon,
-            global_clipnorm=global_clipnorm,
-            **kwargs,
+            learning_rate, weight_decay=None, global_clipnorm=global_clipnorm, **kwargs
+        )
+        self.decay = weight_decay
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.bias_correction = bias_correction
+        self.rate_scales = dict(rate_scales or {})
+
+    # === Variables ===
+
+    def build(self, variables) -> None:
+        """Makes the slots, and decides for each variable on its decay and its rate.
+
+        Args:
+            variables: the trainable Keras variables.
+
+        Raises:
+            ValueError: if `rate_scales` names a path that no variable has.
+        """
+        if self.built:
+            return
+        variables = list(variables)
+        unknown = sorted(set(self.rate_scales) - {variable.path for variable in variables})
+        if unknown:
+            raise ValueError(
+                f"rate_scales names {', '.join(unknown)}, which no trainable variable has; "
+                f"expected paths such as {', '.join(v.path for v in variables[:3])}"
+            )
+        super().build(variables)
+        slots = [[self._slot(v, name) for name in ("momentum", "velocity")] for v in variables]
+        self._momentums = [momentum for momentum, _ in slots]
+        self._velocities = [velocity for _, velocity in slots]
+        self._decays = [self._decay_fits(variable) for variable in variables]
+        self._scales = [float(self.rate_scales.get(variable.path, 1.0)) for variable in variables]
+        if self.decay:
+            logger.debug("no weight decay on: %s", ", ".join(self.undecayed(variables)) or "none")
+
+    def _slot(self, variable, name):
+        return self.add_variable(
+            variable.shape,
+            dtype="float32",
+            layout=getattr(variable, "_layout", None),  # JAX spreads slots as their variables
+            name=f"{variable.path.replace('/', '_')}_{name}",
         )
 
-    def _use_weight_decay(self, variable) -> bool:
-        return len(variable.shape) > 1 and super()._use_weight_decay(variable)
+    def _decay_fits(self, variable) -> bool:
+        # What `exclude_from_weight_decay` was given can be asked for in no public way.
+        return len(variable.shape) > 1 and self._use_weight_decay(variable)
+
+    def exclude_from_weight_decay(self, var_list=None, var_names=None) -> None:
+        """Keeps decay off more variables, as in Keras.
+
+        Args:
+            var_list: variables.
+            var_names: patterns that are searched in the variables' names.
+
+        Raises:
+            ValueError: if the optimizer is built; Keras passes over a call that comes too late.
+        """
+        if self.built:
+            raise ValueError("exclude_from_weight_decay: expected a call before build")
+        super().exclude_from_weight_decay(var_list, var_names)
 
     def undecayed(self, variables) -> list[str]:
-        """Lists the paths of the weights that decay leaves alone."""
-        return [v.path for v in variables if not self._use_weight_decay(v)]
+        """Lists the paths of the variables that decay leaves alone."""
+        return [variable.path for variable in variables if not self._decay_fits(variable)]
+
+    def slot_variables(self) -> list[list[keras.Variable]]:
+        """The slots [momentum, velocity] of each variable, in the order of `build`."""
+        return [list(pair) for pair in zip(self._momentums, self._velocities, strict=True)]
+
+    # === Pure functions ===
+
+    def clipped(self, gradients) -> tuple[list, object]:
+        """Clips gradients by the limit that is set, if one is.
+
+        Args:
+            gradients: one tensor per variable.
+
+        Returns:
+            (float32 gradients, their global norm before clipping as a float32 scalar). The rule
+            is that of `tf.clip_by_global_norm`: g * c / max(norm, c). Where the norm is not
+            finite no clipped gradient is: an overflow must not look like a zero.
+        """
+        gradients = [ops.cast(gradient, "float32") for gradient in gradients]
+        squares = [ops.sum(ops.square(gradient)) for gradient in gradients]
+        norm = ops.sqrt(ops.sum(ops.stack(squares)))
+        sound = ops.where(ops.isfinite(norm), 1.0, math.nan)
+        if self.global_clipnorm:
+            scale = sound * self.global_clipnorm / ops.maximum(norm, self.global_clipnorm)
+            gradients = [gradient * scale for gradient in gradients]
+        elif self.clipnorm:
+            limit = self.clipnorm
+            scales = [sound * limit / ops.maximum(ops.sqrt(s), limit) for s in squares]
+            gradients = [g * scale for g, scale in zip(gradients, scales, strict=True)]
+        elif self.clipvalue:
+            limit = self.clipvalue
+            gradients = [sound * ops.clip(gradient, -limit, limit) for gradient in gradients]
+        return gradients, norm
+
+    def updated(self, gradients, values, slots, step, learning_rate) -> tuple[list, list]:
+        """Values and slots after one update.
+
+        Args:
+            gradients: one tensor per variable in the order of `build`, clipped already.
+            values: the variables' values.
+            slots: their slots, a list of [momentum, velocity].
+            step: number of updates made before this one, integer scalar.
+            learning_rate: the rate, scalar.
+
+        Returns:
+            (new values, each of its old type; new slots, float32, as lists of two).
+        """
+        of_variable = zip(gradients, values, slots, self._decays, self._scales, strict=True)
+        new = [self._updated(*parts, step, learning_rate) for parts in of_variable]
+        return [value for value, _ in new], [slots for _, slots in new]
+
+    def _updated(self, gradient, value, slots, decays, scale, step, rate):
+        gradient, old, momentum, velocity, t, rate = (
+            ops.cast(tensor, "float32") for tensor in (gradient, value, *slots, step, rate)
+        )
+        momentum = self.beta_1 * momentum + (1 - self.beta_1) * gradient
+        velocity = self.beta_2 * velocity + (1 - self.beta_2) * ops.square(gradient)
+        m, v = momentum, velocity
+        if self.bias_correction:
+            m = m / _one_minus_power(self.beta_1, t + 1)
+            v = v / _one_minus_power(self.beta_2, t + 1)
+        change = self._change(m / (ops.sqrt(v) + self.epsilon), old, decays)
+        new = ops.cast(old - rate * scale * change, value.dtype)
+        return new, [momentum, velocity]
+
+    def _change(self, direction, value, decays: bool):
+        """What is taken off a variable, before the rate.
+
+        Args:
+            direction: m / (sqrt(v) + epsilon), float32.
+            value: the variable's value, float32 of the same shape.
+            decays: whether the variable is decayed.
+        """
+        raise NotImplementedError
+
+    # === Keras's way ===
+
+    def _clip_gradients(self, grads):
+        # Keras's own clipping squares the rows of a sparse gradient before it adds them up, and
+        # fails where bfloat16 and float32 variables meet.
+        return self.clipped([_dense(grad) for grad in grads])[0]
+
+    def update_step(self, gradient, variable, learning_rate) -> None:
+        i = self._get_variable_index(variable)
+        slots = self._momentums[i], self._velocities[i]
+        value, new_slots = self._updated(
+            gradient,
+            variable,
+            slots,
+            self._decays[i],
+            self._scales[i],
+            self.iterations,
+            learning_rate,
+        )
+        self.assign(variable, value)
+        for slot, new in zip(slots, new_slots, strict=True):
+            self.assign(slot, new)
+
+    def get_config(self) -> dict:
+        return super().get_config() | {
+            "weight_decay": self.decay,
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "bias_correction": self.bias_correction,
+            "rate_scales": dict(self.rate_scales),
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class AdamW(Optimizer):
+    """Adam (Kingma and Ba 2015, algorithm 1) with decoupled decay (Loshchilov and Hutter 2019).
+
+        m = beta_1 * m + (1 - beta_1) * g,  v = beta_2 * v + (1 - beta_2) * g^2
+        p = p - rate * (m' / (sqrt(v') + epsilon) + weight_decay * p)
+
+    where m' = m / (1 - beta_1^t) and v' = v / (1 - beta_2^t) at update t = 1, 2, ...; without
+    `bias_correction` m' = m and v' = v, as in google-research/bert `optimization.py`,
+    AdamWeightDecayOptimizer. The moments start at zero, and v grows more slowly than m, so the
+    original's first updates are several times too large. That is a known cause of fine-tuning
+    runs that fail on small tasks (Mosbach et al. 2021, "On the Stability of Fine-tuning BERT"),
+    so the correction is on by default; False gives the original's numbers.
+
+    Arguments and rules on decay are those of `Optimizer`.
+    """
+
+    def _change(self, direction, value, decays):
+        return direction + self.decay * value if decays else direction
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class Lamb(Optimizer):
+    """LAMB for large batches (You et al. 2020, arXiv 1904.00962, algorithm 2).
+
+        u = m' / (sqrt(v') + epsilon) + weight_decay * p
+        p = p - rate * |p| / |u| * u
+
+    with the moments of `AdamW`. The ratio of norms is taken for each variable, with phi(x) = x,
+    and is 1 where a norm is 0. Variables without decay have neither the decay nor the ratio, as
+    in the authors' code, tensorflow/addons `lamb.py`. `keras.optimizers.Lamb` is another rule: it
+    applies decay outside of the ratio and takes the ratio for biases and LayerNorm too.
+
+    Arguments and rules on decay are those of `Optimizer`.
+    """
+
+    def _change(self, direction, value, decays):
+        if not decays:
+            return direction
+        change = direction + self.decay * value
+        ours, theirs = (ops.sqrt(ops.sum(ops.square(x))) for x in (value, change))
+        both = ops.logical_and(ours > 0, theirs > 0)
+        return change * ops.where(both, ours / ops.where(both, theirs, 1.0), 1.0)
+
+
+def layerwise_rate_scales(model, decay: float) -> dict[str, float]:
+    """Factors for `rate_scales` that shrink from the head of a model down to its embeddings.
+
+    Block i of L, from 0 at the bottom, gets decay^(L - i), the embeddings decay^(L + 1); the
+    pooler and all that lies outside of the backbone 1. So each layer learns at `decay` times the
+    rate of the one above it (Howard and Ruder 2018, section 3.2, discriminative fine-tuning; Clark
+    et al. 2020, ELECTRA, whose code has one power more on everything below the head).
+
+    Args:
+        model: a model with a `backbone` that has `embeddings` and `blocks`.
+        decay: the factor from one layer to the next, such as 0.9.
+
+    Returns:
+        A dict from the path of each trainable weight to its factor.
+
+    Raises:
+        ValueError: unless 0 < decay <= 1.
+    """
+    if not 0 < decay <= 1:
+        raise ValueError(f"decay={decay}: expected 0 < decay <= 1")
+    scales = dict.fromkeys((weight.path for weight in model.trainable_weights), 1.0)
+    blocks = model.backbone.blocks
+    layers_down = [*reversed(blocks), model.backbone.embeddings]
+    for power, layer in enumerate(layers_down, start=1):
+        scales |= {weight.path: decay**power for weight in layer.trainable_weights}
+    return scales
+
+
+def _dense(gradient):
+    """A gradient as one tensor; that of a gather has a row for each use on TensorFlow."""
+    if keras.config.backend() == "tensorflow":
+        import tensorflow as tf
+
+        gradient = tf.convert_to_tensor(gradient)
+    return gradient
+
+
+def _one_minus_power(beta: float, t):
+    """1 - beta^t to float32's full precision, which the plain form loses where beta^t nears 1."""
+    return -ops.expm1(t * math.log(beta))

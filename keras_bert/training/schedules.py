@@ -1,51 +1,196 @@
-"""Learning-rate schedules, counted in optimizer updates."""
+"""Learning-rate schedules, counted in optimizer updates or in shares of a time budget."""
 
 import math
 
 import keras
 from keras import ops
 
+DECAYS = ("linear", "polynomial", "cosine", "constant")
+
+
+def decay_factor(share, decay: str = "linear", power: float = 1.0, end: float = 0.0):
+    """The shape of a decay from 1 to `end`.
+
+    Args:
+        share: how much of the decay is over, float tensor; below 0 counts as 0, above 1 as 1.
+        decay: "linear": 1 - share; "polynomial": (1 - share)^power; "cosine":
+            (1 + cos(pi * share)) / 2 (Loshchilov and Hutter 2017, without restarts); each from 1
+            to `end` instead of 0. "constant": 1.
+        power: of the polynomial.
+        end: the value at share 1.
+
+    Returns:
+        float32 tensor of the shape of `share`.
+    """
+    share = ops.clip(ops.cast(share, "float32"), 0.0, 1.0)
+    if decay == "constant":
+        return ops.ones_like(share)
+    if decay == "cosine":
+        left = (1.0 + ops.cos(math.pi * share)) / 2.0
+    else:
+        left = 1.0 - share
+    if decay == "polynomial":
+        left = left**power
+    return end + (1.0 - end) * left
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class WarmupLinear(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly to the peak, then falls linearly to zero.
+class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly to the peak, then falls.
 
-    Update number t (from 0) of N with W of warm-up runs at peak * (t + 1) / W while t < W and at
-    peak * (N - t) / (N - W) after. So no update is made at rate zero and the peak is reached. The
-    original (google-research/bert `optimization.py`) decays from update 0, so that its rate jumps
-    down at the end of the warm-up; that jump is left out here.
+    Update number t (from 0) of N with W of warm-up runs at peak * (t + 1) / W while t < W, and at
+    peak * decay_factor((t - W) / (N - W)) after, linear: peak * (N - t) / (N - W). So no update
+    is made at rate zero, and the peak is reached and left without a drop.
+
+    The original (google-research/bert `optimization.py`, create_optimizer) decays from update 0,
+    peak * (1 - t / N)^power, and runs at peak * t / W instead while t < W. So its first update
+    does nothing, and its rate jumps down at t = W. `original=True` gives that.
 
     Args:
         peak: the highest rate.
-        total_steps: updates N; after them the rate stays zero. None for no decay.
+        total_steps: updates N; the rate stays at its end after them. None for no decay.
         warmup_steps: updates W of warm-up, less than N.
+        decay: "linear", "polynomial", "cosine" or "constant".
+        power: of a polynomial decay.
+        end: share of the peak that the decay ends at.
+        original: whether to follow the original; linear or polynomial only.
 
     Raises:
-        ValueError: if the steps do not fit.
+        ValueError: if the settings do not fit together.
     """
 
-    def __init__(self, peak: float, total_steps: int | None, warmup_steps: int = 0):
-        if not 0 <= warmup_steps < (total_steps or math.inf):
+    def __init__(
+        self,
+        peak: float,
+        total_steps: int | None,
+        warmup_steps: int = 0,
+        decay: str = "linear",
+        power: float = 1.0,
+        end: float = 0.0,
+        original: bool = False,
+    ):
+        _check_shape(peak, decay, power, end)
+        if not 0 <= warmup_steps < (math.inf if total_steps is None else total_steps):
             raise ValueError(
                 f"warmup_steps={warmup_steps}, total_steps={total_steps}: expected "
                 "0 <= warmup_steps < total_steps"
             )
+        if original and (total_steps is None or decay not in ("linear", "polynomial")):
+            raise ValueError(
+                f"original=True with decay={decay!r}, total_steps={total_steps}: expected a "
+                "linear or polynomial decay over a number of steps"
+            )
         self.peak = peak
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps
+        self.decay = decay
+        self.power = power
+        self.end = end
+        self.original = original
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        rise = (step + 1.0) / max(1, self.warmup_steps)
+        begin, first = (0, 0.0) if self.original else (self.warmup_steps, 1.0)
+        rise = (step + first) / max(1, self.warmup_steps)
         fall = ops.ones_like(step)
         if self.total_steps is not None:
-            fall = (self.total_steps - step) / (self.total_steps - self.warmup_steps)
-        rate = ops.where(step < self.warmup_steps, rise, ops.maximum(fall, 0.0))
-        return self.peak * rate
+            share = (step - begin) / (self.total_steps - begin)
+            fall = decay_factor(share, self.decay, self.power, self.end)
+        return self.peak * ops.where(step < self.warmup_steps, rise, fall)
 
     def get_config(self):
         return {
             "peak": self.peak,
             "total_steps": self.total_steps,
             "warmup_steps": self.warmup_steps,
+            "decay": self.decay,
+            "power": self.power,
+            "end": self.end,
+            "original": self.original,
         }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """`WarmupDecay` for a run whose length is a time: a function of the share that is over.
+
+    The share lies in the variable `share`, from 0 to 1, which a callback has to set; the number
+    of updates counts for nothing. At share s with warm-up w the rate is peak * s / w while s < w,
+    but at least peak / 1000, so that updates before the first report are not lost; after that
+    peak * decay_factor((s - w) / (1 - w)).
+
+    Args:
+        peak: the highest rate.
+        warmup: share of the run that is warm-up, less than 1.
+        decay: "linear", "polynomial", "cosine" or "constant".
+        power: of a polynomial decay.
+        end: share of the peak that the decay ends at.
+
+    Attributes:
+        share: float32 scalar variable, 0 at first. It is a state of the run, no setting: it is
+            not in `get_config`.
+
+    Raises:
+        ValueError: if the settings do not fit together.
+    """
+
+    def __init__(
+        self,
+        peak: float,
+        warmup: float = 0.1,
+        decay: str = "linear",
+        power: float = 1.0,
+        end: float = 0.0,
+    ):
+        _check_shape(peak, decay, power, end)
+        if not 0 <= warmup < 1:
+            raise ValueError(f"warmup={warmup}: expected a share, 0 <= warmup < 1")
+        self.peak = peak
+        self.warmup = warmup
+        self.decay = decay
+        self.power = power
+        self.end = end
+        self.share = keras.Variable(
+            0.0,
+            dtype="float32",
+            trainable=False,
+            aggregation="only_first_replica",
+            name="share",
+        )
+
+    def __call__(self, step):
+        share = ops.convert_to_tensor(self.share)
+        fall = decay_factor(
+            (share - self.warmup) / (1.0 - self.warmup), self.decay, self.power, self.end
+        )
+        if not self.warmup:
+            return self.peak * fall
+        rise = ops.maximum(share / self.warmup, 1e-3)
+        return self.peak * ops.where(share < self.warmup, rise, fall)
+
+    def get_config(self):
+        return {
+            "peak": self.peak,
+            "warmup": self.warmup,
+            "decay": self.decay,
+            "power": self.power,
+            "end": self.end,
+        }
+
+
+def _check_shape(peak, decay, power, end) -> None:
+    """Raises ValueError if the settings of a curve do not fit together."""
+    if not 0 <= peak < math.inf:
+        raise ValueError(f"peak={peak}: expected a rate of 0 or more")
+    if decay not in DECAYS:
+        raise ValueError(f"decay={decay!r}: expected one of {', '.join(DECAYS)}")
+    if not 0 < power < math.inf or (power != 1 and decay != "polynomial"):
+        raise ValueError(
+            f"power={power} with decay={decay!r}: expected a power above 0, other than 1 only "
+            "for a polynomial decay"
+        )
+    if not 0 <= end <= 1 or (end and decay == "constant"):
+        raise ValueError(
+            f"end={end} with decay={decay!r}: expected a share of the peak from 0 to 1, and none "
+            "for a constant rate"
+        )

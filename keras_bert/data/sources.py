@@ -1,0 +1,263 @@
+"""Batches for training from any position on, in an order that is a function of the seed.
+
+A source says how many batches one pass over its data has (`steps`, None if unknown) and gives an
+endless stream of passes from batch number `first` on (`stream`), or one pass (`one_pass`). So a
+run that was stopped goes on with the very batches that an unbroken run would see.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+
+import keras
+import numpy as np
+
+
+class RowSource:
+    """Rows in memory, gathered and mapped by `tf.data` on the host.
+
+    Args:
+        x: a tuple of columns of N texts, or a dict of arrays [N, ...].
+        labels: [N, ...] or None.
+        weights: [N] or None.
+        batch_size: rows of a batch.
+        preprocess: maps (x, y, sample_weight) of a batch to what the model reads.
+        shuffle: whether to draw a new order for every pass: for pass p the permutation that
+            TensorFlow's stateless shuffle gives for the seed (`seed`, p).
+        seed: seed of the orders.
+        whole: whether to fill up the last batch of a pass, so that all have one shape. The
+            filling repeats other rows; with labels it has weight 0.
+
+    Raises:
+        ValueError: if there are no rows, or columns differ in length.
+    """
+
+    def __init__(
+        self,
+        x,
+        labels,
+        weights,
+        batch_size: int,
+        preprocess: Callable,
+        shuffle: bool = False,
+        seed: int = 0,
+        whole: bool = False,
+    ):
+        self.size = check_columns(x, labels, weights)
+        self.batch_size = batch_size
+        self.steps = math.ceil(self.size / batch_size)
+        if whole and labels is not None and weights is None:
+            weights = np.ones(self.size, "float32")
+        # A list of texts would pass for a structure of scalars.
+        x = x if isinstance(x, dict) else tuple(np.asarray(column, object) for column in x)
+        rows = (x, labels, weights)
+        self._rows = rows[: 1 if labels is None else 2 if weights is None else 3]
+        self._preprocess = preprocess
+        self._shuffle, self._seed, self._whole = shuffle, seed, whole
+
+    def stream(self, first: int = 0):
+        """An endless `tf.data.Dataset` of batches, from batch `first` of the first pass on."""
+        import tensorflow as tf
+
+        first_pass, skipped = divmod(first, self.steps)
+        passes = tf.data.Dataset.range(first_pass, tf.int64.max)
+        indices = passes.flat_map(
+            lambda number: self._indices(number).skip(
+                tf.where(number == first_pass, tf.constant(skipped, tf.int64), 0)
+            )
+        )
+        return self._batches(indices)
+
+    def one_pass(self):
+        """A `tf.data.Dataset` of the first pass, of known size."""
+        return self._batches(self._indices(0))
+
+    def _indices(self, number):
+        """Datasets of (row numbers, whether they are no filling), each [batch_size]."""
+        import tensorflow as tf
+
+        order = tf.range(self.size)
+        if self._shuffle:
+            seed = tf.stack([tf.constant(self._seed, tf.int64), tf.cast(number, tf.int64)])
+            order = tf.random.experimental.stateless_shuffle(order, seed=seed)
+        place = tf.range(self.steps * self.batch_size)
+        shape = [self.steps, self.batch_size]
+        rows = tf.reshape(tf.gather(order, place % self.size), shape)
+        return tf.data.Dataset.from_tensor_slices((rows, tf.reshape(place < self.size, shape)))
+
+    def _batches(self, indices):
+        import tensorflow as tf
+
+        table = keras.tree.map_structure(tf.constant, self._rows)
+
+        def gather(rows, real):
+            if not self._whole:
+                rows = tf.boolean_mask(rows, real)
+            batch = keras.tree.map_structure(lambda column: tf.gather(column, rows), table)
+            x = batch[0][0] if isinstance(batch[0], tuple) and len(batch[0]) == 1 else batch[0]
+            if self._whole and len(batch) == 3:
+                batch = (*batch[:2], batch[2] * tf.cast(real, batch[2].dtype))
+            return self._preprocess(x, *batch[1:])
+
+        return finish(indices.map(gather, num_parallel_calls=tf.data.AUTOTUNE))
+
+
+class DatasetSource:
+    """A user's `tf.data.Dataset` of batches (x, y) or (x, y, sample_weight), or of x alone.
+
+    Args:
+        dataset: the batches.
+        preprocess: maps (x, y, sample_weight) of a batch to what the model reads.
+        multiple: each batch is filled up to a multiple of so many rows; the filling repeats
+            rows, with weight 0. 1 leaves all as it is.
+        steps: batches of one pass, where that is known from elsewhere.
+    """
+
+    def __init__(self, dataset, preprocess: Callable, multiple: int = 1, steps: int | None = None):
+        import tensorflow as tf
+
+        size = int(dataset.cardinality())
+        self.endless = size == tf.data.INFINITE_CARDINALITY
+        self.steps = size if size >= 0 else steps
+        self._dataset, self._preprocess, self._multiple = dataset, preprocess, multiple
+
+    def stream(self, first: int = 0):
+        """Batches from number `first` on, endless; the ones before are read and thrown away.
+
+        Where the size of a pass is not known, one pass from its beginning: see `Position.skip`.
+        """
+        if self.steps is None and not self.endless:
+            return self._batches(self._dataset)
+        return self._batches(self._dataset.repeat().skip(first))
+
+    def one_pass(self):
+        """The batches, once."""
+        return self._batches(self._dataset)
+
+    def _batches(self, dataset):
+        import tensorflow as tf
+
+        def prepare(*batch):
+            batch = self._preprocess(*batch)
+            if self._multiple == 1:
+                return batch
+            return fill_up(*keras.utils.unpack_x_y_sample_weight(batch), self._multiple)
+
+        # A batch of x alone arrives as one argument, (x, y) as two, and so on.
+        return finish(dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE))
+
+
+class ArraySource(keras.utils.PyDataset):
+    """Rows of arrays for backends other than TensorFlow; batches in NumPy, in a stream.
+
+    Args:
+        x: the model's inputs by name, arrays of N rows.
+        labels: [N, ...] or None.
+        weights: [N] or None.
+        batch_size: rows of a batch; with labels the last is filled up with rows of weight 0.
+        shuffle: whether to draw a new order for every pass.
+        seed: seed of the orders.
+
+    Raises:
+        ValueError: if there are no rows, or columns differ in length.
+    """
+
+    def __init__(self, x, labels, weights, batch_size, shuffle=False, seed=0):
+        super().__init__()
+        self.size = check_columns(x, labels, weights)
+        self.steps = math.ceil(self.size / batch_size)
+        if labels is not None and weights is None:
+            weights = np.ones(self.size, "float32")
+        self.x, self.labels, self.weights = x, labels, weights
+        self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
+        self.first, self.length = 0, self.steps
+        self._order = functools.lru_cache(maxsize=2)(self._permutation)
+
+    def stream(self, first: int = 0) -> "ArraySource":
+        """The batches from number `first` on, practically without end."""
+        stream = ArraySource(
+            self.x, self.labels, self.weights, self.batch_size, self.shuffle, self.seed
+        )
+        stream.first, stream.length = first, 2**40
+        return stream
+
+    def one_pass(self) -> "ArraySource":
+        """The batches, once."""
+        return self
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        number, step = divmod(self.first + index, self.steps)
+        order = self._order(number)
+        place = np.arange(step * self.batch_size, (step + 1) * self.batch_size)
+        if self.labels is None:
+            place = place[place < self.size]
+        rows = order[place % self.size]
+        x = {name: value[rows] for name, value in self.x.items()}
+        if self.labels is None:
+            return (x,)
+        weights = self.weights[rows] * (place < self.size)
+        return x, self.labels[rows], weights.astype("float32")
+
+    def _permutation(self, number):
+        if not self.shuffle:
+            return np.arange(self.size)
+        return np.random.default_rng([self.seed, number]).permutation(self.size)
+
+
+def check_columns(x, labels, weights) -> int:
+    """Checks that all columns are equally long, and gives their length.
+
+    Raises:
+        ValueError: if there are no rows, or columns differ in length.
+    """
+    columns = x.items() if isinstance(x, dict) else zip(("texts", "second texts"), x, strict=False)
+    columns = dict(columns)
+    first, size = next((name, len(column)) for name, column in columns.items())
+    for name, column in (columns | {"labels": labels, "sample weights": weights}).items():
+        if column is not None and len(column) != size:
+            raise ValueError(f"{size} {first} but {len(column)} {name}")
+    if size == 0:
+        raise ValueError("there are no texts" if "texts" in columns else "there are no rows")
+    return size
+
+
+def fill_up(x, y, sample_weight, multiple: int):
+    """Fills a batch up to a multiple of so many rows, inside `tf.data`.
+
+    Args:
+        x: the model's inputs, a structure of tensors [B, ...].
+        y: labels [B, ...], or a dict of them.
+        sample_weight: weights [B, ...], a dict of them, or None for ones.
+        multiple: rows.
+
+    Returns:
+        (x, y, sample_weight) with repeated rows of weight 0 at the end.
+    """
+    import tensorflow as tf
+
+    if sample_weight is None:
+        sample_weight = keras.tree.map_structure(lambda v: tf.ones(tf.shape(v)[:1]), y)
+    rows = tf.shape(keras.tree.flatten(y)[0])[0]
+    target = (rows + multiple - 1) // multiple * multiple
+    place = tf.range(target)
+    x, y, sample_weight = keras.tree.map_structure(
+        lambda v: tf.gather(v, place % rows), (x, y, sample_weight)
+    )
+
+    def blank(weight):
+        real = tf.reshape(place < rows, [-1] + [1] * (weight.shape.rank - 1))
+        return weight * tf.cast(real, weight.dtype)
+
+    return x, y, keras.tree.map_structure(blank, sample_weight)
+
+
+def finish(dataset):
+    """Prefetches, and has several workers share the rows of each batch, not the files."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)

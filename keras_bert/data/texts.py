@@ -1,0 +1,65 @@
+"""Checks of texts that users pass."""
+
+from typing import Any
+
+
+def check_texts(texts: Any, name: str = "texts") -> list:
+    """Makes a list of strings of what a user passes for a column of texts.
+
+    Args:
+        texts: list, tuple, NumPy array or pandas column of str or bytes.
+        name: what to call it in an error.
+
+    Returns:
+        A list of str or bytes.
+
+    Raises:
+        TypeError: if an item is not a text, such as the NaN of an empty cell.
+        ValueError: if a text holds half of a surrogate pair.
+    """
+    if hasattr(texts, "columns"):
+        raise TypeError(f"{name} are a table ({type(texts).__name__}): pass one column of it")
+    if hasattr(texts, "numpy"):
+        texts = texts.numpy()
+    if isinstance(texts, str | bytes):
+        raise TypeError(f"{name} are one string: expected a list of strings")
+    texts = texts.tolist() if hasattr(texts, "tolist") else list(texts)
+    for row, text in enumerate(texts):
+        if not isinstance(text, str | bytes):
+            raise TypeError(
+                f"{name}[{row}] is {text!r} of type {type(text).__name__}; expected a str"
+            )
+        if isinstance(text, str) and not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(f"{name}[{row}] can't be written as UTF-8: {error}") from error
+    return texts
+
+
+def text_columns(x: Any) -> tuple[list, ...]:
+    """Splits texts, or a pair of columns, into columns of equal length.
+
+    Args:
+        x: a column of texts, or a tuple of two columns.
+
+    Returns:
+        A tuple of one or two lists.
+
+    Raises:
+        TypeError: if an item is not a text, or a tuple holds plain strings.
+        ValueError: if the columns differ in length, or there are more than two.
+    """
+    if not isinstance(x, tuple):
+        return (check_texts(x),)
+    if any(isinstance(column, str | bytes) for column in x):
+        raise TypeError(
+            "a tuple of strings is ambiguous: expected a list of texts, or a tuple of two lists "
+            "(firsts, seconds); for one pair write ([first], [second])"
+        )
+    if len(x) != 2:
+        raise ValueError(f"expected (firsts, seconds), got a tuple of {len(x)}")
+    columns = check_texts(x[0], "firsts"), check_texts(x[1], "seconds")
+    if len(columns[0]) != len(columns[1]):
+        raise ValueError(f"{len(columns[0])} first texts but {len(columns[1])} second texts")
+    return columns

@@ -1,0 +1,43 @@
+"""What a step needs from `tf.distribute`, for one replica as for many."""
+
+import tensorflow as tf
+
+
+def count() -> int:
+    """How many replicas run the step together, over all workers."""
+    return tf.distribute.get_strategy().num_replicas_in_sync
+
+
+def index():
+    """Number of this replica among all, int32 scalar."""
+    return tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.int32)
+
+
+def add_up(tensors: list) -> list:
+    """The sums of tensors over all replicas, the same on each."""
+    if count() == 1 or not tensors:
+        return tensors
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+
+
+def local(variable) -> tf.Variable:
+    """This replica's own copy of a Keras variable.
+
+    A step that runs alike on every replica may write its copies itself: all hold the same bits
+    after it, and no thread has to wait for another as `Strategy.extended.update` makes it.
+    """
+    value = variable.value
+    strategy = tf.distribute.get_strategy()
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return value  # inside a TPU program a replicated variable is its own copy
+    copies = strategy.experimental_local_results(value)
+    if len(copies) == 1:
+        return copies[0]
+    return copies[_local_index() % len(copies)]  # workers hold equally many
+
+
+def _local_index() -> int:
+    # The threads that trace a MirroredStrategy's step each know their place as a constant.
+    place = tf.distribute.get_replica_context().replica_id_in_sync_group
+    return int(tf.get_static_value(place))

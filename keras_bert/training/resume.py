@@ -1,0 +1,199 @@
+"""Saving a run as it goes, and going on where it was stopped, to the bit."""
+
+import hashlib
+import json
+import logging
+import math
+import os
+import shutil
+import signal
+import threading
+from pathlib import Path
+
+import keras
+import safetensors.numpy
+
+from keras_bert.atomic import write_folder
+from keras_bert.training.state import read_state, variables_by_name, write_state
+
+logger = logging.getLogger("keras_bert")
+
+TENSORS, FACTS = "state.safetensors", "state.json"
+FORMAT = 1
+
+
+class Resume(keras.callbacks.Callback):
+    """Saves weights, optimizer, schedule, random state and place in the data; `fit` goes on there.
+
+    Give it to `fit` of a task of ours. If the folder holds a checkpoint, `fit` restores the newest
+    whole one before the first step and runs the steps that are left, with the batches that an
+    unbroken run would see. On one CPU device the weights in the end are the same to the bit (see
+    `tf.config.experimental.enable_op_determinism` for GPUs). Each checkpoint is a folder
+    `step-NNNNNNNNN` with `state.safetensors` and `state.json`, written whole or not at all.
+
+    On SIGTERM the step that runs is finished and saved, and the process exits with status 143;
+    not where several worker processes train together, as they would stop at different steps.
+
+    Args:
+        directory: folder of the checkpoints, made if need be. Several workers must share it.
+        every_steps: steps between two checkpoints; by default one at the end of every epoch.
+        keep: so many of the newest checkpoints stay.
+        monitor: a metric of the epochs' logs, such as "val_accuracy"; the checkpoint of the best
+            epoch stays too.
+        mode: "max" or "min": which value of `monitor` is best.
+
+    Raises:
+        ValueError: if an argument is out of range; in `fit`, if a checkpoint is of another model.
+    """
+
+    def __init__(
+        self,
+        directory: str | Path,
+        every_steps: int | None = None,
+        keep: int = 3,
+        monitor: str | None = None,
+        mode: str = "max",
+    ):
+        super().__init__()
+        if every_steps is not None and every_steps < 1:
+            raise ValueError(f"every_steps={every_steps}: expected 1 or more, or None")
+        if keep < 1:
+            raise ValueError(f"keep={keep}: expected 1 or more")
+        if mode not in ("max", "min"):
+            raise ValueError(f'mode={mode!r}: expected "max" or "min"')
+        self.directory = Path(directory)
+        self.every_steps, self.keep = every_steps, keep
+        self.monitor, self.sign = monitor, 1 if mode == "max" else -1
+        self.best, self.best_step = -math.inf, None
+        self._arrays, self._facts, self._source = None, None, ""
+        self._others = {}
+        self._stop_wanted = False
+        self._saved = None
+
+    # === Before training ===
+
+    def find(self) -> dict | None:
+        """Reads the newest checkpoint that is whole; damaged ones are named and passed over.
+
+        Returns:
+            The facts in its `state.json`, or None where there is no checkpoint.
+        """
+        for folder in reversed(self._folders()):
+            try:
+                facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+                data = (folder / TENSORS).read_bytes()
+                if facts["format"] != FORMAT:
+                    raise ValueError(f"format {facts['format']}, expected {FORMAT}")
+                if hashlib.sha256(data).hexdigest() != facts["sha256"]:
+                    raise ValueError(f"{TENSORS} is not what was written ({len(data)} bytes)")
+                self._arrays = safetensors.numpy.load(data)
+            except (OSError, ValueError, KeyError, safetensors.SafetensorError) as error:
+                logger.warning("checkpoint %s is damaged, trying the one before: %s", folder, error)
+                continue
+            self._source, self._facts = str(folder), facts
+            self.best, self.best_step = facts["best"], facts["best_step"]
+            self._saved = facts["done"]
+            logger.info("going on from %s", folder)
+            return facts
+        return None
+
+    def watch(self, callbacks: list) -> None:
+        """Says which callbacks' state belongs to the run: those with `get_state`, `set_state`."""
+        self._others = {
+            type(c).__name__: c for c in callbacks if c is not self and hasattr(c, "get_state")
+        }
+
+    def restore(self, model) -> None:
+        """Puts what `find` read into a model that is ready to train, and into the callbacks."""
+        write_state(model, self._arrays, self._source)
+        for name, callback in self._others.items():
+            if name in self._facts["callbacks"]:
+                callback.set_state(self._facts["callbacks"][name])
+
+    # === While training ===
+
+    def on_train_begin(self, logs=None):
+        self._stop_wanted = False
+        self._old_handler = None
+        workers = getattr(self.model, "distribute_strategy", None)
+        workers = getattr(getattr(workers, "extended", None), "_num_workers", 1)
+        if workers == 1 and threading.current_thread() is threading.main_thread():
+            self._old_handler = signal.signal(signal.SIGTERM, self._on_signal)
+
+    def on_train_end(self, logs=None):
+        if self._old_handler is not None:
+            signal.signal(signal.SIGTERM, self._old_handler)
+        self._old_handler = None
+
+    def _on_signal(self, number, frame):
+        self._stop_wanted = True
+
+    def on_epoch_begin(self, epoch, logs=None):
+        # Keras has just reset the metrics; an epoch that began before the stop goes on counting.
+        if self._arrays is not None and not self.model.position.at_epoch_end:
+            for name, variable in variables_by_name(self.model).items():
+                if name.startswith("metrics."):
+                    variable.assign(self._arrays[name])
+        self._arrays = None
+
+    def on_train_batch_end(self, batch, logs=None):
+        position = self.model.position
+        due = self.every_steps and position.done // self.every_steps > (
+            (self._saved or 0) // self.every_steps
+        )
+        if self._stop_wanted:
+            self.save()
+            logger.warning("SIGTERM: saved step %d in %s", position.done, self.directory)
+            self.on_train_end()
+            raise SystemExit(128 + signal.SIGTERM)
+        # The end of an epoch is saved after its validation.
+        if due and not position.at_epoch_end:
+            self.save()
+
+    def on_epoch_end(self, epoch, logs=None):
+        value = (logs or {}).get(self.monitor)
+        if self.monitor is not None and value is None:
+            raise ValueError(f"monitor={self.monitor!r} is not in the logs: {sorted(logs or {})}")
+        if value is not None and self.sign * float(value) > self.best:
+            self.best, self.best_step = self.sign * float(value), self.model.position.done
+        self.save()
+
+    def save(self) -> None:
+        """Writes a checkpoint of this very step, then removes those that need not stay."""
+        position = self.model.position
+        arrays = read_state(self.model)  # on every worker: reading may ask the others
+        self._saved = position.done
+        strategy = getattr(self.model, "distribute_strategy", None)
+        if strategy is not None and not strategy.extended.should_checkpoint:
+            return
+        data = safetensors.numpy.save(arrays)
+        facts = {
+            "format": FORMAT,
+            "done": position.done,
+            "steps_per_epoch": position.steps_per_epoch,
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "best": self.best,
+            "best_step": self.best_step,
+            "callbacks": {name: c.get_state() for name, c in self._others.items()},
+        }
+
+        def write(path):
+            for name, content in ((TENSORS, data), (FACTS, json.dumps(facts).encode())):
+                with open(Path(path) / name, "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+
+        write_folder(self.directory / f"step-{position.done:09d}", write, (TENSORS, FACTS))
+        self._remove_old()
+
+    def _folders(self) -> list[Path]:
+        return sorted(p for p in self.directory.glob("step-*") if p.is_dir())
+
+    def _remove_old(self) -> None:
+        pinned = f"step-{self.best_step or 0:09d}"
+        for folder in self._folders()[: -self.keep]:
+            if folder.name != pinned:
+                shutil.rmtree(folder)
+        for scratch in self.directory.glob(".step-*"):  # of a run that was killed while writing
+            shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,66 @@
+"""All that a training step depends on, as arrays by name."""
+
+import keras
+import numpy as np
+
+
+def variables_by_name(model) -> dict:
+    """The variables that training changes: weights, seeds, optimizer, metrics.
+
+    Args:
+        model: a compiled model whose optimizer is built.
+
+    Returns:
+        A dict of Keras variables. Names hold a number and the last part of the path, since the
+        first parts may differ from process to process.
+    """
+    groups = {
+        "weights": [*model.trainable_variables, *model.non_trainable_variables],
+        "optimizer": model.optimizer.variables,
+        "metrics": model.metrics_variables,
+    }
+    return {
+        f"{group}.{i:04d}.{variable.path.split('/')[-1]}": variable
+        for group, variables in groups.items()
+        for i, variable in enumerate(variables)
+    }
+
+
+def read_state(model) -> dict[str, np.ndarray]:
+    """Copies the state to the host; bfloat16 as float32, which holds all its values."""
+    if keras.config.backend() == "jax":
+        model.jax_state_sync()  # a JAX trainer keeps the state to itself while it runs
+    arrays = {}
+    for name, variable in variables_by_name(model).items():
+        array = keras.ops.convert_to_numpy(variable)
+        arrays[name] = array.astype("float32") if array.dtype.name == "bfloat16" else array
+    return arrays
+
+
+def write_state(model, arrays: dict[str, np.ndarray], source: str) -> None:
+    """Puts a state back, all of it or nothing.
+
+    Args:
+        model: as `variables_by_name`.
+        arrays: what `read_state` gave. Metrics may be left out.
+        source: where it comes from, for the error.
+
+    Raises:
+        ValueError: if it is the state of another model or optimizer.
+    """
+    variables = variables_by_name(model)
+    expected = {name for name in variables if not name.startswith("metrics.")}
+    missing, left = sorted(expected - set(arrays)), sorted(set(arrays) - set(variables))
+    if missing or left:
+        raise ValueError(
+            f"{source} is the state of another model or optimizer: it lacks {missing[:3]} "
+            f"({len(missing)} in all) and has {left[:3]} ({len(left)} in all) too many"
+        )
+    for name, value in arrays.items():
+        if tuple(variables[name].shape) != value.shape:
+            raise ValueError(
+                f"{source} is the state of another model: {name} has shape {value.shape}, "
+                f"expected {tuple(variables[name].shape)}"
+            )
+    for name, value in arrays.items():
+        variables[name].assign(value)

@@ -1,0 +1,55 @@
+"""The steps of the backend in use: ours on TensorFlow, Keras's own elsewhere."""
+
+import contextlib
+
+import keras
+
+
+class KerasStep:
+    """Keras's own steps, for backends where one program sees the whole batch.
+
+    There the loss is the mean over the global batch already, and gradients are clipped whole.
+    """
+
+    def compile_step(self, optimizer, loss, *, accumulation_steps: int = 1, **kwargs) -> None:
+        """Compiles the model; arguments as `keras.Model.compile`.
+
+        Raises:
+            ValueError: for micro-batches, which these steps do not know.
+        """
+        if accumulation_steps != 1:
+            raise ValueError(
+                f"accumulation_steps={accumulation_steps} needs the TensorFlow backend; on "
+                f"{keras.config.backend()} give the optimizer gradient_accumulation_steps"
+            )
+        keras.Model.compile(self, optimizer, loss, **kwargs)
+
+    def scope(self):
+        """Where variables of the model must be made."""
+        return contextlib.nullcontext()
+
+    def build_for(self, batches) -> None:
+        """Makes the optimizer's variables."""
+        if not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+
+    @property
+    def replica_count(self) -> int:
+        """Devices that a batch is shared among."""
+        distribution = keras.distribution.distribution()
+        if distribution is None:
+            return 1
+        axis = distribution.batch_dim_name
+        mesh = distribution.device_mesh
+        return mesh.shape[mesh.axis_names.index(axis)] if axis in mesh.axis_names else 1
+
+    @property
+    def needs_whole_batches(self) -> bool:
+        """Whether all batches should have one shape."""
+        return True
+
+
+if keras.config.backend() == "tensorflow":
+    from keras_bert.training.tensorflow_step import TensorFlowStep as Step
+else:
+    Step = KerasStep

@@ -1,0 +1,142 @@
+"""Where a model trains: one device, several, several machines, a TPU."""
+
+import json
+import os
+
+import keras
+
+KINDS = ("auto", "one", "mirrored", "multiworker", "tpu")
+
+
+def strategy(kind: str = "auto", *, devices: list[str] | None = None, tpu: str | None = None):
+    """Makes the strategy in whose `scope()` a model is made; `fit` then trains under it.
+
+        with keras_bert.training.strategy("auto").scope():
+            classifier = keras_bert.BertClassifier.from_preset(source, num_classes=2)
+        classifier.fit(texts, labels, batch_size=256)      # rows over all devices together
+
+    On the JAX backend the result is a `keras.distribution.DataParallel`, which has `scope()` too.
+
+    Args:
+        kind: "one" device; "mirrored" over the GPUs of this machine; "multiworker" over the
+            machines that the environment variable TF_CONFIG lists; "tpu"; or "auto": the first
+            that is there of workers in TF_CONFIG, a TPU, several GPUs, one device.
+        devices: for "one" and "mirrored": device names, such as ["GPU:0", "GPU:1"]; by default
+            the first device, or all GPUs.
+        tpu: for "tpu": name or address of the TPU; by default the one that this machine has.
+
+    Returns:
+        A `tf.distribute.Strategy`, or on JAX a `keras.distribution.DataParallel`.
+
+    Raises:
+        ValueError: for an unknown kind or argument, a missing TF_CONFIG or unknown devices.
+        RuntimeError: if there is no TPU or GPU that was asked for, or a strategy of several
+            workers is not the first thing that a program makes.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
+    if devices is not None and kind not in ("one", "mirrored"):
+        raise ValueError(f'devices={devices} only fits "one" and "mirrored", not {kind!r}')
+    if tpu is not None and kind != "tpu":
+        raise ValueError(f'tpu={tpu!r} only fits "tpu", not {kind!r}')
+    if keras.config.backend() == "jax":
+        return _on_jax(kind, devices)
+    if keras.config.backend() != "tensorflow":
+        raise ValueError(f"no strategies on the {keras.config.backend()} backend")
+    return _on_tensorflow(kind, devices, tpu)
+
+
+def _on_tensorflow(kind, devices, tpu):
+    import tensorflow as tf
+
+    if kind == "auto" and _workers():
+        kind = "multiworker"
+    if kind == "multiworker":
+        return _over_workers()  # before anything that makes TensorFlow look for its devices
+    gpus = [device.name for device in tf.config.list_logical_devices("GPU")]
+    if kind == "auto":
+        kind = "tpu" if _has_tpu() else "mirrored" if len(gpus) > 1 else "one"
+    if kind == "tpu":
+        return _on_tpu(tpu)
+    if devices is not None:
+        known = {_short(d.name) for d in tf.config.list_logical_devices()}
+        unknown = [d for d in devices if _short(d) not in known]
+        if unknown or not devices:
+            raise ValueError(f"devices={devices}: expected some of {', '.join(sorted(known))}")
+    if kind == "one":
+        if devices is not None and len(devices) != 1:
+            raise ValueError(f'devices={devices}: "one" takes one device')
+        return tf.distribute.OneDeviceStrategy((devices or gpus or ["CPU:0"])[0])
+    if devices is None and not gpus:
+        raise RuntimeError(
+            'there is no GPU for "mirrored"; name other devices, or take "one" or "auto"'
+        )
+    return tf.distribute.MirroredStrategy(devices or gpus)
+
+
+def _over_workers():
+    import tensorflow as tf
+
+    if not _workers():
+        raise ValueError(
+            "TF_CONFIG lists no workers: set it on each machine, such as "
+            '{"cluster": {"worker": ["host1:port", "host2:port"]}, '
+            '"task": {"type": "worker", "index": 0}}'
+        )
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except RuntimeError as error:
+        if "program startup" not in str(error):
+            raise
+        raise RuntimeError(
+            "the strategy of several workers has to be made first in a program, before models, "
+            "tensors and random seeds"
+        ) from error
+
+
+def _on_tpu(tpu):
+    import tensorflow as tf
+
+    where = f"at {tpu!r}" if tpu else "on this machine"
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu or "local")
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except Exception as error:  # TensorFlow raises many kinds here
+        raise RuntimeError(
+            f"there is no TPU {where} that TensorFlow {tf.__version__} can use "
+            f"({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}). It "
+            "takes the tensorflow-tpu build of TensorFlow 2.20 on a TPU machine (on Colab: "
+            "Runtime, Change runtime type, TPU); or train on JAX with KERAS_BACKEND=jax"
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def _on_jax(kind, devices):
+    if kind == "multiworker":
+        raise ValueError("on JAX, call keras.distribution.initialize() on every machine instead")
+    if kind == "tpu" and not keras.distribution.list_devices("tpu"):
+        raise RuntimeError("there is no TPU that JAX can use")
+    found = devices or keras.distribution.list_devices()
+    if kind == "one":
+        found = found[:1]
+    return keras.distribution.DataParallel(devices=found, auto_shard_dataset=False)
+
+
+def _workers() -> list[str]:
+    try:
+        config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    except json.JSONDecodeError as error:
+        raise ValueError(f"TF_CONFIG is not JSON: {error}") from error
+    cluster = config.get("cluster", {})
+    return [*cluster.get("chief", []), *cluster.get("worker", [])]
+
+
+def _has_tpu() -> bool:
+    import tensorflow as tf
+
+    return bool(os.environ.get("TPU_NAME") or tf.config.list_physical_devices("TPU"))
+
+
+def _short(device: str) -> str:
+    return ":".join(device.upper().split("/")[-1].removeprefix("DEVICE:").split(":")[-2:])

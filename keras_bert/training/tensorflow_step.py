@@ -1,0 +1,401 @@
+"""The train, test and predict steps on TensorFlow: one form for one device and for many.
+
+Keras's own steps clip gradients on each replica before they are added up, take the mean loss of
+each replica's own weights, and lose XLA under any `tf.distribute` strategy. Here
+
+1. the weight sums of the global batch are added up over the replicas,
+2. forward and backward pass run as one pure function of the variables' values, compiled with XLA
+   for each replica, in micro-batches if asked,
+3. the gradients are added up over the replicas, which gives the gradient of the global mean,
+4. they are clipped and applied on every replica alike, again as one compiled function.
+"""
+
+import logging
+import types
+
+import keras
+import tensorflow as tf
+
+from keras_bert.training import replicas
+from keras_bert.training.counters import BatchCounters
+from keras_bert.training.losses import LossMeans, OutputLosses
+from keras_bert.training.optimizers import Optimizer
+
+logger = logging.getLogger("keras_bert")
+
+
+class TensorFlowStep:
+    """Mixin of a functional Keras model, with the steps described above."""
+
+    def compile_step(
+        self,
+        optimizer,
+        loss,
+        *,
+        loss_weights=None,
+        weighted_metrics=None,
+        accumulation_steps: int = 1,
+        steps_per_execution: int = 1,
+        jit_compile="auto",
+        **kwargs,
+    ) -> None:
+        """Compiles the model; call it inside of `scope()`.
+
+        Args:
+            optimizer: a Keras optimizer; ours (`keras_bert.training`) are the fastest here.
+            loss: as `OutputLosses`.
+            loss_weights: as `OutputLosses`.
+            weighted_metrics: as `keras.Model.compile`.
+            accumulation_steps: micro-batches that a replica's share of a batch is cut into.
+            steps_per_execution: batches run without a return to Python, on one replica.
+            jit_compile: whether the functions inside the steps are compiled with XLA; "auto"
+                for yes.
+            **kwargs: as `keras.Model.compile`.
+
+        Raises:
+            ValueError: if the optimizer accumulates gradients itself on several replicas.
+        """
+        strategy = self.distribute_strategy
+        replicas_in_sync = self.replica_count
+        on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        if replicas_in_sync > 1 and not on_tpu and steps_per_execution > 1:
+            logger.warning(
+                "steps_per_execution=%d does not work in Keras on %d replicas: using 1",
+                steps_per_execution,
+                replicas_in_sync,
+            )
+            steps_per_execution = 1
+        # The steps compile their own parts: Keras's compilation fails on several replicas, and
+        # a TPUStrategy compiles the whole step itself.
+        self._xla = bool(jit_compile) and not on_tpu
+        self._accumulation_steps = accumulation_steps
+        keras.Model.compile(
+            self,
+            optimizer,
+            loss,
+            loss_weights=loss_weights,
+            weighted_metrics=weighted_metrics,
+            steps_per_execution=steps_per_execution,
+            jit_compile=False,
+            **kwargs,
+        )
+        if replicas_in_sync > 1 and self._inner_optimizer().gradient_accumulation_steps:
+            raise ValueError(
+                "the optimizer's gradient_accumulation_steps does not work on several replicas: "
+                "use compile(accumulation_steps=...)"
+            )
+        self._step_losses = OutputLosses(loss, loss_weights, self.output)
+        # Past Keras's tracking, which would list the tracker among the metrics a second time.
+        object.__setattr__(self, "_loss_tracker", LossMeans(self._step_losses))
+        self._counters = BatchCounters()
+        # In a plain object: functions that are attributes become part of every SavedModel.
+        self._compiled = types.SimpleNamespace()
+
+    def scope(self):
+        """Where variables of the model must be made: its strategy's scope."""
+        return self.distribute_strategy.scope()
+
+    @property
+    def replica_count(self) -> int:
+        """Replicas that a batch is shared among, over all workers."""
+        return self.distribute_strategy.num_replicas_in_sync
+
+    @property
+    def needs_whole_batches(self) -> bool:
+        """Whether all batches should have one shape: XLA compiles for each anew, and no replica
+        or micro-batch may be left without rows."""
+        return self._xla or self.replica_count * self._accumulation_steps > 1
+
+    def build_for(self, batches) -> None:
+        """Makes the variables of metrics and optimizer.
+
+        Args:
+            batches: the `tf.data.Dataset` to train on.
+        """
+        specs = keras.utils.unpack_x_y_sample_weight(batches.element_spec)
+        self.build_step_state(specs[1])
+
+    @property
+    def counters(self) -> BatchCounters:
+        """What went through the train step; see `BatchCounters`."""
+        return self._counters
+
+    # === Functions that Keras asks for; None stands for "trace it again" ===
+
+    def make_train_function(self, force=False):
+        if self.train_function is None or force:
+            self._compile_functions(self._backward, self._updates)
+        return super().make_train_function(force)
+
+    def make_test_function(self, force=False):
+        if self.test_function is None or force:
+            self._compile_functions(self._forward_for_test)
+        return super().make_test_function(force)
+
+    def make_predict_function(self, force=False):
+        if self.predict_function is None or force:
+            self._compile_functions(self._infer)
+        return super().make_predict_function(force)
+
+    def _compile_functions(self, *functions) -> None:
+        for function in functions:
+            compiled = function
+            if not self.run_eagerly:
+                compiled = tf.function(function, jit_compile=self._xla or None, autograph=False)
+            setattr(self._compiled, function.__name__, compiled)
+
+    # === Steps, in a replica's context ===
+
+    def train_step(self, data):
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        self.build_step_state(y)
+        weights = self._step_losses.weights(y, sample_weight)
+        divisors = replicas.add_up([tf.reduce_sum(weight) for weight in weights])
+        scale = self._loss_scale()
+        gradients, others, metrics, sums, counts = self._compiled._backward(
+            [tf.convert_to_tensor(replicas.local(v)) for v in self.trainable_variables],
+            self._shift_seeds(self._read(self.non_trainable_variables), +1),
+            self._read(self.metrics_variables),
+            (x, y, sample_weight),
+            weights,
+            divisors,
+            scale,
+        )
+        self._write(self.non_trainable_variables, self._shift_seeds(others, -1))
+        self._write(self.metrics_variables, metrics)
+        self._apply(gradients, scale)
+        loss = self._step_losses.total(replicas.add_up(sums), divisors)
+        self._counters.add(loss, counts)
+        return self._logs(metrics)
+
+    def test_step(self, data):
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        self.build_step_state(y)
+        metrics = self._compiled._forward_for_test(
+            self._read(self.trainable_variables),
+            self._read(self.non_trainable_variables),
+            self._read(self.metrics_variables),
+            (x, y, sample_weight),
+        )
+        self._write(self.metrics_variables, metrics)
+        return self._logs(metrics)
+
+    def predict_step(self, data):
+        x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+        return self._compiled._infer(
+            self._read(self.trainable_variables), self._read(self.non_trainable_variables), x
+        )
+
+    def build_step_state(self, y) -> None:
+        """Makes the variables of metrics and optimizer, once, outside of any graph.
+
+        Args:
+            y: labels, or their specs, as the steps get them.
+        """
+        missing = not self.optimizer.built
+        metrics = self._compile_metrics
+        if metrics is not None and not metrics.built:
+            missing = True
+        if not missing:
+            return
+        with tf.init_scope(), self.distribute_strategy.scope():
+            if metrics is not None and not metrics.built:
+                metrics.build(y, self.output)
+            if not self.optimizer.built:
+                self.optimizer.build(self.trainable_variables)
+
+    # === Pure functions, compiled ===
+
+    def _backward(self, trainable, others, metrics, batch, weights, divisors, scale):
+        """Gradients of this replica's part of the global loss, and the state after it.
+
+        Returns:
+            (gradients, other variables, metric variables, loss sums, counts), all as values.
+        """
+        steps = self._accumulation_steps
+        if steps == 1:
+            return self._micro_backward(trainable, others, metrics, batch, weights, divisors, scale)
+        parts = keras.tree.map_structure(lambda v: _in_parts(v, steps), (batch, weights))
+
+        def body(i, so_far, others, metrics):
+            batch, weights = keras.tree.map_structure(lambda v: None if v is None else v[i], parts)
+            gradients, others, metrics, sums, counts = self._micro_backward(
+                trainable, others, metrics, batch, weights, divisors, scale
+            )
+            added = keras.tree.map_structure(tf.add, so_far, (gradients, sums, counts))
+            return i + 1, added, others, metrics
+
+        zeros = (
+            [tf.zeros_like(v) for v in trainable],
+            [tf.zeros((), tf.float32) for _ in weights],
+            tf.zeros_like(BatchCounters.count(batch[0], weights)),
+        )
+        _, (gradients, sums, counts), others, metrics = tf.while_loop(
+            lambda i, *_: i < steps, body, (0, zeros, others, metrics), maximum_iterations=steps
+        )
+        return gradients, others, metrics, sums, counts
+
+    def _micro_backward(self, trainable, others, metrics, batch, weights, divisors, scale):
+        x, y, sample_weight = batch
+        with tf.GradientTape() as tape:
+            tape.watch(trainable)
+            y_pred, others, extra = self._call_with(trainable, others, x, training=True)
+            sums = self._step_losses.sums(y, y_pred, weights)
+            loss = self._step_losses.total(sums, divisors)
+            if extra:  # losses of regularization, the same in every part
+                parts = self._accumulation_steps * replicas.count()
+                loss += tf.add_n([tf.cast(v, loss.dtype) for v in extra]) / parts
+            loss *= scale
+        gradients = tape.gradient(
+            loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        # The gradient of a gather is sparse; sums over replicas and XLA want it whole.
+        gradients = [tf.convert_to_tensor(g) for g in gradients]
+        metrics = self._updated_metrics(metrics, batch, y_pred, sums, weights)
+        return gradients, others, metrics, sums, BatchCounters.count(x, weights)
+
+    def _forward_for_test(self, trainable, others, metrics, batch):
+        x, y, sample_weight = batch
+        y_pred, _, _ = self._call_with(trainable, others, x, training=False)
+        weights = self._step_losses.weights(y, sample_weight)
+        sums = self._step_losses.sums(y, y_pred, weights)
+        return self._updated_metrics(metrics, batch, y_pred, sums, weights)
+
+    def _infer(self, trainable, others, x):
+        return self._call_with(trainable, others, x, training=False)[0]
+
+    def _call_with(self, trainable, others, x, training):
+        """Calls the model on values of its variables.
+
+        Keras's `stateless_call` would leave out a model's own `__call__`.
+
+        Returns:
+            (output, values of the other variables after it, losses of regularization).
+        """
+        variables = [*self.trainable_variables, *self.non_trainable_variables]
+        mapping = list(zip(variables, [*trainable, *others], strict=True))
+        with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
+            y_pred = self(x, training=training)
+            losses = self.losses
+        others = [scope.get_current_value(v) for v in self.non_trainable_variables]
+        return y_pred, others, losses
+
+    def _updated_metrics(self, values, batch, y_pred, sums, weights):
+        x, y, sample_weight = batch
+        mapping = list(zip(self.metrics_variables, values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            self._loss_tracker.update_state(sums, [tf.reduce_sum(w) for w in weights])
+            self.compute_metrics(x, y, y_pred, sample_weight)
+        return [tf.convert_to_tensor(scope.get_current_value(v)) for v in self.metrics_variables]
+
+    def _updates(self, gradients, values, slots, step, rate, scale):
+        """New values of weights and slots, and whether the gradients were finite.
+
+        Gradients that are not finite change nothing where losses are scaled for float16.
+        """
+        optimizer = self._inner_optimizer()
+        gradients, _ = optimizer.clipped([g / tf.cast(scale, g.dtype) for g in gradients])
+        new_values, new_slots = optimizer.updated(gradients, values, slots, step, rate)
+        finite = tf.constant(True)
+        if optimizer is not self.optimizer:
+            finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])
+            new_values, new_slots = keras.tree.map_structure(
+                lambda new, old: tf.where(finite, new, old),
+                (new_values, new_slots),
+                (values, slots),
+            )
+        return new_values, new_slots, finite
+
+    # === Optimizer ===
+
+    def _inner_optimizer(self):
+        return getattr(self.optimizer, "inner_optimizer", self.optimizer)
+
+    def _loss_scale(self):
+        if self._inner_optimizer() is self.optimizer:
+            return self.optimizer.scale_loss(tf.constant(1.0))
+        return tf.convert_to_tensor(replicas.local(self.optimizer.dynamic_scale))
+
+    def _apply(self, gradients, scale) -> None:
+        optimizer = self._inner_optimizer()
+        if not isinstance(optimizer, Optimizer) or (
+            # what only Keras's own way knows
+            optimizer.use_ema
+            or optimizer.gradient_accumulation_steps
+            or optimizer.loss_scale_factor
+            or any(variable.constraint is not None for variable in self.trainable_variables)
+        ):
+            self._apply_through_keras(gradients)
+            return
+        variables = self.trainable_variables
+        slots = optimizer.slot_variables()
+        values, new_slots, finite = self._compiled._updates(
+            replicas.add_up(gradients),
+            self._read(variables),
+            [self._read(group) for group in slots],
+            tf.convert_to_tensor(replicas.local(optimizer.iterations)),
+            tf.convert_to_tensor(optimizer.learning_rate),
+            scale,
+        )
+        self._write(variables, values)
+        for group, new in zip(slots, new_slots, strict=True):
+            self._write(group, new)
+        replicas.local(optimizer.iterations).assign_add(tf.cast(finite, tf.int64))
+        if optimizer is not self.optimizer:
+            self._adapt_scale(finite)
+
+    def _adapt_scale(self, finite) -> None:
+        """Halves the loss scale after an overflow; doubles it after so many steps without."""
+        scale = replicas.local(self.optimizer.dynamic_scale)
+        calm = replicas.local(self.optimizer.step_counter)
+        steps = tf.where(finite, calm + 1, 0)
+        full = steps >= self.optimizer.dynamic_growth_steps
+        scale.assign(scale * tf.where(finite, tf.where(full, 2.0, 1.0), 0.5))
+        calm.assign(tf.where(full, tf.zeros_like(steps), steps))
+
+    def _apply_through_keras(self, gradients) -> None:
+        """The way of optimizers that are not ours: whole, but slower on several replicas."""
+        if replicas.count() == 1:
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+            return
+
+        def apply(strategy, *gradients):
+            # Outside of the replicas Keras neither adds up again nor clips a part alone.
+            whole = [strategy.reduce(tf.distribute.ReduceOp.SUM, g, axis=None) for g in gradients]
+            self.optimizer.apply_gradients(zip(whole, self.trainable_variables, strict=True))
+
+        tf.distribute.get_replica_context().merge_call(apply, args=tuple(gradients))
+
+    # === Variables ===
+
+    def _read(self, variables) -> list:
+        return [tf.convert_to_tensor(replicas.local(v)) for v in variables]
+
+    def _write(self, variables, values) -> None:
+        for variable, value in zip(variables, values, strict=True):
+            replicas.local(variable).assign(value)
+
+    def _shift_seeds(self, values, sign):
+        """Gives each replica dropout of its own: adds its number to the seeds, or takes it off."""
+        if replicas.count() == 1:
+            return values
+        shift = sign * replicas.index() * 1_000_003  # far from the seeds that users pick in a row
+        return [
+            value + tf.cast([shift, 0], value.dtype) if _is_seed(variable) else value
+            for variable, value in zip(self.non_trainable_variables, values, strict=True)
+        ]
+
+    def _logs(self, metrics) -> dict:
+        mapping = list(zip(self.metrics_variables, replicas.add_up(metrics), strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return self.get_metrics_result()
+
+
+def _is_seed(variable) -> bool:
+    return variable.path.endswith("seed_generator_state")
+
+
+def _in_parts(value, parts):
+    if value is None:
+        return None
+    return tf.reshape(value, tf.concat([[parts, -1], tf.shape(value)[1:]], 0))

@@ -1,0 +1,121 @@
+"""The train step gives the same numbers on one device, on several, and in micro-batches.
+
+The cases run in processes of their own, since logical devices are made only once in each.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = Path(__file__).with_name("train_cases.py")
+# task-devices-microbatches, see train_cases.py
+CLASSIFIER = ["1-1", "2-1", "3-1", "1-3", "2-3", "3-2"]
+PRETRAINER = ["1-1", "2-1", "3-1", "1-3", "2-3"]
+COMPILED = ["1-1-xla", "2-1-xla", "1-3-xla"]
+
+
+def start(folder, cases, **environment):
+    return subprocess.Popen(
+        [sys.executable, str(SCRIPT), str(folder), *cases],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(process, folder, cases):
+    output, _ = process.communicate(timeout=1200)
+    assert process.returncode == 0, output[-4000:]
+    results = {}
+    for case in cases:
+        with np.load(folder / f"{case}.npz") as arrays:
+            results[case] = dict(arrays)
+    return results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cases")
+    cases = [f"classifier-{c}" for c in CLASSIFIER + COMPILED]
+    cases += [f"pretrainer-{c}" for c in PRETRAINER]
+    found = {}
+    for devices in "123":  # collective ops of one process know one number of devices
+        group = [case for case in cases if case.split("-")[1] == devices]
+        found |= finish(start(folder, group), folder, group)
+    return found
+
+
+def assert_same(a, b):
+    weights = [name for name in a if name.startswith("weight")]
+    assert len(weights) > 20
+    for name in weights:
+        np.testing.assert_allclose(a[name], b[name], rtol=0, atol=1e-5, err_msg=name)
+    moved = max(np.abs(a[name] - a["start." + name]).max() for name in weights)
+    assert moved > 2e-3, "nothing was trained"
+    assert len(a["losses"]) == 10 and np.isfinite(a["losses"]).all()
+    for name in ("losses", "step_losses"):
+        np.testing.assert_allclose(a[name], b[name], rtol=0, atol=1e-6, err_msg=name)
+    # Metrics such as a perplexity of 20 are no better than float32 is.
+    np.testing.assert_allclose(a["evaluated"], b["evaluated"], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(a["predicted"], b["predicted"], rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(a["counts"], b["counts"])
+
+
+@pytest.mark.parametrize("case", CLASSIFIER[1:])
+def test_classifier_is_that_of_one_device(results, case):  # B59, B118, B119
+    assert_same(results["classifier-1-1"], results[f"classifier-{case}"])
+
+
+@pytest.mark.parametrize("case", COMPILED[1:])
+def test_compiled_classifier_is_that_of_one_device(results, case):
+    assert_same(results["classifier-1-1-xla"], results[f"classifier-{case}"])
+
+
+def test_compiled_losses_are_those_not_compiled(results):
+    plain, compiled = (results[f"classifier-{case}"] for case in ("1-1", "1-1-xla"))
+    # XLA adds up in another order, and Adam makes much of small differences.
+    np.testing.assert_allclose(compiled["losses"], plain["losses"], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", PRETRAINER[1:])
+def test_pretrainer_is_that_of_one_device(results, case):  # B54
+    assert_same(results["pretrainer-1-1"], results[f"pretrainer-{case}"])
+
+
+def test_losses_are_the_weighted_mean_over_the_whole_batch(results):
+    """The logged loss of one device is itself compared: with evaluate on the same weights."""
+    one = results["classifier-1-1"]
+    # Keras logs the mean so far of an epoch; the first is that of the first batch alone.
+    assert one["losses"][0] == pytest.approx(one["step_losses"][0], abs=1e-7)
+    rows, tokens, steps = one["counts"]
+    assert steps == 10 and 0 < rows < 10 * 12 and rows < tokens
+
+
+def test_two_worker_processes_are_one_device(results, tmp_path):  # B121
+    sockets = [socket.socket() for _ in range(2)]
+    for s in sockets:
+        s.bind(("localhost", 0))
+    cluster = {"worker": [f"localhost:{s.getsockname()[1]}" for s in sockets]}
+    for s in sockets:
+        s.close()
+    folders, processes = [tmp_path / "0", tmp_path / "1"], []
+    for index, folder in enumerate(folders):
+        folder.mkdir()
+        config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
+        processes.append(start(folder, ["classifier-workers-1"], TF_CONFIG=json.dumps(config)))
+    seen = []
+    for process, folder in zip(processes, folders, strict=True):
+        worker = finish(process, folder, ["classifier-workers-1"])["classifier-workers-1"]
+        assert_same(results["classifier-1-1"], worker)
+        seen += worker["seen"].tolist()
+    # Each row is seen once an epoch over all workers.
+    assert sorted(seen) == list(range(29))

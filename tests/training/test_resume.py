@@ -1,0 +1,231 @@
+"""A run that is stopped at any step and started again ends as an unbroken one, to the bit."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert import BertBackbone, BertClassifier
+from keras_bert.training import Resume
+
+ROOT = Path(__file__).resolve().parents[2]
+PRESET = ROOT / "tests" / "golden" / "tiny_hf"
+STEPS = 24  # 3 epochs of 8
+
+
+def train(out, *arguments):
+    """Runs train_and_resume.py; gives the exit status and what it printed."""
+    process = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("train_and_resume.py")), str(PRESET)]
+        + [str(out), *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    return process.returncode, process.stdout
+
+
+def finished(out, *arguments):
+    status, output = train(out, *arguments)
+    assert status == 0, output[-4000:]
+    with np.load(out) as arrays:
+        return dict(arrays)
+
+
+def assert_same_bits(a, b):
+    assert int(a["updates"]) == int(b["updates"]) == STEPS
+    for name in a:
+        if name.startswith("weight"):
+            np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+    # The last epoch's loss too: its metrics were saved half-way.
+    assert a["losses"][-1] == b["losses"][-1]
+
+
+def kill_and_compare(tmp_path, kills):
+    unbroken = finished(tmp_path / "unbroken.npz")
+    for step in kills:
+        status, output = train(
+            tmp_path / "never.npz", "--checkpoints", tmp_path / "run", "--kill_at", step
+        )
+        assert status == -signal.SIGKILL, output[-4000:]
+    assert not (tmp_path / "never.npz").exists()
+    assert_same_bits(finished(tmp_path / "broken.npz", "--checkpoints", tmp_path / "run"), unbroken)
+
+
+def test_killed_in_an_epoch_and_resumed(tmp_path):  # B57
+    kill_and_compare(tmp_path, [13])
+
+
+@pytest.mark.slow
+def test_killed_at_five_random_steps_and_resumed(tmp_path):
+    steps = sorted(np.random.default_rng(7).choice(np.arange(1, STEPS), 5, replace=False))
+    print("killed after steps", steps)
+    kill_and_compare(tmp_path, steps)
+
+
+def test_sigterm_saves_the_step_and_exits(tmp_path):
+    folder = tmp_path / "run"
+    status, output = train(tmp_path / "out.npz", "--checkpoints", folder, "--terminate_at", 5)
+    assert status == 143, output[-4000:]
+    assert "SIGTERM: saved step" in output
+    newest = max(p.name for p in folder.iterdir())
+    assert newest in ("step-000000005", "step-000000006")
+    assert json.loads((folder / newest / "state.json").read_text())["done"] == int(newest[-3:])
+
+
+# === In this process ===
+
+ROWS = 22
+
+
+def tiny_model(units=11):
+    keras.utils.set_random_seed(1)
+    backbone = BertBackbone(31, 1, 3, 21, units, max_sequence_length=13)
+    model = BertClassifier(backbone, num_classes=3)
+    model.compile(learning_rate=1e-2)
+    return model
+
+
+def ids(seed=0):
+    rng = np.random.default_rng(seed)
+    x = {
+        "token_ids": rng.integers(0, 31, (ROWS, 5)),
+        "segment_ids": np.zeros((ROWS, 5), "int32"),
+        "padding_mask": np.ones((ROWS, 5), "int32"),
+    }
+    return x, rng.integers(0, 3, ROWS)
+
+
+class StopAt(keras.callbacks.Callback):
+    def __init__(self, step):
+        super().__init__()
+        self.step = step
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.model.position.done == self.step:
+            raise KeyboardInterrupt
+
+
+def stopped(model, folder, step, data, every=2, **kwargs):
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*data, callbacks=[Resume(folder, every), StopAt(step)], verbose=0, **kwargs)
+
+
+def resumed(model, folder, data, **kwargs):
+    model.fit(*data, callbacks=[Resume(folder, 2)], verbose=0, **kwargs)
+    return model.get_weights()
+
+
+def test_truncated_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
+    settings = {"batch_size": 4, "epochs": 2}
+    unbroken = tiny_model()
+    unbroken.fit(*ids(), verbose=0, **settings)
+    stopped(tiny_model(), tmp_path, 9, ids(), **settings)
+    newest = tmp_path / "step-000000008" / "state.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-100])
+    model = tiny_model()
+    with caplog.at_level(logging.INFO, "keras_bert"):
+        weights = resumed(model, tmp_path, ids(), **settings)
+    assert "step-000000008 is damaged" in caplog.text
+    assert "going on from" in caplog.text and "step-000000006" in caplog.text
+    for ours, theirs in zip(weights, unbroken.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert int(model.optimizer.iterations) == 12
+
+
+def test_all_checkpoints_damaged_starts_anew(tmp_path, caplog):
+    stopped(tiny_model(), tmp_path, 3, ids(), batch_size=4)
+    for path in tmp_path.glob("step-*/state.json"):
+        path.write_text("{")
+    model = tiny_model()
+    resumed(model, tmp_path, ids(), batch_size=4)
+    assert int(model.optimizer.iterations) == 6 and "damaged" in caplog.text
+
+
+@pytest.mark.parametrize("stop", [3, 8])
+def test_dataset_of_unknown_length(tmp_path, stop):  # B66
+    x, y = ids()
+    spec = (
+        {k: tf.TensorSpec(v.shape[1:], tf.int32) for k, v in x.items()},
+        tf.TensorSpec((), tf.int32),
+    )
+
+    def rows():
+        for i in range(ROWS):
+            yield {name: value[i] for name, value in x.items()}, y[i]
+
+    def dataset():
+        data = tf.data.Dataset.from_generator(rows, output_signature=spec).batch(4)
+        assert data.cardinality() == tf.data.UNKNOWN_CARDINALITY
+        return (data,)
+
+    unbroken = tiny_model()
+    unbroken.fit(*dataset(), epochs=2, verbose=0)
+    stopped(tiny_model(), tmp_path, stop, dataset(), epochs=2)
+    model = tiny_model()
+    weights = resumed(model, tmp_path, dataset(), epochs=2)
+    assert int(model.optimizer.iterations) == 12
+    for ours, theirs in zip(weights, unbroken.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_checkpoint_of_another_model_is_refused_before_training(tmp_path):
+    stopped(tiny_model(), tmp_path, 3, ids(), batch_size=4)
+    other = tiny_model(units=17)
+    before = other.get_weights()
+    with pytest.raises(ValueError, match="another model.*shape"):
+        resumed(other, tmp_path, ids(), batch_size=4)
+    for old, new in zip(before, other.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+    foreign = tiny_model()
+    foreign.compile(optimizer=keras.optimizers.SGD(0.1))
+    with pytest.raises(ValueError, match="another model or optimizer"):
+        resumed(foreign, tmp_path, ids(), batch_size=4)
+
+
+def test_keeps_the_last_and_the_best(tmp_path):
+    model = tiny_model()
+    keep = Resume(tmp_path, every_steps=1, keep=2, monitor="val_accuracy")
+    values = iter([0.5, 0.9, 0.1, 0.2])
+
+    class Pretend(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            logs["val_accuracy"] = next(values)
+
+    model.fit(*ids(), batch_size=4, epochs=4, callbacks=[Pretend(), keep], verbose=0)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "step-000000012",  # the best, after the second epoch
+        "step-000000023",
+        "step-000000024",
+    ]
+    facts = json.loads((tmp_path / "step-000000024" / "state.json").read_text())
+    assert facts["best"] == 0.9 and facts["best_step"] == 12
+
+
+def test_a_finished_run_stays_finished(tmp_path):
+    model = tiny_model()
+    model.fit(*ids(), batch_size=4, callbacks=[Resume(tmp_path)], verbose=0)
+    again = tiny_model()
+    again.fit(*ids(), batch_size=4, callbacks=[Resume(tmp_path)], verbose=0)
+    for ours, theirs in zip(again.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"every_steps": 0}, "every_steps=0"), ({"keep": 0}, "keep=0"), ({"mode": "top"}, "mode")],
+)
+def test_wrong_settings(tmp_path, settings, message):
+    with pytest.raises(ValueError, match=message):
+        Resume(tmp_path, **settings)
