@@ -107,10 +107,19 @@ class EncoderBlock(keras.layers.Layer):
         drops = (self.attention.dropout, self.attention_drop, self.feedforward_drop)
         seeds = [drop.draw(training) for drop in drops]
 
-        def block(x):
+        if not (self.gradient_checkpointing and training):
             return self._forward(x, mask, training, seeds)
+        # TensorFlow's recomputation has gradients for its arguments and for variables, but none
+        # for other tensors. In a stateless scope (our train step) weights are such tensors.
+        variables = self.variables
+        values = [keras.ops.convert_to_tensor(variable) for variable in variables]
 
-        return keras.remat(block)(x) if self.gradient_checkpointing and training else block(x)
+        def block(x, *values):
+            mapping = list(zip(variables, values, strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
+                return self._forward(x, mask, training, seeds)
+
+        return keras.remat(block)(x, *values)
 
     def _forward(self, x, mask, training, seeds):
         attended, probabilities = self.attention(x, mask, training=training, seed=seeds[0])

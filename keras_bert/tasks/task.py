@@ -241,7 +241,9 @@ class BertTask(Step, keras_hub.models.Task):
                 raise ValueError("the dataset has no end: pass steps_per_epoch, steps or examples")
             steps_per_epoch = total
         if self._schedule is not None:
-            self._start_schedule(total and total - initial_epoch * (steps_per_epoch or 0))
+            # A run that began without knowing its length goes on with the rate it began with.
+            known = total if not found or found["total"] is not None else None
+            self._start_schedule(known and known - initial_epoch * (steps_per_epoch or 0))
         done = found["done"] if found else initial_epoch * (steps_per_epoch or 0)
         self.position = Position(steps_per_epoch, done, total)
         if self.position.skip and (
@@ -308,6 +310,7 @@ class BertTask(Step, keras_hub.models.Task):
         """Gives loss and metrics on labelled data; takes what `fit` takes, every row once."""
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
             x = self._source(x, y, sample_weight, batch_size).one_pass()
+            self.build_for(x)
         return keras.Model.evaluate(self, x, **kwargs)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):

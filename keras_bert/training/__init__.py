@@ -1,18 +1,28 @@
-"""The training engine: optimizers, schedules, durations, strategies, resuming."""
+"""The training engine: optimizers, schedules, durations, strategies, resuming, callbacks."""
 
+from keras_bert.training.budget import TimeBudget
 from keras_bert.training.durations import total_steps
+from keras_bert.training.guards import SpikeRollback, StopOnNaN
+from keras_bert.training.log import JsonLines
 from keras_bert.training.optimizers import AdamW, Lamb, layerwise_rate_scales
 from keras_bert.training.resume import Resume
 from keras_bert.training.schedules import ShareSchedule, WarmupDecay
 from keras_bert.training.strategies import strategy
+from keras_bert.training.throughput import Throughput, training_flops
 
 __all__ = [
     "AdamW",
+    "JsonLines",
     "Lamb",
     "Resume",
     "ShareSchedule",
+    "SpikeRollback",
+    "StopOnNaN",
+    "Throughput",
+    "TimeBudget",
     "WarmupDecay",
     "layerwise_rate_scales",
     "strategy",
     "total_steps",
+    "training_flops",
 ]

@@ -14,11 +14,41 @@ def index():
 
 
 def add_up(tensors: list) -> list:
-    """The sums of tensors over all replicas, the same on each."""
+    """The sums of tensors over all replicas, the same on each, float32 where there are several.
+
+    One collective operation carries them all: each costs its own wait for the other replicas.
+    """
     if count() == 1 or not tensors:
         return tensors
+    return unpack(add_up_packed(pack(tensors)), [tensor.shape for tensor in tensors])
+
+
+def pack(tensors: list) -> list:
+    """Lays tensors of known shapes end to end, as one float32 vector; on one replica a no-op."""
+    if count() == 1:
+        return tensors
+    return [tf.concat([tf.cast(tf.reshape(t, [-1]), tf.float32) for t in tensors], axis=0)]
+
+
+def add_up_packed(packed: list) -> list:
+    """`add_up` for what `pack` gave."""
+    if count() == 1:
+        return packed
     context = tf.distribute.get_replica_context()
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+    return [context.all_reduce(tf.distribute.ReduceOp.SUM, packed[0])]
+
+
+def unpack(packed: list, shapes: list) -> list:
+    """The tensors in what `pack` gave.
+
+    Args:
+        packed: from `pack` or `add_up_packed`.
+        shapes: of the tensors, all sizes known.
+    """
+    if count() == 1:
+        return packed
+    parts = tf.split(packed[0], [shape.num_elements() for shape in shapes])
+    return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def local(variable) -> tf.Variable:

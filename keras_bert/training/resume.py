@@ -171,6 +171,7 @@ class Resume(keras.callbacks.Callback):
             "format": FORMAT,
             "done": position.done,
             "steps_per_epoch": position.steps_per_epoch,
+            "total": position.total,
             "sha256": hashlib.sha256(data).hexdigest(),
             "best": self.best,
             "best_step": self.best_step,

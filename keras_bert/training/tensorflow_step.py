@@ -120,6 +120,11 @@ class TensorFlowStep:
         """What went through the train step; see `BatchCounters`."""
         return self._counters
 
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None) -> None:
+        """Instead of Keras's way, which reads a batch ahead and fails with several workers."""
+        if data_batch is not None:
+            self.build_step_state(data_batch[1])
+
     # === Functions that Keras asks for; None stands for "trace it again" ===
 
     def make_train_function(self, force=False):
@@ -151,22 +156,25 @@ class TensorFlowStep:
         self.build_step_state(y)
         weights = self._step_losses.weights(y, sample_weight)
         divisors = replicas.add_up([tf.reduce_sum(weight) for weight in weights])
-        scale = self._loss_scale()
-        gradients, others, metrics, sums, counts = self._compiled._backward(
-            [tf.convert_to_tensor(replicas.local(v)) for v in self.trainable_variables],
-            self._shift_seeds(self._read(self.non_trainable_variables), +1),
-            self._read(self.metrics_variables),
-            (x, y, sample_weight),
-            weights,
-            divisors,
-            scale,
-        )
-        self._write(self.non_trainable_variables, self._shift_seeds(others, -1))
-        self._write(self.metrics_variables, metrics)
-        self._apply(gradients, scale)
-        loss = self._step_losses.total(replicas.add_up(sums), divisors)
-        self._counters.add(loss, counts)
-        return self._logs(metrics)
+        # Keras finds the end of a dataset of unknown size by a step that fails for lack of a batch.
+        # Nothing may be written before the batch is there, not even a count.
+        with tf.control_dependencies(divisors):
+            scale = self._loss_scale()
+            shared, others, metrics, counts = self._compiled._backward(
+                self._read(self.trainable_variables),
+                self._shift_seeds(self._read(self.non_trainable_variables), +1),
+                self._read(self.metrics_variables),
+                (x, y, sample_weight),
+                weights,
+                divisors,
+                scale,
+            )
+            self._write(self.non_trainable_variables, self._shift_seeds(others, -1))
+            self._write(self.metrics_variables, metrics)
+            # The one exchange of the step: gradients, loss sums, and metrics for the logs.
+            sums, metrics = self._apply(replicas.add_up_packed(shared), scale)
+            self._counters.add(self._step_losses.total(sums, divisors), counts)
+            return self._logs(metrics)
 
     def test_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
@@ -178,7 +186,7 @@ class TensorFlowStep:
             (x, y, sample_weight),
         )
         self._write(self.metrics_variables, metrics)
-        return self._logs(metrics)
+        return self._logs(replicas.add_up(metrics))
 
     def predict_step(self, data):
         x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
@@ -210,11 +218,15 @@ class TensorFlowStep:
         """Gradients of this replica's part of the global loss, and the state after it.
 
         Returns:
-            (gradients, other variables, metric variables, loss sums, counts), all as values.
+            (gradients, loss sums and metric variables, packed; other variables; metric
+            variables; counts), all as values.
         """
         steps = self._accumulation_steps
         if steps == 1:
-            return self._micro_backward(trainable, others, metrics, batch, weights, divisors, scale)
+            gradients, others, metrics, sums, counts = self._micro_backward(
+                trainable, others, metrics, batch, weights, divisors, scale
+            )
+            return replicas.pack([*gradients, *sums, *metrics]), others, metrics, counts
         parts = keras.tree.map_structure(lambda v: _in_parts(v, steps), (batch, weights))
 
         def body(i, so_far, others, metrics):
@@ -233,7 +245,17 @@ class TensorFlowStep:
         _, (gradients, sums, counts), others, metrics = tf.while_loop(
             lambda i, *_: i < steps, body, (0, zeros, others, metrics), maximum_iterations=steps
         )
-        return gradients, others, metrics, sums, counts
+        return replicas.pack([*gradients, *sums, *metrics]), others, metrics, counts
+
+    def _unpack(self, shared):
+        """(gradients, loss sums, metric variables) from what `_backward` packed."""
+        variables, metrics = self.trainable_variables, self.metrics_variables
+        losses = [tf.TensorShape([])] * len(self._step_losses.names)
+        found = replicas.unpack(
+            shared, [v.shape for v in variables] + losses + [v.shape for v in metrics]
+        )
+        first, last = len(variables), len(variables) + len(losses)
+        return found[:first], found[first:last], found[last:]
 
     def _micro_backward(self, trainable, others, metrics, batch, weights, divisors, scale):
         x, y, sample_weight = batch
@@ -288,12 +310,17 @@ class TensorFlowStep:
             self.compute_metrics(x, y, y_pred, sample_weight)
         return [tf.convert_to_tensor(scope.get_current_value(v)) for v in self.metrics_variables]
 
-    def _updates(self, gradients, values, slots, step, rate, scale):
-        """New values of weights and slots, and whether the gradients were finite.
+    def _updates(self, shared, values, slots, step, rate, scale):
+        """Clips and applies the global gradients.
 
         Gradients that are not finite change nothing where losses are scaled for float16.
+
+        Returns:
+            (new values of weights, of slots, whether the gradients were finite, loss sums and
+            metric variables of all replicas together).
         """
         optimizer = self._inner_optimizer()
+        gradients, sums, metrics = self._unpack(shared)
         gradients, _ = optimizer.clipped([g / tf.cast(scale, g.dtype) for g in gradients])
         new_values, new_slots = optimizer.updated(gradients, values, slots, step, rate)
         finite = tf.constant(True)
@@ -304,7 +331,7 @@ class TensorFlowStep:
                 (new_values, new_slots),
                 (values, slots),
             )
-        return new_values, new_slots, finite
+        return new_values, new_slots, finite, sums, metrics
 
     # === Optimizer ===
 
@@ -316,7 +343,8 @@ class TensorFlowStep:
             return self.optimizer.scale_loss(tf.constant(1.0))
         return tf.convert_to_tensor(replicas.local(self.optimizer.dynamic_scale))
 
-    def _apply(self, gradients, scale) -> None:
+    def _apply(self, shared, scale):
+        """Updates the weights; gives loss sums and metric variables of all replicas together."""
         optimizer = self._inner_optimizer()
         if not isinstance(optimizer, Optimizer) or (
             # what only Keras's own way knows
@@ -325,12 +353,13 @@ class TensorFlowStep:
             or optimizer.loss_scale_factor
             or any(variable.constraint is not None for variable in self.trainable_variables)
         ):
+            gradients, sums, metrics = self._unpack(shared)
             self._apply_through_keras(gradients)
-            return
+            return sums, metrics
         variables = self.trainable_variables
         slots = optimizer.slot_variables()
-        values, new_slots, finite = self._compiled._updates(
-            replicas.add_up(gradients),
+        values, new_slots, finite, sums, metrics = self._compiled._updates(
+            shared,
             self._read(variables),
             [self._read(group) for group in slots],
             tf.convert_to_tensor(replicas.local(optimizer.iterations)),
@@ -343,6 +372,7 @@ class TensorFlowStep:
         replicas.local(optimizer.iterations).assign_add(tf.cast(finite, tf.int64))
         if optimizer is not self.optimizer:
             self._adapt_scale(finite)
+        return sums, metrics
 
     def _adapt_scale(self, finite) -> None:
         """Halves the loss scale after an overflow; doubles it after so many steps without."""
@@ -360,8 +390,8 @@ class TensorFlowStep:
             return
 
         def apply(strategy, *gradients):
-            # Outside of the replicas Keras neither adds up again nor clips a part alone.
-            whole = [strategy.reduce(tf.distribute.ReduceOp.SUM, g, axis=None) for g in gradients]
+            # They are added up already. Keras would do it again in a replica's context.
+            whole = [strategy.experimental_local_results(g)[0] for g in gradients]
             self.optimizer.apply_gradients(zip(whole, self.trainable_variables, strict=True))
 
         tf.distribute.get_replica_context().merge_call(apply, args=tuple(gradients))
@@ -386,9 +416,13 @@ class TensorFlowStep:
         ]
 
     def _logs(self, metrics) -> dict:
-        mapping = list(zip(self.metrics_variables, replicas.add_up(metrics), strict=True))
+        mapping = list(zip(self.metrics_variables, metrics, strict=True))
         with keras.StatelessScope(state_mapping=mapping):
-            return self.get_metrics_result()
+            logs = self.get_metrics_result()
+        if isinstance(self.distribute_strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            # Keras takes the mean of the workers' logs along an axis that scalars lack.
+            logs = {name: value[None] for name, value in logs.items()}
+        return logs
 
 
 def _is_seed(variable) -> bool:

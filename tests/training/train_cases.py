@@ -61,7 +61,8 @@ def make_strategy(devices):
         return strategy
     if devices == "1":
         return training.strategy("one")
-    return training.strategy("mirrored", devices=[f"CPU:{i}" for i in range(int(devices))])
+    kind = os.environ.get("KERAS_BERT_TEST_DEVICE", "CPU")
+    return training.strategy("mirrored", devices=[f"{kind}:{i}" for i in range(int(devices))])
 
 
 def train(task, devices, parts, xla):

@@ -1,0 +1,97 @@
+"""A run whose length is a time."""
+
+from time import monotonic
+
+import keras
+
+from keras_bert.training.schedules import ShareSchedule
+
+
+class TimeBudget(keras.callbacks.Callback):
+    """Stops training once its time is over, and tells a `ShareSchedule` how much of it is.
+
+        schedule = ShareSchedule(5e-5)
+        model.compile(optimizer=AdamW(schedule))
+        model.fit(texts, labels, epochs=100, callbacks=[TimeBudget(600, schedule)])
+
+    Time is what a clock on the wall shows from the beginning of training, compilation and
+    validation included. With `Resume`, the time up to the last checkpoint counts in the run that
+    goes on. The step in which the time runs out is the last; Keras ends its epoch there, with
+    validation and checkpoint, which come on top of the budget. Keras makes a first step in any
+    case, also where a resumed run has no time left.
+
+    Args:
+        seconds: the budget.
+        schedule: the schedule of the model's optimizer, or None. Its `share` is set before the
+            first step and after each: elapsed / seconds, at most 1.
+
+    Raises:
+        ValueError: if `seconds` is not positive; in `fit`, if the optimizer does not run by the
+            schedule, or several worker processes train together, as their clocks differ.
+    """
+
+    def __init__(self, seconds: float, schedule: ShareSchedule | None = None):
+        super().__init__()
+        if not seconds > 0:
+            raise ValueError(f"seconds={seconds}: expected a number above 0")
+        self.seconds = seconds
+        self.schedule = schedule
+        self._before, self._begin = 0.0, None
+        self._restored = 0.0
+
+    def elapsed(self) -> float:
+        """Seconds of the run so far, those before a resume included."""
+        return self._before + (0.0 if self._begin is None else monotonic() - self._begin)
+
+    def get_state(self) -> dict:
+        """What `Resume` saves."""
+        return {"elapsed": self.elapsed()}
+
+    def set_state(self, state: dict) -> None:
+        """Goes on, in the next `fit`, from what `get_state` gave."""
+        self._restored = state["elapsed"]
+
+    def on_train_begin(self, logs=None):
+        strategy = getattr(self.model, "distribute_strategy", None)
+        if getattr(getattr(strategy, "extended", None), "_num_workers", 1) > 1:
+            raise ValueError(
+                "TimeBudget does not work with several worker processes, which would stop at "
+                "different steps: expected one process"
+            )
+        if self.schedule is not None:
+            self._check_schedule()
+        self._before, self._restored = self._restored, 0.0
+        self._begin = monotonic()
+        self._report()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._report() >= self.seconds:
+            self.model.stop_training = True
+
+    def on_train_end(self, logs=None):
+        self._before, self._begin = self.elapsed(), None
+
+    def _report(self) -> float:
+        elapsed = self.elapsed()
+        if self.schedule is not None:
+            self.schedule.share.assign(min(1.0, elapsed / self.seconds))
+        return elapsed
+
+    def _check_schedule(self) -> None:
+        """Sees by the rate whether the optimizer follows: a schedule nobody reads would be silent.
+
+        Half-way through, since every schedule of its kind begins alike.
+        """
+        if keras.config.backend() == "jax":
+            raise ValueError(
+                "a schedule of time does not work on JAX, whose compiled step keeps the first "
+                "share: expected another backend, or schedule=None"
+            )
+        self.schedule.share.assign(0.5)
+        rates = (self.model.optimizer.learning_rate, self.schedule(0))
+        found, expected = (float(keras.ops.convert_to_numpy(rate)) for rate in rates)
+        if abs(found - expected) > 1e-5 * expected:
+            raise ValueError(
+                f"the optimizer does not run by the schedule that TimeBudget got: its rate is "
+                f"{found:g}, expected {expected:g}. Compile with optimizer=AdamW(schedule)"
+            )

@@ -1,0 +1,48 @@
+"""What callbacks share that look at a run every so many steps."""
+
+
+class EverySteps:
+    """Says when the next N steps of a run are over, also where one call makes several.
+
+    Args:
+        steps: N.
+
+    Raises:
+        ValueError: if N is not 1 or more.
+    """
+
+    def __init__(self, steps: int):
+        if steps < 1:
+            raise ValueError(f"every_steps={steps}: expected 1 or more")
+        self.steps = steps
+        self._done = 0
+
+    def start(self, done: int) -> None:
+        """Begins a `fit` after so many steps."""
+        self._done = done
+
+    def due(self, done: int) -> bool:
+        """Whether a multiple of N was reached since the last call; `done` counts all steps."""
+        reached = done // self.steps > self._done // self.steps
+        self._done = done
+        return reached
+
+
+def fresh_counters(callback):
+    """The counters of a callback's model, from zero; to be called as training begins.
+
+    There, and nowhere else, callbacks may reset them: whichever does it last, all of them find
+    the counts of this `fit`. A bad step of an earlier `fit` is forgotten.
+
+    Raises:
+        ValueError: if the model's step does not count.
+    """
+    counters = getattr(callback.model, "counters", None)
+    if counters is None:
+        raise ValueError(
+            f"{type(callback).__name__} reads the counters of the train step, which "
+            f"{type(callback.model).__name__} lacks: expected a task of keras_bert on the "
+            "TensorFlow backend"
+        )
+    counters.reset()
+    return counters

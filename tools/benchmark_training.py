@@ -1,0 +1,111 @@
+"""Measures the train step on synthetic full-length rows: rows a second over all devices.
+
+Prints one JSON line. The first steps, with compilation, are left out.
+Run: python tools/benchmark_training.py --strategy mirrored --devices GPU:0 GPU:1
+"""
+
+import argparse
+import json
+import time
+
+import keras
+import numpy as np
+
+import keras_bert
+from keras_bert import training
+
+
+class Clock(keras.callbacks.Callback):
+    """Time from the end of step `first` to the end of training, and of the first step."""
+
+    def __init__(self, first: int):
+        super().__init__()
+        self.first = first
+
+    def on_train_begin(self, logs=None):
+        self.start = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch in (0, self.first - 1):
+            self.model.counters.read()  # waits for the device
+            now = time.perf_counter()
+            if batch == 0:
+                self.first_step_seconds = now - self.start
+            self.begin = now
+
+    def on_train_end(self, logs=None):
+        self.loss = self.model.counters.read()["loss"]
+        self.seconds = time.perf_counter() - self.begin
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser.add_argument("--strategy", choices=("none", "auto", "one", "mirrored"), default="none")
+    parser.add_argument("--devices", nargs="+", help='for "one" and "mirrored", such as GPU:0')
+    parser.add_argument("--size", default="base", help="a key of keras_bert.config.SIZES")
+    parser.add_argument("--sequence_length", type=int, default=128)
+    parser.add_argument("--batch_size", type=int, default=256, help="rows for each device")
+    parser.add_argument("--accumulation_steps", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--warmup_steps", type=int, default=15, help="steps that are not timed")
+    parser.add_argument("--dtype", default="mixed_bfloat16")
+    parser.add_argument("--jit_compile", choices=("auto", "on", "off"), default="auto")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> dict:
+    args = parse(argv)
+    keras.utils.set_random_seed(0)
+    make = keras_bert.BertBackbone.from_size
+    jit_compile = {"auto": "auto", "on": True, "off": False}[args.jit_compile]
+
+    def build():
+        backbone = make(args.size, dtype=args.dtype)
+        model = keras_bert.BertClassifier(backbone, num_classes=2)
+        model.compile(
+            learning_rate=2e-5,
+            accumulation_steps=args.accumulation_steps,
+            jit_compile=jit_compile,
+        )
+        return model
+
+    if args.strategy == "none":
+        model = build()
+    else:
+        with training.strategy(args.strategy, devices=args.devices).scope():
+            model = build()
+    devices = model.replica_count
+    batch_size = args.batch_size * devices
+    rows, length = 4 * batch_size, args.sequence_length
+    rng = np.random.default_rng(0)
+    x = {
+        "token_ids": rng.integers(1000, 30522, (rows, length), "int32"),
+        "segment_ids": np.zeros((rows, length), "int32"),
+        "padding_mask": np.ones((rows, length), "int32"),
+    }
+    clock = Clock(args.warmup_steps)
+    labels = rng.integers(0, 2, rows)
+    model.fit(
+        x,
+        labels,
+        batch_size=batch_size,
+        steps=args.steps,
+        steps_per_epoch=args.steps,
+        callbacks=[clock],
+        verbose=0,
+    )
+    timed = args.steps - args.warmup_steps
+    result = {
+        **vars(args),
+        "device_count": devices,
+        "ms_per_step": round(1000 * clock.seconds / timed, 2),
+        "rows_per_second": round(timed * batch_size / clock.seconds, 1),
+        "first_step_seconds": round(clock.first_step_seconds, 1),
+        "last_loss": round(clock.loss, 5),
+    }
+    print(json.dumps(result), flush=True)
+    return result
+
+
+if __name__ == "__main__":
+    main()
