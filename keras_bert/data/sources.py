@@ -6,6 +6,7 @@ run that was stopped goes on with the very batches that an unbroken run would se
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 
@@ -170,26 +171,24 @@ class ArraySource(keras.utils.PyDataset):
             weights = np.ones(self.size, "float32")
         self.x, self.labels, self.weights = x, labels, weights
         self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
-        self.first, self.length = 0, self.steps
         self._order = functools.lru_cache(maxsize=2)(self._permutation)
 
-    def stream(self, first: int = 0) -> "ArraySource":
-        """The batches from number `first` on, practically without end."""
-        stream = ArraySource(
-            self.x, self.labels, self.weights, self.batch_size, self.shuffle, self.seed
-        )
-        stream.first, stream.length = first, 2**40
-        return stream
+    def stream(self, first: int = 0):
+        """A generator of the batches from number `first` on, without end."""
+        return (self._batch(index) for index in itertools.count(first))
 
     def one_pass(self) -> "ArraySource":
         """The batches, once."""
         return self
 
     def __len__(self):
-        return self.length
+        return self.steps
 
     def __getitem__(self, index):
-        number, step = divmod(self.first + index, self.steps)
+        return self._batch(index)
+
+    def _batch(self, index):
+        number, step = divmod(index, self.steps)
         order = self._order(number)
         place = np.arange(step * self.batch_size, (step + 1) * self.batch_size)
         if self.labels is None:

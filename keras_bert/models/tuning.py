@@ -32,7 +32,7 @@ class Tuned(NamedTuple):
 
     def __str__(self) -> str:
         share = 100 * self.trained / self.total
-        return f"{self.trained:,} of {self.total:,} parameters are trained ({share:.2g} %)"
+        return f"{self.trained:,} of {self.total:,} parameters are trained ({share:.3g} %)"
 
 
 def tune(model: keras.Model, what: str, lora_rank: int = 8) -> Tuned:

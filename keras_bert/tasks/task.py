@@ -37,6 +37,11 @@ class BertTask(Step, keras_hub.models.Task):
             inputs = complete_inputs(inputs)
         return super().__call__(inputs, *args, **kwargs)
 
+    def call(self, inputs, *args, **kwargs):
+        if isinstance(inputs, dict):  # Keras's JAX trainer comes here without `__call__`
+            inputs = complete_inputs(inputs)
+        return super().call(inputs, *args, **kwargs)
+
     def compile(
         self,
         optimizer="auto",

@@ -61,6 +61,7 @@ class _Count(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self.batch = -1  # last batch of this epoch, as Keras counts
+        self.end.partial = not self.position.at_epoch_end
 
     def on_train_batch_end(self, batch, logs=None):
         if not self.skipped:
@@ -82,11 +83,11 @@ class _EpochEnd(keras.callbacks.Callback):
 
     def __init__(self, position: Position):
         super().__init__()
-        self.position, self.cut = position, False
+        self.position, self.cut, self.partial = position, False, False
 
     def on_train_batch_end(self, batch, logs=None):
         position = self.position
         last = position.total is not None and position.done >= position.total
         if not self.model.stop_training:
-            self.cut = position.at_epoch_end and not last
+            self.cut = self.partial and position.at_epoch_end and not last
             self.model.stop_training = last or self.cut

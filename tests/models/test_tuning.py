@@ -98,7 +98,7 @@ def test_each_call_replaces_the_last():
 def test_it_says_the_share():
     tuned = tune(classifier(), "head")
     assert (tuned.paths, tuned.trained) == (["head/kernel", "head/bias"], 44)
-    assert str(tuned) == f"44 of {tuned.total:,} parameters are trained (0.69 %)"
+    assert str(tuned) == f"44 of {tuned.total:,} parameters are trained (0.691 %)"
 
 
 def test_the_automatic_optimizer_needs_no_new_compile(batch):
