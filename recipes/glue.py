@@ -8,6 +8,7 @@ Run: python recipes/glue.py --task sst2 --preset DIR --data_dir DIR --seed 0
 
 import argparse
 import json
+import math
 from functools import partial
 from pathlib import Path
 
@@ -15,9 +16,11 @@ import keras
 import numpy as np
 
 import keras_bert
+from keras_bert import training
 from keras_bert.data import glue
 from keras_bert.metrics import evaluate
 from keras_bert.training.callbacks import TrainingTimer, standard_callbacks
+from keras_bert.training.strategies import KINDS
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -34,35 +37,45 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--padding", choices=("bucket", "full"), default="bucket")
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
     parser.add_argument("--steps_per_execution", type=int, default=1)
+    parser.add_argument("--accumulation_steps", type=int, default=1)
+    parser.add_argument("--strategy", choices=KINDS, default="auto", help="devices to train on")
+    parser.add_argument("--resume", action="store_true", help="save, and go on where it stopped")
     parser.add_argument("--limit", type=int, help="train on the first so many rows only")
     return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
+    devices = training.strategy(args.strategy)  # first: several workers have to be
     task = glue.TASKS[args.task]
     read = partial(glue.read, data_dir=args.data_dir) if args.data_dir else glue.read_tfds
     train, dev = read(args.task, split="train").head(args.limit), read(args.task, split="dev")
     model, runs = None, []
     for seed in args.seed:
         keras.utils.set_random_seed(seed)
-        fresh = keras_bert.BertClassifier.from_preset(
-            args.preset,
-            labels=list(task.label_names),
-            sequence_length=args.sequence_length,
-            padding=args.padding,
-            dtype=args.dtype,
-            skip_mismatch=True,  # a head for other labels is replaced
-        )
+        with devices.scope():
+            fresh = keras_bert.BertClassifier.from_preset(
+                args.preset,
+                labels=list(task.label_names),
+                sequence_length=args.sequence_length,
+                padding=args.padding,
+                dtype=args.dtype,
+                skip_mismatch=True,  # a head for other labels is replaced
+            )
         if model is None:
             model = fresh
             model.compile(
-                learning_rate=args.learning_rate, steps_per_execution=args.steps_per_execution
+                learning_rate=args.learning_rate,
+                accumulation_steps=args.accumulation_steps,
+                steps_per_execution=args.steps_per_execution,
             )
         else:  # new weights in the old model, which is compiled already
             model.copy_state(fresh)
         output = Path(args.output_dir) / f"{args.task}-seed{seed}"
         timer = TrainingTimer()
+        callbacks = [timer, *standard_callbacks(output, monitor="val_accuracy")]
+        if args.resume:
+            callbacks.append(training.Resume(output / "checkpoints", monitor="val_accuracy"))
         history = model.fit(
             train.texts,
             train.labels,
@@ -70,7 +83,7 @@ def main(argv: list[str] | None = None) -> dict:
             epochs=args.epochs,
             validation_data=(dev.texts, dev.labels),
             seed=seed,
-            callbacks=[timer, *standard_callbacks(output, monitor="val_accuracy")],
+            callbacks=callbacks,
         )
         scores = evaluate(task.metric_names, dev.labels, model.predict(dev.texts, args.batch_size))
         model.save_to_preset(str(output / "preset"))
@@ -78,10 +91,10 @@ def main(argv: list[str] | None = None) -> dict:
             "task": args.task,
             "seed": seed,
             **scores,
-            "val_accuracy_by_epoch": history.history["val_accuracy"],
+            "val_accuracy_by_epoch": history.history.get("val_accuracy", []),  # of this run
             "train_rows": len(train.labels),
             "train_seconds_by_epoch": timer.seconds,  # the first includes compilation
-            "train_rows_per_second": len(train.labels) / min(timer.seconds),
+            "train_rows_per_second": len(train.labels) / min(timer.seconds, default=math.inf),
         }
         (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
         print(json.dumps(metrics), flush=True)

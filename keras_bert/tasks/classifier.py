@@ -170,7 +170,10 @@ class BertClassifier(BertTask):
         return model
 
     def default_loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        # On TensorFlow the step divides by the weight sum anyway; elsewhere Keras has to be told.
+        return keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, reduction="mean_with_sample_weight"
+        )
 
     def default_metrics(self) -> list:
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]

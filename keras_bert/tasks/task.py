@@ -11,9 +11,11 @@ import keras_hub
 import numpy as np
 
 from keras_bert.atomic import write_folder
+from keras_bert.checkpoints import load_tuned_part, save_tuned_part
 from keras_bert.checkpoints.preset import FILES
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
 from keras_bert.data.texts import text_columns
+from keras_bert.models import merge_lora, tune
 from keras_bert.models.backbone import complete_inputs
 from keras_bert.training import AdamW, WarmupDecay, layerwise_rate_scales, total_steps
 from keras_bert.training.position import Position
@@ -295,8 +297,8 @@ class BertTask(Step, keras_hub.models.Task):
     def training_batch(self, step: int):
         """Gives a batch of the `fit` that runs, or ran last, once more.
 
-        For a dataset that shuffles, the shuffle has to be seeded, and the batch is that of a
-        fresh run.
+        Rows in memory and datasets with one order give the very batch. A dataset that shuffles
+        draws a new order whenever it is read, with a seed too, so it gives another one.
 
         Args:
             step: number of the training step, from 0 over all epochs.
@@ -398,6 +400,22 @@ class BertTask(Step, keras_hub.models.Task):
             raise ValueError(f"{other.name} has weights of other shapes than {self.name}")
         for variable, value in zip(mine, theirs, strict=True):
             variable.assign(value)
+
+    def tune(self, what: str, lora_rank: int = 8):
+        """Chooses which weights are trained; see `keras_bert.models.tune`."""
+        return tune(self, what, lora_rank)
+
+    def merge_lora(self) -> int:
+        """Folds low-rank updates into their kernels; see `keras_bert.models.merge_lora`."""
+        return merge_lora(self)
+
+    def save_tuned_part(self, path: str) -> None:
+        """Writes what was tuned alone; see `keras_bert.checkpoints.save_tuned_part`."""
+        save_tuned_part(self, path)
+
+    def load_tuned_part(self, path: str) -> None:
+        """Reads what `save_tuned_part` wrote; see `keras_bert.checkpoints.load_tuned_part`."""
+        load_tuned_part(self, path)
 
     def _preprocess(self, x, y=None, sample_weight=None):
         return self.preprocessor(x, y=y, sample_weight=sample_weight)

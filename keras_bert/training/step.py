@@ -8,7 +8,9 @@ import keras
 class KerasStep:
     """Keras's own steps, for backends where one program sees the whole batch.
 
-    There the loss is the mean over the global batch already, and gradients are clipped whole.
+    There a loss is reduced over the global batch and gradients are clipped whole. A loss that is
+    not the task's own should have the reduction "mean_with_sample_weight": the last batch of an
+    epoch is filled up with rows of weight 0, and Keras's default counts them in its divisor.
     """
 
     def compile_step(self, optimizer, loss, *, accumulation_steps: int = 1, **kwargs) -> None:

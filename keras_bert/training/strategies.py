@@ -16,6 +16,8 @@ def strategy(kind: str = "auto", *, devices: list[str] | None = None, tpu: str |
         classifier.fit(texts, labels, batch_size=256)      # rows over all devices together
 
     On the JAX backend the result is a `keras.distribution.DataParallel`, which has `scope()` too.
+    It is also set for the whole process, since there `fit` trains by what is set and not by what
+    the model was made under.
 
     Args:
         kind: "one" device; "mirrored" over the GPUs of this machine; "multiworker" over the
@@ -120,7 +122,9 @@ def _on_jax(kind, devices):
     found = devices or keras.distribution.list_devices()
     if kind == "one":
         found = found[:1]
-    return keras.distribution.DataParallel(devices=found, auto_shard_dataset=False)
+    distribution = keras.distribution.DataParallel(devices=found, auto_shard_dataset=False)
+    keras.distribution.set_distribution(distribution)
+    return distribution
 
 
 def _workers() -> list[str]:

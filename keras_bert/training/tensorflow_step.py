@@ -104,7 +104,8 @@ class TensorFlowStep:
     def needs_whole_batches(self) -> bool:
         """Whether all batches should have one shape: XLA compiles for each anew, and no replica
         or micro-batch may be left without rows."""
-        return self._xla or self.replica_count * self._accumulation_steps > 1
+        on_tpu = isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
+        return self._xla or on_tpu or self.replica_count * self._accumulation_steps > 1
 
     def build_for(self, batches) -> None:
         """Makes the variables of metrics and optimizer.
