@@ -124,6 +124,7 @@ class BertTask(Step, keras_hub.models.Task):
                 jit_compile=jit_compile,
                 **kwargs,
             )
+        self._executions_wanted = self.steps_per_execution
 
     def default_loss(self):
         """The loss of `compile(loss="auto")`."""
@@ -259,6 +260,7 @@ class BertTask(Step, keras_hub.models.Task):
             raise ValueError(
                 "to resume in the first epoch of a dataset of unknown size, pass steps_per_epoch"
             )
+        self._share_out_executions(steps_per_epoch, done, total)
         batches = source.stream(done)
         self._training_source = source
         self.build_for(batches)
@@ -281,6 +283,25 @@ class BertTask(Step, keras_hub.models.Task):
                 shuffle=False,  # the batches above are shuffled already
                 callbacks=self.position.callbacks(callbacks),
                 **kwargs,
+            )
+
+    def _share_out_executions(self, *steps: int | None) -> None:
+        """Lets executions of several steps end with epochs, as the stream of batches has no end.
+
+        Args:
+            *steps: numbers of steps that the steps of an execution have to divide.
+        """
+        wanted = self._executions_wanted
+        fits = (n for n in range(wanted, 0, -1) if not any((step or 0) % n for step in steps))
+        before, self.steps_per_execution = self.steps_per_execution, next(fits)
+        if self.steps_per_execution != before:
+            self.train_function = None
+        if self.steps_per_execution != wanted:
+            logger.warning(
+                "steps_per_execution=%d does not divide the %s steps of an epoch: using %d",
+                wanted,
+                steps[0],
+                self.steps_per_execution,
             )
 
     def _total_steps(self, source, steps_per_epoch, epochs, steps, examples) -> int | None:

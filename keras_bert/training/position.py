@@ -31,63 +31,66 @@ class Position:
         return bool(self.steps_per_epoch) and self.done % self.steps_per_epoch == 0
 
     def callbacks(self, others: list) -> list:
-        """The callbacks that keep count, around those of a user."""
-        end = _EpochEnd(self)
-        return [_Count(self, end), *others, end]
+        """A user's callbacks behind the one that keeps count."""
+        return [_Count(self), *others]
+
+
+# A truth value for Keras's `stop_training` that tells our stop from anybody else's.
+_CUT = object()
 
 
 class _Count(keras.callbacks.Callback):
-    """Before all others: they find the new count."""
+    """Counts steps around the train function.
 
-    def __init__(self, position: Position, end: "_EpochEnd"):
+    Not in `on_train_batch_end`: a callback that has it makes Keras wait for the device after
+    every step, to turn the logs into floats.
+    """
+
+    def __init__(self, position: Position):
         super().__init__()
-        self.position, self.end = position, end
+        self.position = position
 
     def on_train_begin(self, logs=None):
-        self.skipped = False
-        if self.position.skip:
-            train, model = self.model.train_function, self.model
+        train = self.model.train_function
+        # A `fit` that was broken off has left its own counting there.
+        self.model.train_function = _Counted(getattr(train, "train", train), self)
 
-            def skip(iterator):
-                if self.position.skip == 0:
-                    model.train_function = train
-                    return train(iterator)
-                self.position.skip -= 1
-                self.skipped = True
-                next(iterator)
-                return model.get_metrics_result()
-
-            model.train_function = skip
+    def on_train_end(self, logs=None):
+        self.model.train_function = self.model.train_function.train
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.batch = -1  # last batch of this epoch, as Keras counts
-        self.end.partial = not self.position.at_epoch_end
-
-    def on_train_batch_end(self, batch, logs=None):
-        if not self.skipped:
-            self.position.done += batch - self.batch
-        self.skipped, self.batch = False, batch
+        self.partial = not self.position.at_epoch_end
 
     def on_epoch_end(self, epoch, logs=None):
         position = self.position
         if position.steps_per_epoch is None:
             position.steps_per_epoch = position.done // (epoch + 1)
-        if self.end.cut:
-            self.end.cut = False
-            # Keras looks at the flag after all callbacks: others may still set it.
+        if self.model.stop_training is _CUT:
             self.model.stop_training = False
 
+    def after_step(self) -> None:
+        """Counts an execution; ends the run, or an epoch that did not begin with its first step."""
+        position, model = self.position, self.model
+        position.done += model.steps_per_execution
+        if position.total is not None and position.done >= position.total:
+            model.stop_training = True
+        elif self.partial and position.at_epoch_end and not model.stop_training:
+            model.stop_training = _CUT
 
-class _EpochEnd(keras.callbacks.Callback):
-    """After all others: cuts short an epoch that did not begin with its first step."""
 
-    def __init__(self, position: Position):
-        super().__init__()
-        self.position, self.cut, self.partial = position, False, False
+class _Counted:
+    """A train function that counts; `train` is the one without."""
 
-    def on_train_batch_end(self, batch, logs=None):
-        position = self.position
-        last = position.total is not None and position.done >= position.total
-        if not self.model.stop_training:
-            self.cut = self.partial and position.at_epoch_end and not last
-            self.model.stop_training = last or self.cut
+    def __init__(self, train, count: _Count):
+        self.train, self._count = train, count
+
+    def __call__(self, *arguments):
+        position = self._count.position
+        if position.skip:
+            position.skip -= 1
+            (iterator,) = arguments
+            next(iterator)
+            return self._count.model.get_metrics_result()
+        result = self.train(*arguments)
+        self._count.after_step()
+        return result

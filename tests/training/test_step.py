@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertBackbone, BertClassifier
-from keras_bert.training import AdamW
+from keras_bert.training import AdamW, Resume
 
 ROWS, LENGTH, VOCABULARY = 8, 5, 31
 
@@ -130,7 +130,7 @@ def test_loss_scale_halves_and_doubles():
 @pytest.mark.parametrize(
     "optimizer",
     [
-        lambda: keras.optimizers.Adam(1e-2),
+        lambda: keras.optimizers.SGD(0.1, momentum=0.9),  # Keras squares sparse rows in Adam
         lambda: AdamW(1e-2, use_ema=True, ema_momentum=0.5),
         lambda: AdamW(1e-2, gradient_accumulation_steps=2),
     ],
@@ -229,3 +229,29 @@ def test_train_on_batch_and_eager_steps():
         each.train_on_batch(x, y)
     for ours, theirs in zip(made.get_weights(), eager.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
+
+
+def test_executions_of_several_steps_end_with_the_epochs(caplog):
+    made, single = model(), model()
+    made.compile(learning_rate=1e-2, steps_per_execution=4)
+    single.compile(learning_rate=1e-2)
+    for each in (made, single):
+        each.fit(*ids(), batch_size=1, epochs=2, steps_per_epoch=6, verbose=0)
+        assert int(each.optimizer.iterations) == 12 and each.position.done == 12
+    assert "steps_per_execution=4 does not divide the 6 steps of an epoch: using 3" in caplog.text
+    for ours, theirs in zip(made.get_weights(), single.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
+
+
+def test_a_stop_in_the_first_epoch_after_a_resume_is_kept(tmp_path):
+    class Stop(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            self.model.stop_training = True
+
+    made = model()
+    made.compile(AdamW(1e-2))
+    made.fit(*ids(), batch_size=1, steps=3, callbacks=[Resume(tmp_path, 1)], verbose=0)
+    again = model()
+    again.compile(AdamW(1e-2))
+    again.fit(*ids(), batch_size=1, epochs=3, callbacks=[Resume(tmp_path, 1), Stop()], verbose=0)
+    assert again.position.done == 4
