@@ -123,12 +123,7 @@ class DatasetSource:
         self._dataset, self._preprocess, self._multiple = dataset, preprocess, multiple
 
     def stream(self, first: int = 0):
-        """Batches from number `first` on, endless; the ones before are read and thrown away.
-
-        Where the size of a pass is not known, one pass from its beginning: see `Position.skip`.
-        """
-        if self.steps is None and not self.endless:
-            return self._batches(self._dataset)
+        """Batches from number `first` on, endless; the ones before are read and thrown away."""
         return self._batches(self._dataset.repeat().skip(first))
 
     def one_pass(self):

@@ -261,7 +261,8 @@ class BertTask(Step, keras_hub.models.Task):
                 "to resume in the first epoch of a dataset of unknown size, pass steps_per_epoch"
             )
         self._share_out_executions(steps_per_epoch, done, total)
-        batches = source.stream(done)
+        # Without a number of steps, Keras finds the end of an epoch where a pass ends.
+        batches = source.stream(done) if steps_per_epoch else source.one_pass()
         self._training_source = source
         self.build_for(batches)
         if resume is not None:
@@ -327,11 +328,7 @@ class BertTask(Step, keras_hub.models.Task):
         Returns:
             (x, y) or (x, y, sample_weight) as the step got it, NumPy arrays.
         """
-        source = self._training_source
-        if source.steps is None and self.position.steps_per_epoch:
-            step %= self.position.steps_per_epoch
-        stream = source.stream(step)
-        batch = next(iter(stream if source.steps is not None else stream.skip(step)))
+        batch = next(iter(self._training_source.stream(step)))
         return keras.tree.map_structure(keras.ops.convert_to_numpy, batch)
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):

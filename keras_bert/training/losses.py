@@ -86,6 +86,9 @@ class OutputLosses:
 class LossMeans(keras.metrics.Metric):
     """The losses of an epoch: sum(weight * loss) / sum(weight) over all its elements.
 
+    Losses of regularization are trained but not in it. A loss of the reduction "sum" is logged as
+    a mean too.
+
     Args:
         losses: what is counted.
         name: name of the total in logs; with several outputs each one's is NAME_loss.

@@ -91,7 +91,8 @@ class Resume(keras.callbacks.Callback):
                 logger.warning("checkpoint %s is damaged, trying the one before: %s", folder, error)
                 continue
             self._source, self._facts = str(folder), facts
-            self.best, self.best_step = facts["best"], facts["best_step"]
+            self.best = -math.inf if facts["best"] is None else facts["best"]
+            self.best_step = facts["best_step"]
             self._saved = facts["done"]
             logger.info("going on from %s", folder)
             return facts
@@ -173,7 +174,7 @@ class Resume(keras.callbacks.Callback):
             "steps_per_epoch": position.steps_per_epoch,
             "total": position.total,
             "sha256": hashlib.sha256(data).hexdigest(),
-            "best": self.best,
+            "best": self.best if math.isfinite(self.best) else None,  # JSON has no infinity
             "best_step": self.best_step,
             "callbacks": {name: c.get_state() for name, c in self._others.items()},
         }
@@ -193,7 +194,10 @@ class Resume(keras.callbacks.Callback):
 
     def _remove_old(self) -> None:
         pinned = f"step-{self.best_step or 0:09d}"
-        for folder in self._folders()[: -self.keep]:
+        # Damaged checkpoints of later steps must not push out the whole ones of this run.
+        newest = f"step-{self.model.position.done:09d}"
+        folders = [folder for folder in self._folders() if folder.name <= newest]
+        for folder in folders[: -self.keep]:
             if folder.name != pinned:
                 shutil.rmtree(folder)
         for scratch in self.directory.glob(".step-*"):  # of a run that was killed while writing

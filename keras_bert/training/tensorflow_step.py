@@ -172,7 +172,7 @@ class TensorFlowStep:
             )
             self._write(self.non_trainable_variables, self._shift_seeds(others, -1))
             self._write(self.metrics_variables, metrics)
-            # The one exchange of the step: gradients, loss sums, and metrics for the logs.
+            # One exchange for gradients, loss sums, and metrics for the logs.
             sums, metrics = self._apply(replicas.add_up_packed(shared), scale)
             self._counters.add(self._step_losses.total(sums, divisors), counts)
             return self._logs(metrics)

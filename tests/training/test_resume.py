@@ -180,6 +180,34 @@ def test_dataset_of_unknown_length(tmp_path, stop):  # B66
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_dataset_of_unknown_length_with_steps_per_epoch(tmp_path):
+    x, y = ids()
+    whole = tf.data.Dataset.from_tensor_slices((x, y.astype("int32"))).batch(4)
+
+    def dataset():
+        return (whole.filter(lambda *_: True),)  # a filter's size is not known
+
+    settings = {"epochs": 4, "steps_per_epoch": 3}
+    unbroken = tiny_model()
+    unbroken.fit(*dataset(), verbose=0, **settings)
+    stopped(tiny_model(), tmp_path, 5, dataset(), **settings)
+    model = tiny_model()
+    weights = resumed(model, tmp_path, dataset(), **settings)
+    assert int(model.optimizer.iterations) == 12
+    for ours, theirs in zip(weights, unbroken.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_damaged_checkpoints_do_not_push_out_whole_ones(tmp_path):
+    stopped(tiny_model(), tmp_path, 5, ids(), every=2, batch_size=4)
+    newest = tmp_path / "step-000000004"
+    (newest / "state.json").write_text("{")
+    with pytest.raises(KeyboardInterrupt):
+        keep = Resume(tmp_path, every_steps=1, keep=1)
+        tiny_model().fit(*ids(), batch_size=4, callbacks=[keep, StopAt(3)], verbose=0)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step-000000003", newest.name]
+
+
 def test_checkpoint_of_another_model_is_refused_before_training(tmp_path):
     stopped(tiny_model(), tmp_path, 3, ids(), batch_size=4)
     other = tiny_model(units=17)
