@@ -1,4 +1,4 @@
-"""Folders that are written whole or not at all."""
+"""Files and folders that are written whole or not at all."""
 
 import fnmatch
 import os
@@ -6,6 +6,27 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
+
+
+def write_file(path: str | Path, content: bytes) -> None:
+    """Fills a file beside `path` and puts it in place when it is whole and on the disk.
+
+    Args:
+        path: the file to make or replace; links are followed. Its folder is made if need be.
+        content: all of it.
+    """
+    path = Path(path).resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # In a folder of its own: mkstemp would make a file that nobody else may read.
+    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        with open(scratch / "new", "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch / "new", path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def write_folder(path: str | Path, write: Callable[[str], None], known: Collection[str]) -> None:

@@ -12,9 +12,6 @@ header is JSON:
 """
 
 import json
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from keras_bert.atomic import write_file
 from keras_bert.models.tuning import KINDS
 
 _VERSION = 1
@@ -37,17 +35,7 @@ def write_part(path: str | Path, header: dict[str, Any], tensors: dict[str, np.n
         tensors: float32 arrays.
     """
     content = save(tensors, {_HEADER: json.dumps({"version": _VERSION, **header})})
-    path = Path(path).resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        with open(scratch / "new", "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch / "new", path)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    write_file(path, content)
 
 
 def read_part(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -1,15 +1,15 @@
 """What watches the loss: a stop at NaN that keeps the batch, and a way back from spikes."""
 
+import io
 import logging
 import math
-import os
-import tempfile
 from collections import deque
 from pathlib import Path
 
 import keras
 import numpy as np
 
+from keras_bert.atomic import write_file
 from keras_bert.training.pace import EverySteps, fresh_counters
 from keras_bert.training.state import read_state, write_state
 
@@ -81,7 +81,9 @@ class StopOnNaN(keras.callbacks.Callback):
             ("x", "y", "sample_weight"), keras.utils.unpack_x_y_sample_weight(batch), strict=True
         )
         arrays = {key: array for name, part in parts for key, array in _named(name, part)}
-        _write_npz(path, arrays)
+        content = io.BytesIO()
+        np.savez(content, **arrays)
+        write_file(path, content.getvalue())
 
 
 class SpikeRollback(keras.callbacks.Callback):
@@ -213,18 +215,3 @@ def _named(prefix: str, part):
             yield from _named(f"{prefix}.{name}", value)
     elif part is not None:
         yield prefix, part
-
-
-def _write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Writes arrays whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise
