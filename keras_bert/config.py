@@ -5,6 +5,7 @@ Better", table 1 (the 24 small sizes: 2-12 layers by 128-768 hidden units, heads
 feed-forward layer four times as wide as the hidden one).
 """
 
+import re
 from typing import TypedDict
 
 
@@ -39,3 +40,24 @@ SIZES |= {
     "base": SIZES["L12_H768"],
     "large": _size(24, 1024),
 }
+
+
+def find_size(name: str) -> BertSize:
+    """Gives a size by its name.
+
+    Args:
+        name: a key of `SIZES`, or the layers and the width of another one, such as "L9_H384".
+
+    Raises:
+        ValueError: if there is no such size; a width has to be a multiple of 64.
+    """
+    if name in SIZES:
+        return SIZES[name]
+    shape = re.fullmatch(r"L(\d+)_H(\d+)", name)
+    layers, width = map(int, shape.groups()) if shape else (0, 0)
+    if not layers or not width or width % 64:
+        raise ValueError(
+            f"size={name!r} is unknown; expected one of {', '.join(SIZES)}, or layers and width "
+            "such as L9_H384, the width a multiple of 64"
+        )
+    return _size(layers, width)

@@ -10,6 +10,7 @@ import time
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 import keras_bert
 from keras_bert import training
@@ -18,20 +19,27 @@ from keras_bert import training
 class Clock(keras.callbacks.Callback):
     """Time from the end of step `first` to the end of training, and of the first step."""
 
-    def __init__(self, first: int):
+    def __init__(self, first: int, trace_dir: str | None):
         super().__init__()
-        self.first = first
+        self.first, self.trace_dir = first, trace_dir
 
     def on_train_begin(self, logs=None):
         self.start = time.perf_counter()
 
-    def on_train_batch_end(self, batch, logs=None):
-        if batch in (0, self.first - 1):
+    def after_step(self, logs):
+        done = self.model.position.done
+        if done in (1, self.first):
             self.model.counters.read()  # waits for the device
             now = time.perf_counter()
-            if batch == 0:
+            if done == 1:
                 self.first_step_seconds = now - self.start
             self.begin = now
+        # Five steps of the warm-up, so that tracing does not slow what is timed.
+        if self.trace_dir and done == self.first - 7:
+            tf.profiler.experimental.start(self.trace_dir)
+        if self.trace_dir and done == self.first - 2:
+            self.model.counters.read()
+            tf.profiler.experimental.stop()
 
     def on_train_end(self, logs=None):
         self.loss = self.model.counters.read()["loss"]
@@ -50,6 +58,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--warmup_steps", type=int, default=15, help="steps that are not timed")
     parser.add_argument("--dtype", default="mixed_bfloat16")
     parser.add_argument("--jit_compile", choices=("auto", "on", "off"), default="auto")
+    parser.add_argument("--trace_dir", help="folder for a trace of five steps, for TensorBoard")
     return parser.parse_args(argv)
 
 
@@ -83,7 +92,7 @@ def main(argv: list[str] | None = None) -> dict:
         "segment_ids": np.zeros((rows, length), "int32"),
         "padding_mask": np.ones((rows, length), "int32"),
     }
-    clock = Clock(args.warmup_steps)
+    clock = Clock(args.warmup_steps, args.trace_dir)
     labels = rng.integers(0, 2, rows)
     model.fit(
         x,

@@ -3,7 +3,7 @@
 import keras
 import keras_hub
 
-from keras_bert.config import SIZES
+from keras_bert.config import find_size
 from keras_bert.layers import Adapter, AttentionMask, BertEmbeddings, EncoderBlock
 from keras_bert.layers.initializers import truncated_normal
 
@@ -158,16 +158,15 @@ class BertBackbone(keras_hub.models.Backbone):
         """Makes a backbone with new weights in a published size.
 
         Args:
-            size: a key of `keras_bert.config.SIZES`, such as "tiny", "base" or "L6_H256".
+            size: a key of `keras_bert.config.SIZES`, such as "tiny", "base" or "L6_H256", or
+                other layers and width, such as "L9_H384"; see `config.find_size`.
             vocabulary_size: rows of the word table; 30,522 is the English uncased vocabulary.
             **kwargs: any other argument of the class.
 
         Raises:
             ValueError: for an unknown size.
         """
-        if size not in SIZES:
-            raise ValueError(f"size={size!r} is unknown; expected one of {', '.join(SIZES)}")
-        return cls(vocabulary_size, **{**SIZES[size], **kwargs})
+        return cls(vocabulary_size, **{**find_size(size), **kwargs})
 
     def freeze(self, num_blocks: int | None = None) -> None:
         """Stops the training of the embeddings and of the first blocks.

@@ -64,7 +64,7 @@ class TimeBudget(keras.callbacks.Callback):
         self._begin = monotonic()
         self._report()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def after_step(self, logs):
         if self._report() >= self.seconds:
             self.model.stop_training = True
 

@@ -53,7 +53,7 @@ class StopOnNaN(keras.callbacks.Callback):
         self._beat.start(self._first)
         self.bad_step = None
 
-    def on_train_batch_end(self, batch, logs=None):
+    def after_step(self, logs):
         if self._beat.due(self.model.position.done):
             self._look()
 
@@ -161,7 +161,7 @@ class SpikeRollback(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch = epoch
 
-    def on_train_batch_end(self, batch, logs=None):
+    def after_step(self, logs):
         done = self.model.position.done
         if not self._check_beat.due(done):
             return

@@ -44,10 +44,10 @@ class JsonLines(keras.callbacks.Callback):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.open("a").close()  # an error should come now, not after an epoch
 
-    def on_train_batch_end(self, batch, logs=None):
+    def after_step(self, logs):
         done = self.model.position.done
         if self._beat is not None and self._beat.due(done):
-            self.write({"step": done, **(logs or {})})
+            self.write({"step": done, **logs})
 
     def on_epoch_end(self, epoch, logs=None):
         self.write({"epoch": epoch, "step": self.model.position.done, **(logs or {})})

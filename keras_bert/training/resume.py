@@ -137,7 +137,7 @@ class Resume(keras.callbacks.Callback):
                     variable.assign(self._arrays[name])
         self._arrays = None
 
-    def on_train_batch_end(self, batch, logs=None):
+    def after_step(self, logs):
         position = self.model.position
         due = self.every_steps and position.done // self.every_steps > (
             (self._saved or 0) // self.every_steps

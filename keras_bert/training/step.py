@@ -31,9 +31,21 @@ class KerasStep:
         return contextlib.nullcontext()
 
     def build_for(self, batches) -> None:
-        """Makes the optimizer's variables."""
+        """Makes the variables of metrics and optimizer.
+
+        Args:
+            batches: batches like those to train on, a `tf.data.Dataset` or an iterable of arrays.
+        """
+        metrics = self._compile_metrics
+        if metrics is not None and not metrics.built:
+            batch = getattr(batches, "element_spec", None) or next(iter(batches))
+            metrics.build(keras.utils.unpack_x_y_sample_weight(batch)[1], self.output)
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
+
+    def with_weight_sums(self, batches):
+        """The batches as they are: the step sees them whole."""
+        return batches
 
     @property
     def replica_count(self) -> int:

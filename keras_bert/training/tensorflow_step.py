@@ -3,7 +3,8 @@
 Keras's own steps clip gradients on each replica before they are added up, take the mean loss of
 each replica's own weights, and lose XLA under any `tf.distribute` strategy. Here
 
-1. the weight sums of the global batch are added up over the replicas,
+1. the weight sums of the global batch come with it from `tf.data`, or are added up over the
+   replicas,
 2. forward and backward pass run as one pure function of the variables' values, compiled with XLA
    for each replica, in micro-batches if asked,
 3. the gradients are added up over the replicas, which gives the gradient of the global mean,
@@ -111,10 +112,38 @@ class TensorFlowStep:
         """Makes the variables of metrics and optimizer.
 
         Args:
-            batches: the `tf.data.Dataset` to train on.
+            batches: a `tf.data.Dataset` of batches like those to train on.
         """
         specs = keras.utils.unpack_x_y_sample_weight(batches.element_spec)
         self.build_step_state(specs[1])
+
+    def with_weight_sums(self, batches):
+        """Has batches bring the weight sums of their losses, if several replicas share them.
+
+        Without it the replicas add them up, and wait for each other, before they can begin a step.
+
+        Args:
+            batches: a `tf.data.Dataset` of global batches (x, y) or (x, y, sample_weight).
+
+        Returns:
+            A dataset of (x, y, sample_weight, one [B] float32 tensor an output: the sum, in
+            every row); on one replica `batches` as they are.
+        """
+        if self.replica_count == 1:
+            return batches
+
+        def with_sums(*batch):
+            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
+            weights = self._step_losses.weights(y, sample_weight)
+            sums = tuple(tf.fill(tf.shape(w)[:1], tf.reduce_sum(w)) for w in weights)
+            if sample_weight is None:  # a dataset that is shared out can't hold None
+                names = self._step_losses.names
+                sample_weight = (
+                    weights[0] if names == [None] else dict(zip(names, weights, strict=True))
+                )
+            return x, y, sample_weight, sums
+
+        return batches.map(with_sums, num_parallel_calls=tf.data.AUTOTUNE)
 
     @property
     def counters(self) -> BatchCounters:
@@ -153,10 +182,14 @@ class TensorFlowStep:
     # === Steps, in a replica's context ===
 
     def train_step(self, data):
+        data, sums = (data[:3], data[3]) if _has_sums(data) else (data, None)
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         self.build_step_state(y)
         weights = self._step_losses.weights(y, sample_weight)
-        divisors = replicas.add_up([tf.reduce_sum(weight) for weight in weights])
+        if sums:
+            divisors = [column[0] for column in sums]
+        else:
+            divisors = replicas.add_up([tf.reduce_sum(weight) for weight in weights])
         # Keras finds the end of a dataset of unknown size by a step that fails for lack of a batch.
         # Nothing may be written before the batch is there, not even a count.
         with tf.control_dependencies(divisors):
@@ -424,6 +457,11 @@ class TensorFlowStep:
             # Keras takes the mean of the workers' logs along an axis that scalars lack.
             logs = {name: value[None] for name, value in logs.items()}
         return logs
+
+
+def _has_sums(data) -> bool:
+    """Whether a batch was made by `with_weight_sums`."""
+    return isinstance(data, tuple) and len(data) == 4
 
 
 def _is_seed(variable) -> bool:

@@ -70,7 +70,7 @@ class Throughput(keras.callbacks.Callback):
         if self._epoch_mark is not None:
             self._epoch_mark = self._report_mark = self._mark()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def after_step(self, logs):
         done = self.model.position.done
         due = self._beat.due(done)
         if self._epoch_mark is None:

@@ -69,7 +69,7 @@ class Do(keras.callbacks.Callback):
         if self.begin:
             self.begin()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def after_step(self, logs):
         if self.step:
             self.step(self.model.position.done)
 
