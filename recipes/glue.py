@@ -27,6 +27,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("--task", required=True, choices=glue.TASKS)
     parser.add_argument("--preset", required=True, help="folder, name or address of a BERT")
+    parser.add_argument("--new_weights", action="store_true", help="only the preset's shape")
     parser.add_argument("--data_dir", help="GLUE folder, or the task's; TFDS if left out")
     parser.add_argument("--output_dir", default="runs/glue")
     parser.add_argument("--seed", type=int, nargs="+", default=[0], help="one run a seed")
@@ -61,6 +62,7 @@ def main(argv: list[str] | None = None) -> dict:
                 padding=args.padding,
                 dtype=args.dtype,
                 skip_mismatch=True,  # a head for other labels is replaced
+                load_weights=not args.new_weights,
             )
         if model is None:
             model = fresh

@@ -5,12 +5,14 @@ task.json and task.weights.h5 for the head, preprocessor.json, tokenizer.json an
 assets/tokenizer/vocab.txt for the text side.
 """
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import keras
 
+from keras_bert.checkpoints.int8_weights import from_int8, is_int8
 from keras_bert.checkpoints.report import LoadingReport
 from keras_bert.checkpoints.source import Source
 from keras_bert.models.backbone import BertBackbone
@@ -84,13 +86,19 @@ def load_backbone(
 
 
 def load_h5(load: Callable[[str], None], path: Path) -> None:
-    """Calls a weight loader, whose many errors become one.
+    """Calls a weight loader, whose many errors become one; int8 weights are unpacked for it.
 
     Raises:
         ValueError: if the file is damaged or does not fit.
     """
     try:
-        load(str(path))
+        if not is_int8(path):
+            load(str(path))
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            whole = str(Path(folder) / "whole.weights.h5")
+            from_int8(path, whole)
+            load(whole)
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"{path} can't be read into this model: {error}") from error
 

@@ -7,6 +7,8 @@ from typing import Any
 import keras_hub
 from keras_hub.src.utils import preset_utils
 
+# Presets that ship with the package, one folder each.
+SHIPPED = Path(__file__).resolve().parents[1] / "presets"
 _SCHEMES = ("kaggle://", "hf://", "gs://", "modelscope://")
 
 
@@ -14,8 +16,9 @@ class Source:
     """The files of one checkpoint.
 
     Args:
-        source: a folder; a name of `keras_hub.models.BertBackbone.presets`; or a kaggle://,
-            hf://, gs:// or modelscope:// address, whose files KerasHub fetches and caches.
+        source: a folder; the name of a preset that ships with the package, see `shipped`; a name
+            of `keras_hub.models.BertBackbone.presets`; or a kaggle://, hf://, gs:// or
+            modelscope:// address, whose files KerasHub fetches and caches.
 
     Raises:
         FileNotFoundError: if `source` is none of these.
@@ -26,9 +29,9 @@ class Source:
         self.folder = None
         if self.name in keras_hub.models.BertBackbone.presets or self.name.startswith(_SCHEMES):
             return
-        self.folder = Path(source)
+        self.folder = SHIPPED / self.name if self.name in shipped() else Path(source)
         if not self.folder.is_dir():
-            built_in = ", ".join(keras_hub.models.BertBackbone.presets)
+            built_in = ", ".join([*shipped(), *keras_hub.models.BertBackbone.presets])
             raise FileNotFoundError(
                 f"source {self.name!r} is not a folder; expected a folder with a config.json, an "
                 f"address ({', '.join(_SCHEMES)}) or a built-in name: {built_in}"
@@ -77,3 +80,8 @@ class Source:
         if not isinstance(value, dict):
             raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")
         return value
+
+
+def shipped() -> list[str]:
+    """Names of the presets that ship with the package."""
+    return sorted(path.parent.name for path in SHIPPED.glob("*/config.json"))

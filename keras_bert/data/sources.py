@@ -123,7 +123,13 @@ class DatasetSource:
         self._dataset, self._preprocess, self._multiple = dataset, preprocess, multiple
 
     def stream(self, first: int = 0):
-        """Batches from number `first` on, endless; the ones before are read and thrown away."""
+        """Batches from number `first` on, endless.
+
+        The ones before are read and thrown away, unless the dataset can start anywhere by itself,
+        with an attribute `starting_at` such as that of `pretraining_dataset`.
+        """
+        if self.endless and hasattr(self._dataset, "starting_at"):
+            return self._batches(self._dataset.starting_at(first) if first else self._dataset)
         return self._batches(self._dataset.repeat().skip(first))
 
     def one_pass(self):

@@ -459,8 +459,11 @@ class BertTask(Step, keras_hub.models.Task):
                     "or batch_size beside it"
                 )
             prepare = self._dataset_preparer(x, labelled)
-            shares = self.replica_count * self.accumulation_steps if labelled else 1
-            return DatasetSource(x, lambda *batch: weigh(prepare(*batch)), shares)
+            multiple = self.replica_count * self.accumulation_steps if labelled else 1
+            if labelled and self.needs_whole_batches and x.cardinality() != -1:  # endless
+                # The last batch of a `pretraining_dataset` of one epoch is filled up too.
+                multiple = math.lcm(multiple, getattr(x, "batch_size", 1))
+            return DatasetSource(x, lambda *batch: weigh(prepare(*batch)), multiple)
         ids = isinstance(x, dict)
         if not ids and self.preprocessor is None:
             raise ValueError(

@@ -24,17 +24,21 @@ class TimeBudget(keras.callbacks.Callback):
         seconds: the budget.
         schedule: the schedule of the model's optimizer, or None. Its `share` is set before the
             first step and after each: elapsed / seconds, at most 1.
+        until: share of the budget at which training stops. Another `fit` may use the rest, with
+            a `TimeBudget` that goes on from this one's state: `rest.set_state(b.get_state())`.
 
     Raises:
-        ValueError: if `seconds` is not positive; in `fit`, if the optimizer does not run by the
-            schedule, or several worker processes train together, as their clocks differ.
+        ValueError: if `seconds` or `until` is out of range; in `fit`, if the optimizer does not
+            run by the schedule, or several worker processes train together, as their clocks differ.
     """
 
-    def __init__(self, seconds: float, schedule: ShareSchedule | None = None):
+    def __init__(self, seconds: float, schedule: ShareSchedule | None = None, until: float = 1.0):
         super().__init__()
         if not seconds > 0:
             raise ValueError(f"seconds={seconds}: expected a number above 0")
-        self.seconds = seconds
+        if not 0 < until <= 1:
+            raise ValueError(f"until={until}: expected a share, 0 < until <= 1")
+        self.seconds, self.until = seconds, until
         self.schedule = schedule
         self._before, self._begin = 0.0, None
         self._restored = 0.0
@@ -65,7 +69,7 @@ class TimeBudget(keras.callbacks.Callback):
         self._report()
 
     def after_step(self, logs):
-        if self._report() >= self.seconds:
+        if self._report() >= self.until * self.seconds:
             self.model.stop_training = True
 
     def on_train_end(self, logs=None):

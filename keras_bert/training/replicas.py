@@ -38,6 +38,18 @@ def add_up_packed(packed: list) -> list:
     return [context.all_reduce(tf.distribute.ReduceOp.SUM, packed[0])]
 
 
+def xla_adds_up(strategy) -> bool:
+    """Whether `add_up_packed` works inside of a function that XLA compiles.
+
+    TensorFlow's collective operations do on the GPUs of one process; on CPUs XLA lacks them, and
+    between processes they have not been seen to.
+    """
+    devices = strategy.extended.worker_devices
+    mirrored = isinstance(strategy, tf.distribute.MirroredStrategy)
+    workers = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    return mirrored and not workers and all("GPU" in device.upper() for device in devices)
+
+
 def unpack(packed: list, shapes: list) -> list:
     """The tensors in what `pack` gave.
 

@@ -9,6 +9,9 @@ each replica's own weights, and lose XLA under any `tf.distribute` strategy. Her
    for each replica, in micro-batches if asked,
 3. the gradients are added up over the replicas, which gives the gradient of the global mean,
 4. they are clipped and applied on every replica alike, again as one compiled function.
+
+Where XLA knows how to add up over replicas, on one replica and on the GPUs of a machine, 2 to 4 are
+one compiled function. The host then never waits for the devices.
 """
 
 import logging
@@ -70,6 +73,7 @@ class TensorFlowStep:
         # a TPUStrategy compiles the whole step itself.
         self._xla = bool(jit_compile) and not on_tpu
         self._accumulation_steps = accumulation_steps
+        self._one_piece = replicas_in_sync == 1 or self._xla and replicas.xla_adds_up(strategy)
         keras.Model.compile(
             self,
             optimizer,
@@ -159,7 +163,7 @@ class TensorFlowStep:
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
-            self._compile_functions(self._backward, self._updates)
+            self._compile_functions(self._backward, self._updates, self._whole)
         return super().make_train_function(force)
 
     def make_test_function(self, force=False):
@@ -194,21 +198,24 @@ class TensorFlowStep:
         # Nothing may be written before the batch is there, not even a count.
         with tf.control_dependencies(divisors):
             scale = self._loss_scale()
-            shared, others, metrics, counts = self._compiled._backward(
+            state = (
                 self._read(self.trainable_variables),
                 self._shift_seeds(self._read(self.non_trainable_variables), +1),
                 self._read(self.metrics_variables),
-                (x, y, sample_weight),
-                weights,
-                divisors,
-                scale,
             )
+            batch = ((x, y, sample_weight), weights, divisors, scale)
+            if self._applies_itself():
+                advance = self._compiled._whole if self._one_piece else self._in_pieces
+                others, metrics, counts, updated = advance(state, batch, *self._optimizer_state())
+                sums, totals = self._write_updated(*updated)
+            else:
+                shared, others, metrics, counts = self._compiled._backward(*state, *batch)
+                gradients, sums, totals = self._unpack(replicas.add_up_packed(shared))
+                self._apply_through_keras(gradients)
             self._write(self.non_trainable_variables, self._shift_seeds(others, -1))
             self._write(self.metrics_variables, metrics)
-            # One exchange for gradients, loss sums, and metrics for the logs.
-            sums, metrics = self._apply(replicas.add_up_packed(shared), scale)
             self._counters.add(self._step_losses.total(sums, divisors), counts)
-            return self._logs(metrics)
+            return self._logs(totals)
 
     def test_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
@@ -344,6 +351,20 @@ class TensorFlowStep:
             self.compute_metrics(x, y, y_pred, sample_weight)
         return [tf.convert_to_tensor(scope.get_current_value(v)) for v in self.metrics_variables]
 
+    def _whole(self, *arguments):
+        return self._advance(self._backward, self._updates, *arguments)
+
+    def _in_pieces(self, *arguments):
+        return self._advance(self._compiled._backward, self._compiled._updates, *arguments)
+
+    @staticmethod
+    def _advance(backward, updates, state, batch, slots, step, rate):
+        """`_backward`, the exchange between replicas and `_updates`, one after the other."""
+        shared, others, metrics, counts = backward(*state, *batch)
+        shared = replicas.add_up_packed(shared)
+        scale = batch[-1]
+        return others, metrics, counts, updates(shared, state[0], slots, step, rate, scale)
+
     def _updates(self, shared, values, slots, step, rate, scale):
         """Clips and applies the global gradients.
 
@@ -377,31 +398,30 @@ class TensorFlowStep:
             return self.optimizer.scale_loss(tf.constant(1.0))
         return tf.convert_to_tensor(replicas.local(self.optimizer.dynamic_scale))
 
-    def _apply(self, shared, scale):
-        """Updates the weights; gives loss sums and metric variables of all replicas together."""
+    def _applies_itself(self) -> bool:
+        """Whether the optimizer is ours and asks for nothing that only Keras's own way knows."""
         optimizer = self._inner_optimizer()
-        if not isinstance(optimizer, Optimizer) or (
-            # what only Keras's own way knows
+        return isinstance(optimizer, Optimizer) and not (
             optimizer.use_ema
             or optimizer.gradient_accumulation_steps
             or optimizer.loss_scale_factor
             or any(variable.constraint is not None for variable in self.trainable_variables)
-        ):
-            gradients, sums, metrics = self._unpack(shared)
-            self._apply_through_keras(gradients)
-            return sums, metrics
-        variables = self.trainable_variables
-        slots = optimizer.slot_variables()
-        values, new_slots, finite, sums, metrics = self._compiled._updates(
-            shared,
-            self._read(variables),
-            [self._read(group) for group in slots],
+        )
+
+    def _optimizer_state(self) -> tuple:
+        """(slots, number of the update, rate) of our optimizer, as values."""
+        optimizer = self._inner_optimizer()
+        return (
+            [self._read(group) for group in optimizer.slot_variables()],
             tf.convert_to_tensor(replicas.local(optimizer.iterations)),
             tf.convert_to_tensor(optimizer.learning_rate),
-            scale,
         )
-        self._write(variables, values)
-        for group, new in zip(slots, new_slots, strict=True):
+
+    def _write_updated(self, values, slots, finite, sums, metrics):
+        """Writes what `_updates` gave; hands on sums of losses and metric variables."""
+        optimizer = self._inner_optimizer()
+        self._write(self.trainable_variables, values)
+        for group, new in zip(optimizer.slot_variables(), slots, strict=True):
             self._write(group, new)
         replicas.local(optimizer.iterations).assign_add(tf.cast(finite, tf.int64))
         if optimizer is not self.optimizer:

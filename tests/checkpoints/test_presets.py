@@ -308,9 +308,7 @@ def test_a_preset_for_ids_alone(tmp_path, batch):
     model.save_to_preset(tmp_path / "ids")
     again = BertClassifier.from_preset(tmp_path / "ids")
     assert again.preprocessor is None
-    np.testing.assert_array_equal(
-        again.predict(batch, verbose=0), model.predict(batch, verbose=0)
-    )
+    np.testing.assert_array_equal(again.predict(batch, verbose=0), model.predict(batch, verbose=0))
 
 
 def test_frozen_weights_are_free_again_in_a_preset(tmp_path):
