@@ -17,9 +17,7 @@ TOKEN = r"\w+|[^\w\s]"
 
 def test_same_seed_same_sentences():
     assert generate(50, seed=3) == generate(50, seed=3)
-    assert generate(50, seed=3) == tuple(
-        column and column[:50] for column in generate(90, seed=3)
-    )
+    assert generate(50, seed=3) == tuple(column and column[:50] for column in generate(90, seed=3))
     assert generate(50, seed=3) != generate(50, seed=4)
 
 

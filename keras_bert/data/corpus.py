@@ -1,0 +1,291 @@
+"""From raw text to a prepared corpus: shards of tokenized documents in a random order."""
+
+import contextlib
+import fnmatch
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from keras_bert.data.corpus_plan import (
+    ERROR,
+    FORMATS,
+    PLAN_FILE,
+    WORK_FOLDER,
+    CorpusPlan,
+    make_plan,
+)
+from keras_bert.data.documents import MAX_DOCUMENT_TOKENS
+from keras_bert.data.records import (
+    INDEX_FILE,
+    VOCABULARY_FILE,
+    CorpusIndex,
+    read_index,
+    vocabulary_content,
+)
+from keras_bert.data.sorted_runs import ENTRY
+from keras_bert.data.whole_files import read_whole, write_whole
+from keras_bert.text.tokenizer import BertTokenizer
+
+PROGRESS_SECONDS = 5.0
+MOST_THREADS = 4  # more take memory and gain little: Python runs one at a time
+OVERWRITE = "choose another folder, or pass overwrite=True to delete what is there"
+
+
+def prepare_corpus(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    folder: str | os.PathLike[str],
+    tokenizer: BertTokenizer,
+    shards: int = 8,
+    seed: int = 0,
+    *,
+    format: str = "sentences",
+    language: str = "en",
+    data_dir: str | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    beam_options: Sequence[str] = (),
+    verbose: bool = True,
+) -> CorpusIndex:
+    """Tokenizes raw text and writes it as a corpus that `pretraining_dataset` streams.
+
+    Documents are put in a random order over all shards, which is a function of the seed, the
+    file's place in the sorted list and the document's place in the file. The shards are the same,
+    byte for byte, whatever the runner and the number of workers. A run that was stopped goes on
+    when it is called again; a call for a corpus that is there already only reads its index.
+
+    Args:
+        files: names or globs of UTF-8 text, plain or `.gz`, and names of TensorFlow Datasets:
+            "tfds:NAME" or "tfds:NAME:SPLIT", with the feature `text`, whose lines are paragraphs.
+        folder: where the corpus goes; made if need be.
+        tokenizer: with [MASK] in its vocabulary, and text that is only text.
+        shards: files to write; fewer if there are less than two documents for each.
+        seed: of the order of documents.
+        format: of the text files: "sentences", one a line (as google-research/bert's
+            create_pretraining_data.py reads them), or "paragraphs", one a line, which sentencex
+            cuts into sentences. A line of white space ends a document; so does a file.
+        language: of paragraphs, ISO 639-1.
+        data_dir: where TensorFlow Datasets lie; None for the library's own place.
+        overwrite: whether a corpus of other settings in `folder`, whole or not, may be deleted.
+        workers: threads on this machine; None for one a core, up to 4. Other runners have options
+            of their own.
+        beam_options: of Apache Beam, such as `["--runner=DataflowRunner", "--project=..."]`.
+        verbose: whether to show progress on the standard error.
+
+    Returns:
+        The index. Its `left_out` counts the lines and documents that gave no tokens, and the
+        documents cut in parts since they had more than about a million tokens.
+
+    Raises:
+        FileNotFoundError: a file is not there, or a glob matches nothing.
+        FileExistsError: `folder` holds other files, or a corpus of other text or settings.
+        ValueError: the text is not UTF-8 or has no document, a file is named twice, or an argument
+            does not fit.
+        ImportError: Apache Beam, sentencex or TensorFlow Datasets are needed and missing.
+    """
+    _check_arguments(tokenizer, shards, seed, format)
+    beam = _import_beam()
+    from keras_bert.data.corpus_pipeline import build_pipeline, read_errors
+
+    folder = os.fspath(folder)
+    folder = folder if "://" in folder else os.path.abspath(folder)
+    plan = make_plan(files, tokenizer, shards, seed, format, language, data_dir)
+    plan = _claim(folder, plan, tokenizer, overwrite)
+    if plan is None:
+        return read_index(folder)
+    # FnApiRunner is what DirectRunner runs batch jobs with, unless it can fetch another one from
+    # the network.
+    workers = workers or min(os.cpu_count() or 1, MOST_THREADS)
+    options = beam.options.pipeline_options.PipelineOptions(
+        [
+            "--runner=FnApiRunner",
+            f"--direct_num_workers={workers}",
+            f"--direct_running_mode={'multi_threading' if workers > 1 else 'in_memory'}",
+            *beam_options,
+        ]
+    )
+    work = os.path.join(folder, WORK_FOLDER)
+    with _progress(work, plan, verbose), beam.Pipeline(options=options) as pipeline:
+        build_pipeline(pipeline, folder, len(plan.blocks))
+    if errors := read_errors(work):
+        raise ValueError(errors[0])
+    index = read_index(folder)
+    _delete(work)
+    _warn(index, shards)
+    return index
+
+
+def _import_beam() -> Any:
+    logging_disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # of Google Cloud's clients, which only its runner needs
+    try:
+        import apache_beam
+        import apache_beam.options.pipeline_options
+    except ImportError as error:
+        raise ImportError(
+            "prepare_corpus needs Apache Beam: `pip install keras3-bert[corpus]`"
+        ) from error
+    finally:
+        logging.disable(logging_disabled)
+    return apache_beam
+
+
+def _check_arguments(tokenizer: Any, shards: Any, seed: Any, format: Any) -> None:
+    if not isinstance(tokenizer, BertTokenizer):
+        raise TypeError(f"expected a BertTokenizer, got {type(tokenizer).__name__}")
+    if tokenizer.special_tokens_in_text:
+        raise ValueError(
+            "the tokenizer has special_tokens_in_text=True, but in a corpus text is only text; "
+            "expected False"
+        )
+    if tokenizer.mask_token not in tokenizer.special_tokens:
+        raise ValueError(f"the vocabulary lacks {tokenizer.mask_token}, which pre-training needs")
+    if not isinstance(shards, int) or shards < 1:
+        raise ValueError(f"expected 1 shard or more, got {shards!r}")
+    if not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
+        raise ValueError(f"expected a seed that is an integer of 64 bits, got {seed!r}")
+    if format not in FORMATS:
+        raise ValueError(f"expected a format of {', '.join(FORMATS)}, got {format!r}")
+
+
+def _claim(
+    folder: str, plan: CorpusPlan, tokenizer: BertTokenizer, overwrite: bool
+) -> CorpusPlan | None:
+    """Puts the plan in the folder, or finds it there.
+
+    Returns:
+        The plan to go on with; None if the corpus is whole.
+
+    Raises:
+        FileExistsError: the folder holds something else.
+    """
+    import tensorflow as tf
+
+    found = tf.io.gfile.listdir(folder) if tf.io.gfile.exists(folder) else []
+    found = [name.rstrip("/") for name in found]
+    ours = (INDEX_FILE, VOCABULARY_FILE, WORK_FOLDER, "shard-*-of-*.tfrecord")
+    strange = [name for name in found if not any(fnmatch.fnmatch(name, own) for own in ours)]
+    if strange:
+        raise FileExistsError(
+            f"{folder} holds {', '.join(sorted(strange)[:5])}, which is no part of a corpus; "
+            "choose another folder"
+        )
+    vocabulary = vocabulary_content(tokenizer.get_vocabulary())
+    vocabulary_file = os.path.join(folder, VOCABULARY_FILE)
+    work = os.path.join(folder, WORK_FOLDER)
+    plan_file = os.path.join(work, PLAN_FILE)
+    if overwrite:
+        # The index first: a folder without one is no corpus.
+        for name in sorted(found, key=lambda name: name != INDEX_FILE):
+            _delete(os.path.join(folder, name))
+    elif INDEX_FILE in found:
+        index = asdict(read_index(folder))
+        _compare(folder, plan.corpus, {name: index[name] for name in plan.corpus})
+        _delete(work)
+        return None
+    elif tf.io.gfile.exists(plan_file):
+        old = CorpusPlan.from_content(read_whole(plan_file))
+        _compare(folder, plan.corpus, old.corpus)
+        if (old.paths, old.times) != (plan.paths, plan.times):
+            raise FileExistsError(
+                f"{folder} holds a part of a corpus whose files were changed or moved since; "
+                f"{OVERWRITE}"
+            )
+        for name in tf.io.gfile.glob(os.path.join(work, f"*{ERROR}")):
+            tf.io.gfile.remove(name)
+        return old
+    elif any(name.startswith("shard-") for name in found):
+        raise FileExistsError(f"{folder} holds shards of an unknown corpus; {OVERWRITE}")
+    elif VOCABULARY_FILE in found and read_whole(vocabulary_file) != vocabulary:
+        raise FileExistsError(f"{vocabulary_file} is another vocabulary; {OVERWRITE}")
+    tf.io.gfile.makedirs(work)
+    write_whole(vocabulary_file, vocabulary)
+    write_whole(plan_file, plan.content())
+    return plan
+
+
+def _compare(folder: str, asked: dict[str, Any], found: dict[str, Any]) -> None:
+    """Raises a FileExistsError unless a corpus has the settings that are asked for."""
+    for name in sorted({*asked, *found}):
+        value, there = asked.get(name), found.get(name)
+        if isinstance(value, dict) and isinstance(there, dict):
+            _compare(folder, value, there)
+        elif value != there:
+            raise FileExistsError(
+                f"{folder} holds a corpus, or part of one, with {name} {there!r:.300}, but asked "
+                f"for is {value!r:.300}; {OVERWRITE}"
+            )
+
+
+def _delete(path: str) -> None:
+    import tensorflow as tf
+
+    if tf.io.gfile.isdir(path):
+        tf.io.gfile.rmtree(path)
+    elif tf.io.gfile.exists(path):
+        tf.io.gfile.remove(path)
+
+
+def _warn(index: CorpusIndex, shards: int) -> None:
+    if index.documents == 1:
+        warnings.warn(
+            f"{index.folder}: the corpus is one document, but next sentence prediction needs two; "
+            "is there a blank line between documents?",
+            stacklevel=3,
+        )
+    elif len(index.shards) < shards:
+        warnings.warn(
+            f"{index.folder}: {len(index.shards)} shards were written, not {shards}, since "
+            f"{index.documents} documents are less than two for each",
+            stacklevel=3,
+        )
+    if cut := index.left_out.get("documents_cut"):
+        warnings.warn(
+            f"{index.folder}: {cut} documents have more than {MAX_DOCUMENT_TOKENS} tokens and were "
+            "cut in parts; is there a blank line between documents?",
+            stacklevel=3,
+        )
+
+
+@contextlib.contextmanager
+def _progress(work: str, plan: CorpusPlan, verbose: bool) -> Iterator[None]:
+    """Says every few seconds what is done: it reads the work folder, so any runner will do."""
+    if not verbose:
+        yield
+        return
+    end = threading.Event()
+
+    def watch() -> None:
+        said = ""
+        while not end.wait(PROGRESS_SECONDS):
+            line = _state(work, plan)
+            if line != said:
+                print(line, file=sys.stderr, flush=True)
+            said = line
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+def _state(work: str, plan: CorpusPlan) -> str:
+    import tensorflow as tf
+
+    names = tf.io.gfile.listdir(work)
+    sizes = [sum(piece.megabytes for piece in block) for block in plan.blocks]
+    done = [size for block, size in enumerate(sizes) if f"block-{block:05d}.json" in names]
+    entries = [os.path.join(work, name) for name in names if name.endswith(".entries")]
+    documents = sum(tf.io.gfile.stat(path).length for path in entries) // ENTRY.itemsize
+    shards = sum(name.startswith("shard-") and name.endswith(".json") for name in names)
+    return (
+        f"{sum(done):,.0f} of {sum(sizes):,.0f} MB read in {len(done)} of {len(sizes)} blocks, "
+        f"{documents:,} documents; {shards} shards written"
+    )

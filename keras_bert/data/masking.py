@@ -1,0 +1,220 @@
+"""Masked language modelling: which tokens of a batch are to be predicted, and what replaces them.
+
+The rule of google-research/bert (`create_masked_lm_predictions` of create_pretraining_data.py), for
+a whole batch at once in the graph, where every draw is a function of the batch's seed alone.
+
+Axes: N rows, T tokens in a row, P slots for masked tokens.
+
+Imports TensorFlow: import this module only where that is at hand.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.data.mask_units import choose_pieces, choose_units
+from keras_bert.text.tokenizer import SPECIAL_TOKENS, BertTokenizer
+
+# Never masked; [UNK] is, as in the original.
+UNMASKABLE = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
+# What a token of the vocabulary is to the masker.
+_SPECIAL, _OTHER, _SUFFIX = 0, 1, 2
+_SHARE_BITS = 24  # random bits that are held against a share
+
+
+class Masker:
+    """Masks tokens of a batch for prediction, exactly as many as the rule says.
+
+    A row of `length` tokens, special tokens included, gets `min(max_predictions, max(1,
+    round(rate * length)))` masked tokens (halves round to even), or as many as it has candidates:
+    all its tokens but [CLS], [SEP], [MASK] and padding. Of these, `mask_share` become [MASK],
+    `random_share` a random token, which may happen to be the same one, and the rest stay; all are
+    predicted.
+
+    Units are taken in a random order, and one that would exceed the number is skipped, so that long
+    words may leave a row short of it, as in the original.
+
+    Args:
+        tokenizer: its vocabulary says which tokens are special or `##` pieces.
+        max_predictions: P, the most tokens masked in a row.
+        rate: share of a row's tokens that is masked.
+        mask_share: share of masked tokens that become [MASK].
+        random_share: share of masked tokens that become a random token.
+        unit: what is masked as a whole: a "piece", or a "word" with all its `##` pieces. A `##`
+            piece right after a special token starts a word; the original joins it to the word
+            before the [SEP].
+        replace: what shares a draw of [MASK], random or same: each "piece", as in the original also
+            for whole words, or each "word". Random pieces of a word are drawn one by one.
+        max_ngram: the longest span of neighbouring units that is masked at once. Lengths from 1 to
+            this are drawn with probability proportional to 1 / length, and a span is cut short
+            before a unit that is special, masked already or would exceed the number.
+        random_from: what random tokens are drawn from, evenly: "all" of the vocabulary, special
+            tokens and [unused..] too, as in the original, or "words", all but those.
+
+    Call arguments:
+        token_ids: int32 [N, T].
+        padding_mask: int32 [N, T], 1 for a token and 0 for padding.
+        seed: int32 or int64 [2]. The same seed gives the same masks, and the masks of a row do not
+            depend on the rows after it.
+
+    Returns:
+        Of a call, a dict by the batch contract: `token_ids` int32 [N, T] with what replaces the
+        masked tokens; `mask_positions` int32 [N, P], in order; `mask_ids` int32 [N, P], what was
+        there before; `mask_weights` float32 [N, P], 1.0. All three are 0 in a free slot.
+
+    Raises:
+        ValueError: a setting is out of its range, the vocabulary lacks [MASK], or, of a call, rows
+            are shorter than P or T is not known.
+        tf.errors.InvalidArgumentError: of a call, at run time, if an id is not of the vocabulary.
+    """
+
+    def __init__(
+        self,
+        tokenizer: BertTokenizer,
+        max_predictions: int,
+        rate: float = 0.15,
+        mask_share: float = 0.8,
+        random_share: float = 0.1,
+        unit: str = "piece",
+        replace: str = "piece",
+        max_ngram: int = 1,
+        random_from: str = "all",
+    ):
+        tokens = tokenizer.get_vocabulary()
+        for name, value in (("max_predictions", max_predictions), ("max_ngram", max_ngram)):
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"Expected {name} of 1 or more, got {value!r}.")
+        if not 0 < rate <= 1:
+            raise ValueError(f"Expected a rate above 0, up to 1, got {rate!r}.")
+        if not (mask_share >= 0 and random_share >= 0 and mask_share + random_share <= 1 + 1e-9):
+            raise ValueError(
+                "Expected mask_share and random_share from 0 and, together, up to 1, got "
+                f"{mask_share!r} and {random_share!r}."
+            )
+        for name, value, known in (
+            ("unit", unit, ("piece", "word")),
+            ("replace", replace, ("piece", "word")),
+            ("random_from", random_from, ("all", "words")),
+        ):
+            if value not in known:
+                raise ValueError(f"Expected {name} {known[0]!r} or {known[1]!r}, got {value!r}.")
+        if replace == "word" and unit == "piece":
+            raise ValueError("Expected replace='piece' with unit='piece', got replace='word'.")
+        if tokenizer.mask_token_id is None:
+            raise ValueError(
+                f"Expected a vocabulary with [MASK], but it is none of its {len(tokens)} tokens."
+            )
+        self.max_predictions, self.rate = int(max_predictions), rate
+        self.mask_share, self.random_share = mask_share, random_share
+        self.unit, self.replace = unit, replace
+        self.max_ngram, self.random_from = int(max_ngram), random_from
+        self.mask_id = tokenizer.mask_token_id
+        kinds = [
+            _SPECIAL if t in UNMASKABLE else _SUFFIX if t.startswith("##") else _OTHER
+            for t in tokens
+        ]
+        # As eager tensors, graphs capture the tables instead of copying them.
+        self._kinds = tf.constant(kinds, tf.int32)
+        drawn = range(len(tokens)) if random_from == "all" else _words(tokens)
+        if not drawn:
+            raise ValueError(
+                f"random_from='words', but the vocabulary of {len(tokens)} tokens has no words."
+            )
+        self._drawn = tf.constant(drawn, tf.int32)
+
+    def __call__(self, token_ids: Any, padding_mask: Any, seed: Any) -> dict[str, Any]:
+        token_ids = tf.convert_to_tensor(token_ids, tf.int32)
+        padding_mask = tf.convert_to_tensor(padding_mask, tf.int32)
+        length = token_ids.shape[1]
+        if length is None or length < self.max_predictions:
+            raise ValueError(
+                f"Expected rows of at least max_predictions = {self.max_predictions} tokens, got "
+                f"{'an unknown number' if length is None else length}."
+            )
+        kinds = tf.gather(self._kinds, token_ids)
+        candidates = (kinds != _SPECIAL) & (padding_mask != 0)
+        count = self._count(padding_mask, length)
+        slots = self.max_predictions
+        # One draw for everything, row by row.
+        columns = [length, slots, slots, length if self.max_ngram > 1 else 0]
+        shape = [tf.shape(token_ids)[0], sum(columns)]
+        bits = tf.random.stateless_uniform(shape, seed, None, None, tf.int32, alg="philox")
+        order, how, which, spans = tf.split(bits, columns, axis=1)
+        if self.unit == "piece" and self.max_ngram == 1:
+            positions, inside = choose_pieces(candidates, count, slots, order), None
+        else:
+            begins = candidates
+            if self.unit == "word":
+                joined = (kinds == _SUFFIX) & tf.pad(candidates[:, :-1], [[0, 0], [1, 0]])
+                begins &= ~joined
+            spans = tf.ones_like(order) if self.max_ngram == 1 else self._spans(spans)
+            positions, inside = choose_units(
+                candidates, begins, count, slots, order, spans, self.max_ngram
+            )
+        return self._replaced(token_ids, positions, inside, how, which)
+
+    def _count(self, padding_mask: tf.Tensor, length: int) -> tf.Tensor:
+        """How many tokens of each row to mask, [N]; there may be fewer candidates."""
+        counts = [
+            min(self.max_predictions, max(1, round(self.rate * n))) for n in range(length + 1)
+        ]
+        real = tf.reduce_sum(tf.cast(padding_mask != 0, tf.int32), axis=1)
+        return tf.gather(tf.constant(counts, tf.int32), real)
+
+    def _spans(self, bits: tf.Tensor) -> tf.Tensor:
+        """Turns random bits into lengths from 1 to `max_ngram` of probability ~ 1 / length."""
+        weights = [1 / n for n in range(1, self.max_ngram + 1)]
+        shares = [sum(weights[n:]) / sum(weights) for n in range(1, self.max_ngram)]
+        return 1 + sum(tf.cast(_happens(bits, share), tf.int32) for share in shares)
+
+    def _replaced(
+        self,
+        token_ids: tf.Tensor,
+        positions: tf.Tensor,
+        inside: tf.Tensor | None,
+        how: tf.Tensor,
+        which: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """Replaces the tokens at `positions` and fills the slots.
+
+        Args:
+            token_ids: int32 [N, T].
+            positions: int32 [N, P], T in a free slot.
+            inside: int32 [N, P], how many pieces of its word come before each.
+            how: int32 [N, P], random bits: what kind of token comes in.
+            which: int32 [N, P], random bits: which random token.
+        """
+        rows, length = tf.shape(token_ids)[0], token_ids.shape[1]
+        used = positions < length
+        positions = tf.where(used, positions, 0)
+        places = positions + length * tf.range(rows)[:, None]
+        flat = tf.reshape(token_ids, [-1])
+        before = tf.gather(flat, places)
+        if self.replace == "word":  # the bits of the word's first piece, some slots before
+            how = tf.gather(how, tf.range(self.max_predictions) - inside, batch_dims=1)
+        other = tf.gather(self._drawn, (which & 0x7FFFFFFF) % tf.size(self._drawn))
+        after = tf.where(_happens(how, self.mask_share + self.random_share), other, before)
+        after = tf.where(_happens(how, self.mask_share), self.mask_id, after)
+        # Free slots point at the row's first token; adding nothing leaves it be.
+        change = tf.where(used, after - before, 0)
+        flat = tf.tensor_scatter_nd_add(flat, places[..., None], change)
+        return {
+            "token_ids": tf.reshape(flat, tf.shape(token_ids)),
+            "mask_positions": positions,
+            "mask_ids": tf.where(used, before, 0),
+            "mask_weights": tf.cast(used, tf.float32),
+        }
+
+
+def _happens(bits: tf.Tensor, share: float) -> tf.Tensor:
+    """Whether random bits are among the lowest `share` of all: with 0 never, with 1 always."""
+    return bits & ((1 << _SHARE_BITS) - 1) < round(share * (1 << _SHARE_BITS))
+
+
+def _words(tokens: list[str]) -> list[int]:
+    """The ids of all tokens but special and unused ones."""
+    special = set(SPECIAL_TOKENS.values())
+    unused = re.compile(r"\[unused\d+\]")
+    return [i for i, t in enumerate(tokens) if t not in special and not unused.fullmatch(t)]

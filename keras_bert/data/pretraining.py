@@ -1,0 +1,210 @@
+"""Batches for pre-training from a prepared corpus: settings, and whether they suit the corpus."""
+
+import functools
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from keras_bert.data.records import CorpusIndex, read_index
+from keras_bert.data.row_stream import RowStream
+from keras_bert.text.tokenizer import BertTokenizer
+
+OBJECTIVES = ("nsp", "sop", "mlm")
+
+
+def pretraining_dataset(
+    folder: str | os.PathLike[str],
+    sequence_length: int = 128,
+    max_predictions: int = 20,
+    objective: str = "nsp",
+    batch_size: int = 256,
+    seed: int = 0,
+    *,
+    short_seq_prob: float = 0.1,
+    cross_documents: bool = False,
+    repeat: bool = True,
+    start: int = 0,
+    block_tokens: int = 2_000_000,
+    tokenizer: BertTokenizer | None = None,
+    num_parallel_calls: int | None = None,
+    **masking: Any,
+) -> Any:
+    """Streams batches for pre-training, with new pairs and new masks in every epoch.
+
+    The same arguments give the same batches, on any machine and at any parallelism, and row r of
+    the stream is the same for every `batch_size`. Rows of an epoch that do not fill a batch go into
+    the next epoch's first; none is dropped.
+
+    Args:
+        folder: of the corpus, see `prepare_corpus`.
+        sequence_length: L, tokens in a row.
+        max_predictions: P, the most tokens masked in a row. The paper's practice is 20 at length
+            128; `int(0.15 * sequence_length)` or a little more lets long rows have their share.
+        objective: "nsp", pairs for next sentence prediction as in the original, label 0 for the
+            true next sentence and 1 for a random one; "sop", pairs for sentence order prediction,
+            label 0 in order and 1 swapped; "mlm", documents packed to full length in one segment,
+            without labels. See `pairing.py` for the rules.
+        batch_size: B, rows in a batch.
+        seed: of every draw.
+        short_seq_prob: share of documents whose rows aim at a shorter length, drawn anew for each
+            epoch.
+        cross_documents: of "mlm": whether a row may go on with the next document, after a [SEP].
+        repeat: whether the stream is endless. If not, it is the first epoch, always the same: for
+            evaluation at fixed masks. Its last batch holds what is left.
+        start: number of the batch to begin with. What comes before is counted, not made.
+        block_tokens: about how many tokens make a block, the documents among which a random next
+            sentence is found. More memory for more mixing.
+        tokenizer: that of the model, to make sure that the corpus was made with its vocabulary.
+        num_parallel_calls: blocks, and pieces to be masked, that are made at the same time. By
+            default `tf.data` decides.
+        **masking: further settings of `Masker`, such as `rate` or `unit`.
+
+    Returns:
+        A `tf.data.Dataset` of dicts by the batch contract: `token_ids`, `segment_ids` and
+        `padding_mask` int32 [B, L], `mask_positions` and `mask_ids` int32 [B, P], `mask_weights`
+        float32 [B, P], and `next_sentence_labels` int32 [B] unless the objective is "mlm". Shapes
+        are static if it repeats. Its attribute `starting_at` is a function that takes a number of
+        batches and gives what `skip` would, much faster; datasets made from it by `map` and so on
+        do not have it.
+
+    Raises:
+        FileNotFoundError: the corpus, or a part of it, is not there.
+        ValueError: a setting is out of its range, the corpus is damaged, of another vocabulary or
+            too small for the objective, or the vocabulary lacks [MASK].
+        tf.errors.InvalidArgumentError: while reading, if a record is of another vocabulary.
+
+    Warns:
+        UserWarning: `max_predictions` does not suit the length; or next sentence prediction has
+            only one document to draw from, or next to no true pairs.
+    """
+    if objective not in OBJECTIVES:
+        raise ValueError(f"Expected an objective of {', '.join(OBJECTIVES)}, got {objective!r}.")
+    if cross_documents and objective != "mlm":
+        raise ValueError(f"cross_documents is for the objective 'mlm', not {objective!r}.")
+    specials = 2 if objective == "mlm" else 3
+    if sequence_length < specials + 2:
+        raise ValueError(
+            f"Expected a sequence_length of at least {specials + 2}, for {specials} special and 2 "
+            f"other tokens, got {sequence_length}."
+        )
+    for name, value in (("batch_size", batch_size), ("block_tokens", block_tokens)):
+        if value < 1:
+            raise ValueError(f"Expected {name} of 1 or more, got {value}.")
+    if start < 0:
+        raise ValueError(f"Expected start of 0 or more, got {start}.")
+    if not 0 <= short_seq_prob <= 1:
+        raise ValueError(f"Expected short_seq_prob from 0 to 1, got {short_seq_prob}.")
+    _check_cap(max_predictions, sequence_length, specials, masking.get("rate", 0.15))
+    index = read_index(folder)
+    if objective == "nsp":
+        _check_documents(index, sequence_length)
+    own = index.make_tokenizer()
+    if tokenizer is not None:
+        _check_tokenizer(index, own, tokenizer)
+    return RowStream(
+        index=index,
+        make_spans=_spans_maker(
+            objective,
+            sequence_length=sequence_length,
+            short_seq_prob=short_seq_prob,
+            cross_documents=cross_documents,
+            alone=index.documents == 1,
+        ),
+        joined=cross_documents,
+        tokenizer=own,
+        masker=_masker(index, own, max_predictions, masking),
+        sequence_length=sequence_length,
+        batch_size=batch_size,
+        seed=seed,
+        repeat=repeat,
+        block_documents=_documents_in_a_block(index, block_tokens),
+        num_parallel_calls=num_parallel_calls,
+    ).starting_at(start)
+
+
+def _check_cap(max_predictions: int, sequence_length: int, specials: int, rate: float) -> None:
+    if max_predictions > sequence_length - specials:
+        raise ValueError(
+            f"Expected max_predictions of {sequence_length - specials} or less, the tokens of a "
+            f"row that are not special, got {max_predictions}."
+        )
+    full = int(rate * sequence_length)
+    if max_predictions < full or max_predictions > 2 * full + 1:
+        effect = "rows get fewer masks" if max_predictions < full else "most slots stay free"
+        warnings.warn(
+            f"max_predictions is {max_predictions}, but {rate} of {sequence_length} tokens are "
+            f"{full}: {effect}. Is it the cap of another sequence_length?",
+            stacklevel=3,
+        )
+
+
+def _check_documents(index: CorpusIndex, sequence_length: int) -> None:
+    if index.documents == 1 and index.sentences == 1:
+        raise ValueError(
+            f"{index.folder}: next sentence prediction needs at least 2 sentences, and at least 2 "
+            "documents to be of use, but the corpus is one document of one sentence."
+        )
+    if index.documents == 1:
+        warnings.warn(
+            f"{index.folder}: the corpus is one document, so random next sentences come from the "
+            "document itself (never the true next one). Are there blank lines between documents? "
+            "Or use the objective 'mlm'.",
+            stacklevel=3,
+        )
+    elif index.sentences < 1.1 * index.documents:
+        warnings.warn(
+            f"{index.folder}: {index.documents} documents have {index.sentences} sentences, so "
+            "that nearly all pairs are random ones. Is there a blank line after every sentence?",
+            stacklevel=3,
+        )
+    elif index.tokens > index.sentences * sequence_length:
+        warnings.warn(
+            f"{index.folder}: a sentence has {index.tokens // index.sentences} tokens on average, "
+            f"more than a row of {sequence_length}, so that most next sentences are random. Is "
+            "there one sentence a line?",
+            stacklevel=3,
+        )
+
+
+def _check_tokenizer(index: CorpusIndex, own: BertTokenizer, other: BertTokenizer) -> None:
+    if own.get_vocabulary() != other.get_vocabulary():
+        raise ValueError(
+            f"{index.folder} was made with a vocabulary of {own.vocabulary_size()} tokens, but the "
+            f"tokenizer has another, of {other.vocabulary_size()}."
+        )
+
+
+def _masker(index: CorpusIndex, own: BertTokenizer, max_predictions: int, settings: dict) -> Any:
+    from keras_bert.data.masking import Masker
+
+    try:
+        return Masker(own, max_predictions, **settings)
+    except ValueError as error:
+        raise ValueError(f"{index.folder}: {error}") from error
+
+
+def _spans_maker(
+    objective: str,
+    sequence_length: int,
+    short_seq_prob: float,
+    cross_documents: bool,
+    alone: bool,
+) -> Callable:
+    from keras_bert.data import pairing
+
+    settings = {"sequence_length": sequence_length, "short_seq_prob": short_seq_prob}
+    if objective == "nsp":
+        return functools.partial(pairing.next_sentence_spans, alone=alone, **settings)
+    if objective == "sop":
+        return functools.partial(pairing.sentence_order_spans, **settings)
+    maker = pairing.joined_spans if cross_documents else pairing.packed_spans
+    return functools.partial(maker, **settings)
+
+
+def _documents_in_a_block(index: CorpusIndex, block_tokens: int) -> int:
+    """About `block_tokens` of documents, 2 at least, and so that the last block is not small."""
+    size = max(2, round(block_tokens * index.documents / index.tokens))
+    while size < index.documents and 0 < index.documents % size < max(2, size / 2):
+        size += 1
+    return size

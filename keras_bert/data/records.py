@@ -1,0 +1,256 @@
+"""A prepared corpus on disk: TFRecords of tokenized documents, the vocabulary, and an index.
+
+`index.json` is written last, so a folder that has one is whole. Everything that reads or writes the
+format is here; `corpus.py` fills it and `pretraining.py` streams it.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from keras_bert.data.whole_files import read_whole
+from keras_bert.text.tokenizer import VOCABULARY_FILE, BertTokenizer
+
+FORMAT = 1
+INDEX_FILE = "index.json"
+TOKENIZER_SETTINGS = ("lowercase", "strip_accents", "special_tokens_in_text", "max_word_length")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One TFRecord file of a corpus.
+
+    Attributes:
+        file: its name in the corpus's folder, such as `shard-00000-of-00008.tfrecord`.
+        documents: records in it.
+        sentences: sentences of all its documents.
+        tokens: word pieces of all its documents.
+        bytes: size of the file.
+        sha256: of the file, in hexadecimal.
+    """
+
+    file: str
+    documents: int
+    sentences: int
+    tokens: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class CorpusIndex:
+    """What a prepared corpus holds.
+
+    Attributes:
+        folder: where it lies.
+        tokenizer: the settings of its `BertTokenizer`, by name; the vocabulary is `vocab.txt`.
+        vocabulary_size: tokens of the vocabulary; every id is below it.
+        vocabulary_sha256: of `vocab.txt`, in hexadecimal.
+        seed: of the order of the documents.
+        shards: its files, in order.
+        left_out: how many sentences and documents gave no tokens and are in no shard, and how many
+            documents were cut in parts.
+        source: what it was made of, and how.
+    """
+
+    folder: str
+    tokenizer: dict[str, Any]
+    vocabulary_size: int
+    vocabulary_sha256: str
+    seed: int
+    shards: tuple[Shard, ...]
+    left_out: dict[str, int]
+    source: dict[str, Any]
+
+    @property
+    def documents(self) -> int:
+        """Documents in all shards."""
+        return sum(shard.documents for shard in self.shards)
+
+    @property
+    def sentences(self) -> int:
+        """Sentences in all shards."""
+        return sum(shard.sentences for shard in self.shards)
+
+    @property
+    def tokens(self) -> int:
+        """Word pieces in all shards."""
+        return sum(shard.tokens for shard in self.shards)
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the shards, in order."""
+        return [os.path.join(self.folder, shard.file) for shard in self.shards]
+
+    def make_tokenizer(self) -> BertTokenizer:
+        """Returns a tokenizer like the one that the corpus was made with."""
+        return read_tokenizer(self.folder, self.tokenizer)
+
+
+def read_index(folder: str | os.PathLike[str]) -> CorpusIndex:
+    """Reads the index of a prepared corpus, and checks that its files are there and whole.
+
+    Args:
+        folder: of the corpus; any file system that TensorFlow knows.
+
+    Returns:
+        The index.
+
+    Raises:
+        FileNotFoundError: there is no index, or a file that it lists is missing.
+        ValueError: the index is of another format or damaged, a shard has another size than the
+            index says, `vocab.txt` is another vocabulary, or the corpus is empty.
+    """
+    import tensorflow as tf
+
+    folder = os.fspath(folder)
+    path = os.path.join(folder, INDEX_FILE)
+    if not tf.io.gfile.exists(path):
+        raise FileNotFoundError(
+            f"{path} is not there: {folder} is no prepared corpus, or `prepare_corpus` has not "
+            "finished it (run it again, it goes on where it stopped)"
+        )
+    content = read_whole(path)
+    try:
+        fields = json.loads(content)
+        version = fields.pop("format")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{path} is no index of a corpus: {error!r}") from error
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version!r}, expected {FORMAT}: make the corpus anew")
+    try:
+        shards = tuple(Shard(**shard) for shard in fields.pop("shards"))
+        index = CorpusIndex(folder=folder, shards=shards, **fields)
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"{path} is no index of a corpus: {error}") from error
+    if not index.documents or not index.tokens:
+        raise ValueError(f"{path}: the corpus is empty, expected at least one document")
+    for shard, file in zip(shards, index.paths, strict=True):
+        _check_size(file, shard.bytes)
+    vocabulary = os.path.join(folder, VOCABULARY_FILE)
+    if not tf.io.gfile.exists(vocabulary):
+        raise FileNotFoundError(f"{vocabulary} is not there, but belongs to the corpus")
+    found = hashlib.sha256(read_whole(vocabulary)).hexdigest()
+    if found != index.vocabulary_sha256:
+        raise ValueError(
+            f"{vocabulary} is not the vocabulary of this corpus: its sha256 is {found}, expected "
+            f"{index.vocabulary_sha256}"
+        )
+    return index
+
+
+def index_content(index: CorpusIndex) -> bytes:
+    """The content of the `index.json` that `read_index` reads."""
+    fields = {"format": FORMAT} | asdict(index)
+    del fields["folder"]
+    return (json.dumps(fields, indent=1) + "\n").encode()
+
+
+def vocabulary_content(tokens: Sequence[str]) -> bytes:
+    """The content of the `vocab.txt` that `read_tokenizer` reads."""
+    return "".join(f"{token}\n" for token in tokens).encode()
+
+
+def read_tokenizer(folder: str, settings: dict[str, Any]) -> BertTokenizer:
+    """Makes a tokenizer of the vocabulary in a corpus's folder and the settings of the index."""
+    content = read_whole(os.path.join(folder, VOCABULARY_FILE)).decode()
+    return BertTokenizer(content.split("\n")[:-1], **settings)
+
+
+def document_example(tokens: list[int], sentence_lengths: list[int]) -> bytes:
+    """Writes a document as a serialized `tf.train.Example`, the same bytes every time.
+
+    Args:
+        tokens: word piece ids of all sentences, end to end, without special tokens.
+        sentence_lengths: word pieces of each sentence; at least one sentence, each at least 1.
+
+    Returns:
+        The example, with the int64 lists `tokens` and `sentence_lengths`.
+
+    Raises:
+        ValueError: the lengths do not add up, or one is not positive.
+    """
+    import tensorflow as tf
+
+    if not sentence_lengths or min(sentence_lengths) < 1 or sum(sentence_lengths) != len(tokens):
+        raise ValueError(
+            f"a document of {len(tokens)} tokens has {len(sentence_lengths)} sentences of "
+            f"{sum(sentence_lengths)} tokens in all, the shortest of "
+            f"{min(sentence_lengths, default=0)}; expected at least one sentence, none empty, "
+            "that add up to the document"
+        )
+
+    def integers(values: list[int]) -> tf.train.Feature:
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+    features = {"tokens": integers(tokens), "sentence_lengths": integers(sentence_lengths)}
+    example = tf.train.Example(features=tf.train.Features(feature=features))
+    return example.SerializeToString(deterministic=True)  # else the order of a map is free
+
+
+def parse_documents(serialized: Any, vocabulary_size: int) -> tuple[Any, Any, Any]:
+    """Reads serialized documents, in the graph.
+
+    Args:
+        serialized: string tensor [N] of `document_example`s.
+        vocabulary_size: every id must be below it.
+
+    Returns:
+        `(tokens, sentence_lengths, sentences_per_document)`, int32 [T], [S] and [N]: the word
+        pieces of all documents end to end, the word pieces of each sentence, the sentences of each
+        document.
+
+    Raises:
+        tf.errors.InvalidArgumentError: at run time, if a record is no such document, its lengths
+            do not add up, or an id is not of the vocabulary.
+    """
+    import tensorflow as tf
+
+    names = ("tokens", "sentence_lengths")
+    features = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in names}
+    parsed = tf.io.parse_example(serialized, features)
+    tokens, lengths = (parsed[name] for name in names)
+    sentences = lengths.row_lengths()
+    counted = tf.math.segment_sum(lengths.flat_values, lengths.value_rowids())
+    # segment_sum ends with the last document that has sentences.
+    counted = tf.pad(counted, [[0, lengths.nrows() - tf.size(counted, tf.int64)]])
+    ids = tokens.flat_values
+    least, most = tf.reduce_min(ids), tf.reduce_max(ids)
+    expected = f"expected ids from 0 to {vocabulary_size - 1}; a record of another vocabulary?"
+    checks = [
+        tf.debugging.assert_positive(
+            sentences,
+            "a record has no `sentence_lengths`: it is no document of a prepared corpus",
+        ),
+        tf.debugging.assert_positive(lengths.flat_values, "a sentence of no tokens"),
+        tf.debugging.assert_equal(
+            counted,
+            tokens.row_lengths(),
+            "the sentences of a document do not add up to its tokens",
+        ),
+        tf.debugging.assert_less(most, tf.cast(vocabulary_size, tf.int64), expected),
+        tf.debugging.assert_non_negative(least, expected),
+    ]
+    with tf.control_dependencies([check for check in checks if check is not None]):
+        return (
+            tf.cast(ids, tf.int32),
+            tf.cast(lengths.flat_values, tf.int32),
+            tf.cast(sentences, tf.int32),
+        )
+
+
+def _check_size(path: str, expected: int) -> None:
+    import tensorflow as tf
+
+    try:
+        found = tf.io.gfile.stat(path).length
+    except tf.errors.NotFoundError:
+        raise FileNotFoundError(f"{path} is not there, but the index lists it") from None
+    if found != expected:
+        raise ValueError(
+            f"{path} has {found} bytes, the index says {expected}: it is cut short or was changed; "
+            "make the corpus anew"
+        )

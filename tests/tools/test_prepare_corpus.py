@@ -1,0 +1,121 @@
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_bert.data.records import read_index
+from tools import prepare_corpus
+
+pytest.importorskip("apache_beam")
+WORDS = [a + b + c for a in "bcdfghklmnprst" for b in "aeiou" for c in "lmnrst"]
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "The", "the", "e", "é", *WORDS]
+TOOL = Path(prepare_corpus.__file__)
+
+
+@pytest.fixture
+def vocabulary(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY), encoding="utf-8")
+    return str(tmp_path / "vocab.txt")
+
+
+def write_text(path, megabytes):
+    """Documents of about 10 kB, 20 words a line."""
+    rng = np.random.default_rng(0)
+    lines = [" ".join(words) for words in rng.choice(WORDS, (5003, 20))]
+    with open(path, "w") as file:
+        while file.tell() < megabytes * 1e6:
+            for document in np.split(rng.permutation(lines), range(0, 5003, 130)):
+                file.write("\n".join(document) + "\n\n")
+
+
+def start(tmp_path, vocabulary, folder, *options):
+    command = [sys.executable, TOOL, tmp_path / "a.txt", "--vocabulary", vocabulary]
+    env = os.environ | {"PYTHONPATH": str(TOOL.parent.parent)}
+    command += ["--output_dir", folder, *options]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+
+def test_options_arrive(vocabulary, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("The the\n\x07\n\né\n", encoding="utf-8")
+    folder = str(tmp_path / "c")
+    command = [str(tmp_path / "a.*"), "--output_dir", folder, "--vocabulary", vocabulary]
+    command += ["--cased", "--no-strip_accents", "--shards", "1", "--seed", "5", "--workers", "1"]
+    prepare_corpus.main([*command, "--beam", "--direct_running_mode=multi_threading"])
+    said = capsys.readouterr().out
+    assert "2 documents, 2 sentences and 3 tokens in 1 shards in " + folder in said
+    assert "sentences without tokens: 1\n" in said
+    index = read_index(folder)
+    assert (index.seed, len(index.shards), index.documents) == (5, 1, 2)
+    assert not index.tokenizer["lowercase"] and index.tokenizer["strip_accents"] is False
+    # Once more: it is there already, and other settings are refused.
+    prepare_corpus.main(command)
+    assert capsys.readouterr().out.splitlines()[1:] == said.splitlines()[1:]
+    with pytest.raises(FileExistsError, match="with strip_accents False, but asked for is None"):
+        prepare_corpus.main([option for option in command if option != "--no-strip_accents"])
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ([], dict(tokenizer=(True, None), format="sentences", shards=8, seed=0, beam_options=[])),
+        (["--cased", "--strip_accents", "--overwrite"], dict(tokenizer=(False, True))),
+        (["--format", "paragraphs", "--language", "de"], dict(format="paragraphs", language="de")),
+        (["--tfds_data_dir", "d", "--workers", "3"], dict(data_dir="d", workers=3)),
+        (["--beam", "--runner=A", "--b=c"], dict(beam_options=["--runner=A", "--b=c"])),
+    ],
+)
+def test_each_option_has_its_argument(vocabulary, monkeypatch, call, expected):
+    asked = {}
+
+    def record(files, folder, tokenizer, **arguments):
+        settings = (tokenizer.lowercase, tokenizer.strip_accents)
+        asked.update(arguments, files=files, folder=folder, tokenizer=settings)
+        raise InterruptedError
+
+    monkeypatch.setattr("keras_bert.data.prepare_corpus", record)
+    with pytest.raises(InterruptedError):
+        prepare_corpus.main(["a", "tfds:b", "--vocabulary", vocabulary, "--output_dir", "c", *call])
+    assert asked["overwrite"] == ("--overwrite" in call)
+    assert asked | expected | dict(files=["a", "tfds:b"], folder="c") == asked
+
+
+def test_mistyped_options_are_refused(vocabulary, capsys):
+    with pytest.raises(SystemExit):
+        prepare_corpus.main(["a", "--vocabulary", vocabulary, "--output_dir", "c", "--shard", "4"])
+    assert "unrecognized arguments: --shard" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_killed_among_the_shards(vocabulary, tmp_path):
+    write_text(tmp_path / "a.txt", 10)
+    options = ["--shards", "30", "--workers", "1"]
+    start(tmp_path, vocabulary, tmp_path / "whole", *options).communicate()
+    folder = tmp_path / "killed"
+    process = start(tmp_path, vocabulary, folder, *options)
+    while len(list(folder.glob("_work/shard-*.json"))) < 4:
+        assert process.poll() is None
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    finished = [path.stem for path in folder.glob("_work/shard-*.json")]
+    assert len(finished) < 30 and not (folder / "index.json").exists()
+    inodes = {name: (folder / f"{name}.tfrecord").stat().st_ino for name in finished}
+    start(tmp_path, vocabulary, folder, *options).communicate()
+    assert inodes == {name: (folder / f"{name}.tfrecord").stat().st_ino for name in finished}
+    made = [{f.name: f.read_bytes() for f in f.iterdir()} for f in (folder, tmp_path / "whole")]
+    assert made[0] == made[1]
+
+
+@pytest.mark.slow
+def test_memory_is_bounded(vocabulary, tmp_path):
+    """100 MB of text: TensorFlow and Beam take 1.0 GB before the first line is read."""
+    write_text(tmp_path / "a.txt", 100)
+    start(tmp_path, vocabulary, tmp_path / "c").communicate()
+    assert read_index(tmp_path / "c").tokens > 20e6
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < 1.5e9
