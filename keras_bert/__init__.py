@@ -2,8 +2,9 @@
 
 from keras_bert.config import SIZES
 from keras_bert.models import BertBackbone
-from keras_bert.tasks import BertClassifier, BertPretrainer
+from keras_bert.tasks import BertClassifier, BertMaskedLM, BertPretrainer
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
 from keras_bert.text.tokenizer import BertTokenizer
 
 __version__ = "0.1.0"
@@ -13,6 +14,8 @@ __all__ = [
     "BertBackbone",
     "BertClassifier",
     "BertClassifierPreprocessor",
+    "BertMaskedLM",
+    "BertMaskedLMPreprocessor",
     "BertPretrainer",
     "BertTokenizer",
     "__version__",

@@ -1,6 +1,7 @@
 """What users call: a network with its text side, training, saving and serving."""
 
 from keras_bert.tasks.classifier import BertClassifier
+from keras_bert.tasks.masked_lm import BertMaskedLM
 from keras_bert.tasks.pretrainer import BertPretrainer
 
-__all__ = ["BertClassifier", "BertPretrainer"]
+__all__ = ["BertClassifier", "BertMaskedLM", "BertPretrainer"]

@@ -1,24 +1,22 @@
 """Pre-training by masked tokens and next sentences (Devlin et al. 2019, section 3.1)."""
 
-import logging
 from pathlib import Path
 
 import keras
 import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
-from keras_bert.checkpoints.preset import load_h5
-from keras_bert.data.contract import OPTIONAL_INPUTS, REQUIRED_INPUTS, check_batch
-from keras_bert.layers.heads import MaskedLMHead, NextSentenceHead
-from keras_bert.metrics.perplexity import Perplexity
+from keras_bert.data.contract import check_batch
+from keras_bert.layers.heads import NextSentenceHead
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.masked_lm import BertMaskedLM
+from keras_bert.tasks.preset_parts import read_text_side, saved_heads
 from keras_bert.tasks.task import BertTask
-
-logger = logging.getLogger("keras_bert")
+from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertPretrainer(BertTask):
+class BertPretrainer(BertMaskedLM):
     """A backbone with the masked language model's head and the next sentence's.
 
     `fit` and `evaluate` take a `tf.data.Dataset` of batches by `keras_bert.data.contract`. The
@@ -27,8 +25,8 @@ class BertPretrainer(BertTask):
 
     Args:
         backbone: a `BertBackbone`.
-        next_sentence: False for the masked language model alone.
-        preprocessor: kept for `save_to_preset`, or None; `fit` does not use it.
+        next_sentence: False for the masked language model alone, which learns from texts too.
+        preprocessor: a `BertMaskedLMPreprocessor` for `fill` and `next_sentence`, or None.
         **kwargs: as `keras.Model`.
 
     Call arguments:
@@ -37,115 +35,77 @@ class BertPretrainer(BertTask):
     Returns:
         A dict: `mlm`, logits [B, P, V] in the backbone's compute type; and, unless switched off,
         `nsp`, float32 logits [B, 2] of "is next" and "is random".
+
+    Raises:
+        ValueError: if the preprocessor does not fit the backbone.
     """
 
-    backbone_cls = BertBackbone
-
     def __init__(
-        self, backbone: BertBackbone, next_sentence: bool = True, preprocessor=None, **kwargs
+        self,
+        backbone: BertBackbone,
+        next_sentence: bool = True,
+        preprocessor: BertClassifierPreprocessor | None = None,
+        **kwargs,
     ):
-        # === Layers ===
-        self.backbone = backbone
-        self.preprocessor = preprocessor
-        self.masked_lm_head = MaskedLMHead(
-            backbone.embeddings,
-            backbone.activation,
-            backbone.layer_norm_epsilon,
-            backbone.initializer_range,
-            dtype=backbone.dtype_policy,
-            name="masked_lm_head",
-        )
         self.next_sentence_head = None
         if next_sentence:
             self.next_sentence_head = NextSentenceHead(
                 backbone.initializer_range, name="next_sentence_head"
             )
+        super().__init__(backbone, preprocessor, **kwargs)
 
-        # === Functional model ===
-        positions = keras.Input((None,), dtype="int32", name="mask_positions")
-        encoded = backbone(backbone.input)
-        outputs = {"mlm": self.masked_lm_head(encoded["sequence_output"], positions)}  # [B, P, V]
-        if next_sentence:
-            outputs["nsp"] = self.next_sentence_head(encoded["pooled_output"])  # [B, 2]
-        # === Configuration ===
-        self.next_sentence = next_sentence  # the compilation below reads it
+    def _further_outputs(self, encoded: dict) -> dict:
+        if self.next_sentence_head is None:
+            return {}
+        return {"nsp": self.next_sentence_head(encoded["pooled_output"])}  # [B, 2]
 
-        inputs = {**backbone.input, "mask_positions": positions}
-        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+    def _heads(self) -> list[keras.layers.Layer]:
+        return [*super()._heads(), *([self.next_sentence_head] if self.has_next_sentence else [])]
+
+    @property
+    def has_next_sentence(self) -> bool:
+        """Whether there is a head for next sentences."""
+        return self.next_sentence_head is not None
 
     @classmethod
     def from_preset(
         cls,
         preset: str | Path,
         next_sentence: bool | None = None,
+        sequence_length: int | None = None,
+        padding: str | None = None,
         load_weights: bool = True,
         **kwargs,
     ) -> "BertPretrainer":
-        """Makes a pretrainer from a checkpoint, to train it further.
-
-        The heads of a preset of ours are loaded; those of the other forms are new for now. What
-        was loaded and what is new stands in `loading_report`, and new weights are logged as a
-        warning.
+        """Makes a pretrainer from a checkpoint, as `BertMaskedLM.from_preset`.
 
         Args:
-            preset: a folder saved by `save_to_preset`; a Hugging Face directory or hf://
-                address; or a KerasHub BERT preset's name, address or folder.
+            preset: as there.
             next_sentence: whether to have that head; by default as the preset has, else True.
-            load_weights: False for new weights in the same shape.
-            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
+            sequence_length: as there.
+            padding: as there.
+            load_weights: as there.
+            **kwargs: as there.
 
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            ValueError: if a file is damaged or weights do not fit.
+            ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the
+                positions.
         """
         checkpoint = open_checkpoint(preset)
-        saved = checkpoint.settings("task.json", cls.__name__)
-        saved_next_sentence = saved.get("next_sentence", True)
         if next_sentence is None:
-            next_sentence = saved_next_sentence
+            next_sentence = saved_heads(checkpoint) != ["masked_lm_head"]
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        model = cls(backbone, next_sentence)
-        report = checkpoint.report
-        loaded = []
-        if saved and load_weights:
-            # Read into a pretrainer with the heads of the file, which may be more or fewer.
-            whole = model
-            if saved_next_sentence != next_sentence:
-                whole = cls(backbone, saved_next_sentence)
-            load_h5(whole.load_task_weights, checkpoint.source.path("task.weights.h5"))
-            model.masked_lm_head.set_weights(whole.masked_lm_head.get_weights())
-            loaded = model._heads() if whole is model else [model.masked_lm_head]
-        for head in model._heads():
-            names = report.loaded if head in loaded else report.new
-            names += [weight.path for weight in head.weights]
-        if load_weights and report.new:
-            logger.warning("%s", report)
-        model.loading_report = report
+        text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
+        model = cls(backbone, next_sentence, text_side)
+        model._load_heads(checkpoint, load_weights)
         return model
 
-    def _heads(self) -> list[keras.layers.Layer]:
-        return [self.masked_lm_head, *([self.next_sentence_head] if self.next_sentence else [])]
-
-    def default_loss(self) -> dict[str, keras.losses.Loss]:
-        # Divided by the sum of the weights: a free slot must not make the loss look smaller.
-        return {
-            name: keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-            for name in self._output_keys()
-        }
-
     def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:
-        # Keras puts "mlm_" before the names where there are two outputs, but not before one's.
-        prefix = "" if self.next_sentence else "mlm_"
-        accuracy = keras.metrics.SparseCategoricalAccuracy
-        metrics = {"mlm": [accuracy(name=f"{prefix}accuracy"), Perplexity(f"{prefix}perplexity")]}
-        if self.next_sentence:
-            metrics["nsp"] = [accuracy(name="accuracy")]
+        metrics = super().default_metrics()
+        if self.has_next_sentence:
+            metrics["nsp"] = [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
         return metrics
-
-    def _output_keys(self) -> tuple[str, ...]:
-        return ("mlm", "nsp") if self.next_sentence else ("mlm",)
 
     @staticmethod
     def pack(batch: dict, next_sentence: bool = True) -> tuple[dict, dict, dict]:
@@ -163,75 +123,66 @@ class BertPretrainer(BertTask):
             TypeError: if `batch` is no dict of arrays.
             ValueError: if it breaks the contract, or lacks what the two tasks need.
         """
-        needed = ["mask_positions", "mask_ids", "mask_weights"]
-        needed += ["next_sentence_labels"] if next_sentence else []
-        check_batch(batch, require=needed)
-        y, weights = {"mlm": batch["mask_ids"]}, {"mlm": batch["mask_weights"]}
+        x, y, weights = BertMaskedLM.pack(batch)
         if next_sentence:
+            check_batch(batch, require=["next_sentence_labels"])
             y["nsp"] = labels = batch["next_sentence_labels"]
             weights["nsp"] = _ones_like(labels)
-        return _inputs(batch), y, weights
+        return x, y, weights
 
-    def fit(self, x=None, *args, **kwargs):
-        """Trains the model.
+    def _pack(self, batch: dict) -> tuple[dict, dict, dict]:
+        return self.pack(batch, self.has_next_sentence)
+
+    def next_sentence(
+        self,
+        first: str | list[str],
+        second: str | list[str],
+        batch_size: int | None = None,
+        **kwargs,
+    ) -> float | np.ndarray:
+        """Gives the probability that one text follows another.
+
+        After training on sentence order ("sop") it is that of the right order. Pairs that are too
+        long lose pieces from the end of their longer text.
 
         Args:
-            x: a `tf.data.Dataset` of batches by `keras_bert.data.contract`; if it repeats
-                without end, pass `steps_per_epoch`.
-            *args: as `BertTask.fit`.
-            **kwargs: as `BertTask.fit`; `validation_data` is a dataset like x.
+            first: a text, or a list of N.
+            second: what may come after it, likewise.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
-            The Keras `History`: loss, mlm_accuracy, mlm_perplexity; with next sentences also
-            mlm_loss, nsp_loss, nsp_accuracy.
+            The probability of class 0, "is next": float32 [N], or a float for two strings.
 
         Raises:
-            TypeError: if x is no dataset of dicts.
-            ValueError: if its batches break the contract.
+            TypeError: if a text is not a string.
+            ValueError: if the lists differ in length, or the model has no preprocessor or no
+                head for next sentences.
         """
-        _check_dataset(x)
-        return super().fit(x, *args, **kwargs)
+        if not self.has_next_sentence:
+            raise ValueError("this BertPretrainer was made with next_sentence=False")
+        self._check_text_side("next_sentence")
+        if isinstance(first, str | bytes) and isinstance(second, str | bytes):
+            return float(self.next_sentence([first], [second], batch_size, **kwargs)[0])
+        if not len(first) and not len(second):
+            return np.zeros(0, "float32")
+        # Past `predict` of the masked language model, which takes no texts.
+        kwargs = {"verbose": 0} | kwargs
+        logits = BertTask.predict(self, (first, second), batch_size, **kwargs)["nsp"]
+        return np.exp(-np.logaddexp(0, logits[:, 1] - logits[:, 0]))
 
-    def evaluate(self, x=None, *args, **kwargs):
-        """Gives loss and metrics on a dataset like that of `fit`."""
-        _check_dataset(x)
-        return super().evaluate(x, *args, **kwargs)
-
-    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        raise ValueError("class_weight has no meaning here: weights of tokens are `mask_weights`")
-
-    def _dataset_preparer(self, dataset, labelled):
+    def _preprocess(self, x, y=None, sample_weight=None):
+        """Rows of texts for `next_sentence`: no token is to be predicted."""
         import tensorflow as tf
 
-        def prepare(batch, y=None, sample_weight=None):
-            # Keras's `fit` hands the validation data that it was given on to `evaluate`, so that
-            # what was packed here comes by once more.
-            if isinstance(y, dict):
-                return (batch, y, sample_weight) if labelled else batch
-            if y is not None:
-                raise TypeError("the dataset gives (x, y); expected one dict by the contract")
-            if labelled:
-                packed = self.pack(batch, self.next_sentence)
-            else:
-                check_batch(batch, require=["mask_positions"])
-                packed = _inputs(batch)
-            # The model would read zeros at such a position, and a compiled one can't complain.
-            length = tf.shape(batch["token_ids"])[1]
-            message = "mask_positions: expected 0 to T - 1"
-            tf.debugging.assert_non_negative(batch["mask_positions"], message)
-            tf.debugging.assert_less(batch["mask_positions"], length, message)
-            return packed
+        ids = self.preprocessor(x)
+        return ids | {"mask_positions": tf.zeros([tf.shape(ids["token_ids"])[0], 0], tf.int32)}
 
-        return prepare
+    def _learns_from_texts(self) -> bool:
+        return not self.has_next_sentence
 
     def get_config(self):
-        return super().get_config() | {"next_sentence": self.next_sentence}
-
-
-def _inputs(batch: dict) -> dict:
-    """What of a batch the model reads."""
-    names = (*REQUIRED_INPUTS, *OPTIONAL_INPUTS, "mask_positions")
-    return {name: batch[name] for name in names if name in batch}
+        return super().get_config() | {"next_sentence": self.has_next_sentence}
 
 
 def _ones_like(labels):
@@ -241,11 +192,3 @@ def _ones_like(labels):
     import tensorflow as tf
 
     return tf.ones_like(labels, tf.float32)
-
-
-def _check_dataset(x) -> None:
-    if not hasattr(x, "element_spec"):
-        raise TypeError(
-            f"expected a tf.data.Dataset of batches by keras_bert.data.contract, got "
-            f"{type(x).__name__}"
-        )

@@ -5,20 +5,27 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert import BertBackbone, BertPretrainer
+from keras_bert import (
+    SIZES,
+    BertBackbone,
+    BertClassifier,
+    BertMaskedLMPreprocessor,
+    BertPretrainer,
+    BertTokenizer,
+)
 from keras_bert.models.backbone import complete_inputs
 
 ROWS, TOKENS, SLOTS, HIDDEN, WORDS = 3, 7, 5, 11, 63
 
 
-def pretrainer(layers=1, dtype=None, dropout=0.1, **kwargs):
+def pretrainer(layers=1, dtype=None, dropout=0.1, positions=TOKENS, **kwargs):
     backbone = BertBackbone(
         WORDS,
         layers,
         1,
         HIDDEN,
         13,
-        max_sequence_length=TOKENS,
+        max_sequence_length=positions,
         hidden_dropout=dropout,
         attention_dropout=dropout,
         dtype=dtype,
@@ -113,6 +120,7 @@ def test_loss_of_an_even_guess_is_the_log_of_the_vocabulary(slots):
 
 
 def test_free_slots_change_neither_loss_nor_metrics():
+    """B42, B54: whatever they hold, and however many there are."""
     model = pretrainer()
     randomize(model)
     few = batch()
@@ -245,6 +253,79 @@ def test_bad_batches_are_named():
         model.evaluate(stream(beyond), verbose=0)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("token_ids", WORDS, "0 to 62"),  # a record of another vocabulary
+        ("mask_ids", WORDS, "0 to 62"),
+        ("segment_ids", 2, "0 to 1"),
+        ("next_sentence_labels", 2, "0 to 1"),
+        ("next_sentence_labels", -1, "0 to 1"),
+    ],
+)
+def test_ids_out_of_range_are_named(name, value, expected):
+    given = batch()
+    given[name] = np.full_like(given[name], value)
+    batches = pretrainer()._source(stream(given)).one_pass()
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name}: expected {expected}"):
+        next(iter(batches))
+
+
+def test_more_tokens_than_positions_are_named():
+    model, given = pretrainer(positions=TOKENS - 1), batch()
+    message = "token_ids are longer than the 6 positions of the model"
+    with pytest.raises(ValueError, match=f"{message}: they have 7 tokens"):
+        model.fit(stream(given), verbose=0)
+    spec = {name: tf.TensorSpec([None] * v.ndim, v.dtype) for name, v in given.items()}
+    unknown = tf.data.Dataset.from_generator(lambda: iter([given]), output_signature=spec)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        next(iter(model._source(unknown).one_pass()))
+    positions = np.repeat([np.arange(TOKENS) % 3], ROWS, 0).astype("int32")
+    assert next(iter(model._source(stream(given | {"position_ids": positions})).one_pass()))
+
+
+def test_longer_rows_later_keep_weights_and_positions():
+    """Phase 2: the position table has all its rows from the start."""
+    model = pretrainer(positions=2 * TOKENS)
+    table = model.backbone.embeddings.position_table
+    before = np.asarray(table).copy()
+    model.compile(weight_decay=0.0)
+    model.fit(stream(batch()), verbose=0)
+    first = np.asarray(table).copy()
+    assert (first[:TOKENS] != before[:TOKENS]).any(1).all()
+    np.testing.assert_array_equal(first[TOKENS:], before[TOKENS:])  # not used, not trained
+    given = batch()
+    for name in ("token_ids", "segment_ids", "padding_mask"):
+        given[name] = np.concatenate([given[name]] * 2, 1)
+    model.fit(stream(given), verbose=0)
+    assert (np.asarray(table) != first).any(1).all()
+    longer = model(BertPretrainer.pack(given)[0])["mlm"]
+    assert longer.shape == (ROWS, SLOTS, WORDS)
+
+
+@pytest.mark.parametrize("next_sentence", [True, False])
+def test_metrics_are_weighted_over_batches_of_any_size(next_sentence):
+    model = pretrainer(next_sentence=next_sentence)
+    randomize(model)
+    given = batch(7)
+    given["mask_weights"] = np.random.default_rng(2).integers(0, 2, (7, SLOTS)).astype("float32")
+    if not next_sentence:
+        del given["next_sentence_labels"]
+    x, y, weights = BertPretrainer.pack(given, next_sentence)
+    wanted, outputs = {}, model(x)
+    for name, logits in outputs.items():
+        losses = keras.losses.sparse_categorical_crossentropy(y[name], logits, from_logits=True)
+        right = np.asarray(logits).argmax(-1) == y[name]
+        wanted[f"{name}_loss"] = np.average(losses, weights=weights[name])
+        wanted[f"{name}_accuracy"] = np.average(right, weights=weights[name])
+    wanted["mlm_perplexity"] = np.exp(wanted["mlm_loss"])
+    wanted["loss"] = wanted["mlm_loss"] + wanted.get("nsp_loss", 0)
+    if not next_sentence:
+        del wanted["mlm_loss"]
+    found = model.evaluate(stream(given, 3), verbose=0, return_dict=True)  # of 3, 3 and 1
+    assert found == pytest.approx(wanted, rel=1e-4)
+
+
 def test_predict_needs_no_targets():
     model = pretrainer()
     x = inputs()
@@ -274,7 +355,7 @@ def test_a_preset_gives_back_heads_and_backbone(tmp_path):
 @pytest.mark.parametrize("saved", [True, False])
 def test_the_next_sentence_head_can_be_left_out_or_added(tmp_path, caplog, saved):
     wanted = save(pretrainer(next_sentence=saved), tmp_path / "preset")
-    assert BertPretrainer.from_preset(tmp_path / "preset").next_sentence is saved
+    assert BertPretrainer.from_preset(tmp_path / "preset").has_next_sentence is saved
     caplog.clear()
     again = BertPretrainer.from_preset(tmp_path / "preset", next_sentence=not saved)
     outputs = again(inputs())
@@ -315,3 +396,101 @@ def test_a_frozen_table_stays():
     model.fit(stream(batch()), verbose=0)
     np.testing.assert_array_equal(model.backbone.embeddings.word.embeddings, before)
     assert np.asarray(model.masked_lm_head.output_bias).any()
+
+
+# === Texts ===
+
+VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] rain falls and the boat ##s go home".split()
+TOKENIZER = BertTokenizer(VOCABULARY)
+
+
+def with_texts(length=TOKENS, **kwargs):
+    return pretrainer(preprocessor=BertMaskedLMPreprocessor(TOKENIZER, length), **kwargs)
+
+
+def test_next_sentence_is_the_share_of_class_0():
+    """B48: class 0, it is the next; class 1, it is a random one."""
+    model = with_texts()
+    randomize(model)
+    firsts = ["rain falls", "the boat", "rain", "the boats go"]
+    seconds = ["the boats go home", "go", "", "and rain falls"]
+    x = {name: value.numpy() for name, value in model.preprocessor((firsts, seconds)).items()}
+    nsp = np.asarray(model(x | {"mask_positions": np.zeros((4, 1), "int32")})["nsp"])
+    wanted = np.exp(nsp[:, 0]) / np.exp(nsp).sum(1)
+    found = model.next_sentence(firsts, seconds)
+    assert found.shape == (4,) and found.dtype == np.float32
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    np.testing.assert_allclose(model.next_sentence(firsts, seconds, 3), wanted, rtol=1e-4)
+    alone = model.next_sentence(firsts[0], seconds[0])
+    assert isinstance(alone, float) and alone == pytest.approx(wanted[0], rel=1e-4)
+    assert model.next_sentence([], []).shape == (0,)
+    model.next_sentence_head.dense.kernel.assign(np.zeros((HIDDEN, 2)))
+    for bias, probability in (([200, -200], 1), ([-200, 200], 0), ([0, np.log(3)], 0.25)):
+        model.next_sentence_head.dense.bias.assign(bias)
+        assert model.next_sentence("rain", "falls") == pytest.approx(probability, abs=1e-6)
+
+
+def test_fill_is_that_of_the_masked_language_model():
+    model = with_texts(dtype="mixed_bfloat16")
+    (candidates,) = model.fill("the [MASK] go home", top_k=len(VOCABULARY))
+    assert sum(c.score for c in candidates) == pytest.approx(1, abs=1e-5)
+    assert {c.token for c in candidates} == set(VOCABULARY)
+
+
+def test_verbs_that_a_model_lacks():
+    model = pretrainer()
+    for verb, arguments in (("fill", ["[MASK]"]), ("next_sentence", ["rain", "falls"])):
+        with pytest.raises(ValueError, match=f"BertPretrainer has no preprocessor.* {verb} needs"):
+            getattr(model, verb)(*arguments)
+    with pytest.raises(ValueError, match="made with next_sentence=False"):
+        with_texts(next_sentence=False).next_sentence("rain", "falls")
+    model = with_texts()
+    with pytest.raises(ValueError, match="2 first texts but 1 second"):
+        model.next_sentence(["rain", "falls"], ["and"])
+    with pytest.raises(TypeError, match="tuple of strings is ambiguous"):
+        model.next_sentence("rain", ["falls"])
+    with pytest.raises(TypeError, match="expected a tf.data.Dataset .* got list"):
+        model.fit(["rain falls"])
+    with pytest.raises(TypeError, match="expected a tf.data.Dataset .* got texts in"):
+        model.fit(tf.data.Dataset.from_tensor_slices(["rain falls"]).batch(1))
+    with pytest.raises(ValueError, match="sequence_length=8 exceeds the backbone's 7"):
+        with_texts(8)
+
+
+def test_without_next_sentences_texts_are_masked():
+    model = with_texts(next_sentence=False)
+    loss, *_ = model.evaluate(["rain falls", "the boats go home"], verbose=0)
+    assert loss == pytest.approx(np.log(WORDS), rel=0.05)
+
+
+def test_a_preset_keeps_the_text_side(tmp_path):
+    model = with_texts()
+    randomize(model)
+    model.save_to_preset(str(tmp_path / "preset"))
+    again = BertPretrainer.from_preset(tmp_path / "preset")
+    assert again.next_sentence("rain", "the boat") == model.next_sentence("rain", "the boat")
+    assert again.preprocessor.sequence_length == TOKENS
+    shorter = BertPretrainer.from_preset(tmp_path / "preset", False, sequence_length=5)
+    assert shorter.preprocessor.sequence_length == 5 and not shorter.has_next_sentence
+
+
+def test_a_classifier_takes_the_backbone(tmp_path, caplog):
+    caplog.set_level(logging.WARNING, "keras_bert")
+    model = with_texts()
+    randomize(model)
+    model.save_to_preset(str(tmp_path / "preset"))
+    classifier = BertClassifier.from_preset(tmp_path / "preset", num_classes=3)
+    for mine, theirs in zip(classifier.backbone.weights, model.backbone.weights, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert classifier.loading_report.new == ["head/kernel", "head/bias"]
+    assert not classifier.loading_report.left_over
+    (record,) = caplog.records
+    assert record.getMessage().endswith("weights loaded; newly initialised: head/kernel, head/bias")
+    assert classifier.predict(["rain falls"], verbose=0).shape == (1, 3)
+
+
+def test_sizes_take_any_vocabulary():
+    backbone = BertBackbone.from_size("mini", vocabulary_size=8192)
+    assert backbone.vocabulary_size == 8192
+    for name, value in SIZES["mini"].items():
+        assert getattr(backbone, name) == value

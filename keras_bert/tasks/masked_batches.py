@@ -1,0 +1,126 @@
+"""Batches of the models of pre-training: rows of texts to mask, and checks of masked ones."""
+
+from collections.abc import Callable
+
+import keras
+import numpy as np
+
+from keras_bert.data.contract import OPTIONAL_INPUTS, REQUIRED_INPUTS
+from keras_bert.data.sources import DatasetSource, RowSource
+from keras_bert.data.texts import text_columns
+from keras_bert.models.backbone import BertBackbone
+
+
+def rows_of_texts(
+    x,
+    to_rows: Callable,
+    sample_weight=None,
+    batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    whole: bool = False,
+) -> RowSource:
+    """A source of (ids, row numbers, weights) from texts in memory.
+
+    Args:
+        x: a list of N texts, or a tuple of two such lists.
+        to_rows: makes ids of a batch of texts.
+        sample_weight: N weights, by default 1.
+        batch_size: as `RowSource`.
+        shuffle: as `RowSource`.
+        seed: as `RowSource`.
+        whole: as `RowSource`; the filling has weight 0.
+    """
+    import tensorflow as tf
+
+    to_rows = tf.autograph.experimental.do_not_convert(to_rows)  # it would take seconds
+    columns = text_columns(x)
+    numbers = np.arange(len(columns[0]))  # stand where the source expects labels
+    weights = np.ones(len(numbers)) if sample_weight is None else np.asarray(sample_weight)
+    return RowSource(
+        columns,
+        numbers,
+        weights.astype("float32"),
+        batch_size,
+        lambda x, numbers, weights: (to_rows(x), numbers, weights),
+        shuffle,
+        seed,
+        whole,
+    )
+
+
+def rows_of_dataset(dataset, to_rows: Callable, multiple: int = 1) -> DatasetSource:
+    """A source like that of `rows_of_texts` from a `tf.data.Dataset` of batches of texts.
+
+    Args:
+        dataset: the batches.
+        to_rows: makes ids of one.
+        multiple: as `DatasetSource`; the filling has weight 0.
+    """
+    import tensorflow as tf
+
+    @tf.autograph.experimental.do_not_convert
+    def prepare(x, y=None, sample_weight=None):
+        if y is not None:
+            raise TypeError(
+                "the dataset gives (x, y) with texts as x: expected texts alone, or pairs as "
+                "((firsts, seconds),)"
+            )
+        ids = to_rows(x)
+        numbers = tf.range(tf.shape(ids["token_ids"])[0])
+        return ids, numbers, tf.ones_like(numbers, tf.float32)
+
+    return DatasetSource(dataset, prepare, multiple)
+
+
+def model_inputs(batch: dict) -> dict:
+    """What of a batch by the contract the model reads."""
+    names = (*REQUIRED_INPUTS, *OPTIONAL_INPUTS, "mask_positions")
+    return {name: batch[name] for name in names if name in batch}
+
+
+def check_values(batch: dict, backbone: BertBackbone) -> None:
+    """Checks ids and positions of a batch inside `tf.data`.
+
+    A compiled model can't complain: it would read zeros there, or make NaN of them.
+
+    Raises:
+        ValueError: if rows are longer than the position table.
+        tf.errors.InvalidArgumentError: when the data runs, for the same or another id.
+    """
+    import tensorflow as tf
+
+    length, most = tf.shape(batch["token_ids"])[1], backbone.max_sequence_length
+    if "position_ids" not in batch:
+        known = batch["token_ids"].shape[1]
+        message = f"token_ids are longer than the {most} positions of the model"
+        if known is not None and known > most:
+            raise ValueError(f"{message}: they have {known} tokens")
+        tf.debugging.assert_less_equal(length, most, message)
+    limits = {
+        "token_ids": (backbone.vocabulary_size, backbone.vocabulary_size - 1),
+        "segment_ids": (backbone.num_segments, backbone.num_segments - 1),
+        "position_ids": (most, most - 1),
+        "mask_positions": (length, "T - 1"),
+        "mask_ids": (backbone.vocabulary_size, backbone.vocabulary_size - 1),
+        "next_sentence_labels": (2, 1),
+    }
+    for name, (limit, last) in limits.items():
+        if name in batch:
+            message = f"{name}: expected 0 to {last}"
+            tf.debugging.assert_non_negative(batch[name], message)
+            tf.debugging.assert_less(batch[name], limit, message)
+
+
+def holds_texts(dataset) -> bool:
+    """Whether a `tf.data.Dataset` gives batches of strings.
+
+    Raises:
+        ValueError: if it gives single strings.
+    """
+    first = keras.tree.flatten(dataset.element_spec)[0]
+    if first.dtype.name != "string":
+        return False
+    if first.shape.rank == 0:
+        raise ValueError("the dataset gives single texts: expected batches; add .batch(32)")
+    return True

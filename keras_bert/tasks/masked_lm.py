@@ -1,0 +1,410 @@
+"""The masked language model (Devlin et al. 2019, section 3.1, task 1)."""
+
+import logging
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_bert.checkpoints import Checkpoint, open_checkpoint
+from keras_bert.checkpoints.preset import load_h5
+from keras_bert.data.contract import check_batch
+from keras_bert.data.masked_source import MaskedSource
+from keras_bert.data.texts import text_columns
+from keras_bert.layers.heads import MaskedLMHead
+from keras_bert.metrics.perplexity import Perplexity
+from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.classifier import check_text_side
+from keras_bert.tasks.fill import Candidate, fill_masks
+from keras_bert.tasks.masked_batches import (
+    check_values,
+    holds_texts,
+    model_inputs,
+    rows_of_dataset,
+    rows_of_texts,
+)
+from keras_bert.tasks.preset_parts import read_text_side, saved_heads
+from keras_bert.tasks.task import BertTask
+from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
+
+logger = logging.getLogger("keras_bert")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertMaskedLM(BertTask):
+    """A backbone with the masked language model's head: says what stood at some positions.
+
+    `fill` takes texts with [MASK]s. `fit` and `evaluate` take texts, which they mask, or a
+    `tf.data.Dataset` of batches that are masked already, by `keras_bert.data.contract`. The loss is
+    the weighted mean over masked tokens. Rule: google-research/bert `run_pretraining.py`.
+
+    Args:
+        backbone: a `BertBackbone`.
+        preprocessor: a `BertMaskedLMPreprocessor`, or None to work on ids alone. With a
+            `BertClassifierPreprocessor`, `fit` on texts masks as BERT did.
+        **kwargs: as `keras.Model`.
+
+    Call arguments:
+        inputs: the backbone's, and `mask_positions`, int32 [B, P].
+
+    Returns:
+        A dict: `mlm`, logits [B, P, V] in the backbone's compute type.
+
+    Raises:
+        ValueError: if the preprocessor does not fit the backbone.
+    """
+
+    backbone_cls = BertBackbone
+    preprocessor_cls = BertMaskedLMPreprocessor
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        preprocessor: BertClassifierPreprocessor | None = None,
+        **kwargs,
+    ):
+        check_text_side(preprocessor, backbone)
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.masked_lm_head = MaskedLMHead(
+            backbone.embeddings,
+            backbone.activation,
+            backbone.layer_norm_epsilon,
+            backbone.initializer_range,
+            dtype=backbone.dtype_policy,
+            name="masked_lm_head",
+        )
+
+        # === Functional model ===
+        positions = keras.Input((None,), dtype="int32", name="mask_positions")
+        encoded = backbone(backbone.input)
+        outputs = {"mlm": self.masked_lm_head(encoded["sequence_output"], positions)}  # [B, P, V]
+        outputs |= self._further_outputs(encoded)
+        inputs = {**backbone.input, "mask_positions": positions}
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+    def _further_outputs(self, encoded: dict) -> dict:
+        """Outputs of a subclass's own heads by name."""
+        return {}
+
+    def _heads(self) -> list[keras.layers.Layer]:
+        return [self.masked_lm_head]
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str | Path,
+        sequence_length: int | None = None,
+        padding: str | None = None,
+        load_weights: bool = True,
+        **kwargs,
+    ) -> "BertMaskedLM":
+        """Makes a masked language model from a checkpoint.
+
+        The head of a preset of ours is loaded if a `BertMaskedLM` or a `BertPretrainer` saved it;
+        that of the other forms is new for now. What was loaded and what is new stands in
+        `loading_report`, and new weights are logged as a warning.
+
+        Args:
+            preset: a folder saved by `save_to_preset`; a Hugging Face directory or hf://
+                address; or a KerasHub BERT preset's name, address or folder.
+            sequence_length: the most tokens in a row; by default the preset's, else all positions.
+            padding: "full" or "bucket"; by default the preset's, else "bucket".
+            load_weights: False for new weights in the same shape.
+            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the
+                positions.
+        """
+        checkpoint = open_checkpoint(preset)
+        backbone = checkpoint.backbone(load_weights, **kwargs)
+        text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
+        model = cls(backbone, preprocessor=text_side)
+        model._load_heads(checkpoint, load_weights)
+        return model
+
+    def _load_heads(self, checkpoint: Checkpoint, load_weights: bool) -> None:
+        """Loads the heads that the checkpoint has, and reports on all."""
+        report, saved = checkpoint.report, saved_heads(checkpoint) if load_weights else []
+        new = [head for head in self._heads() if head.name not in saved]
+        if saved:
+            skipped = [*self._not_of_the_task(), *new]
+            load_h5(
+                lambda path: keras.saving.load_weights(self, path, objects_to_skip=skipped),
+                checkpoint.source.path("task.weights.h5"),
+            )
+        for head in self._heads():
+            names = report.new if head in new else report.loaded
+            names += [weight.path for weight in head.weights]
+        if load_weights and report.new:
+            logger.warning("%s", report)
+        self.loading_report = report
+
+    def default_loss(self) -> dict[str, keras.losses.Loss]:
+        # Divided by the sum of the weights: a free slot must not make the loss look smaller.
+        return {
+            name: keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, reduction="mean_with_sample_weight"
+            )
+            for name in self.output
+        }
+
+    def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:
+        # Keras puts "mlm_" before the names where there are two outputs, but not before one's.
+        prefix = "mlm_" if len(self.output) == 1 else ""
+        accuracy = keras.metrics.SparseCategoricalAccuracy(name=f"{prefix}accuracy")
+        return {"mlm": [accuracy, Perplexity(f"{prefix}perplexity")]}
+
+    @staticmethod
+    def pack(batch: dict) -> tuple[dict, dict, dict]:
+        """Turns a batch by the contract into what `keras.Model.fit` reads.
+
+        Args:
+            batch: NumPy arrays, or TensorFlow tensors inside `tf.data` too, by key.
+
+        Returns:
+            (x, y, sample_weight), dicts: x for the model; y by output, `mlm` [B, P];
+            sample_weight likewise.
+
+        Raises:
+            TypeError: if `batch` is no dict of arrays.
+            ValueError: if it breaks the contract, or lacks what is needed.
+        """
+        check_batch(batch, require=["mask_positions", "mask_ids", "mask_weights"])
+        return model_inputs(batch), {"mlm": batch["mask_ids"]}, {"mlm": batch["mask_weights"]}
+
+    def _pack(self, batch: dict) -> tuple[dict, dict, dict]:
+        return self.pack(batch)
+
+    def fill(
+        self, texts: str | list[str], top_k: int = 5, batch_size: int = 32, **kwargs
+    ) -> list[list[Candidate]] | list[list[list[Candidate]]]:
+        """Gives the likeliest tokens for each [MASK] of a text.
+
+        The literal [MASK] is one whatever the tokenizer's `special_tokens_in_text`. Several in one
+        text are filled independently: each one's candidates are given that all are still masked. A
+        text longer than the preprocessor's `sequence_length` is read in a window around each of
+        its [MASK]s. Probabilities are float32 and over all tokens of the vocabulary.
+
+        Args:
+            texts: a text, or a list of N.
+            top_k: candidates for each [MASK].
+            batch_size: rows of a batch.
+            **kwargs: as `keras.Model.predict`, without a progress bar by default.
+
+        Returns:
+            For each [MASK] of the text a list of `top_k` candidates, the likeliest first, each
+            with `token`, `id`, `score` and `text`; of a list of texts, a list of these.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if a text has no [MASK], `top_k` is out of range, or the model has no
+                preprocessor.
+
+        Example:
+
+        >>> [[best, *others]] = model.fill("Paris is the [MASK] of France.")
+        >>> best.token, best.score, best.text
+        """
+        self._check_text_side("fill")
+        kwargs = {"verbose": 0} | kwargs
+        if isinstance(texts, str | bytes):
+            return fill_masks(self, [texts], top_k, batch_size, **kwargs)[0]
+        return fill_masks(self, texts, top_k, batch_size, **kwargs)
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        sample_weight=None,
+        validation_data=None,
+        **kwargs,
+    ):
+        """Trains the model.
+
+        Texts are cut off after `sequence_length` tokens and masked as the preprocessor says. The
+        masks are a function of `seed`, the epoch and the place in it, so that every epoch has its
+        own, and a resumed run those of an unbroken one.
+
+        Args:
+            x: a list of N texts; a tuple (firsts, seconds) of two such lists; a
+                `tf.data.Dataset` of batches of texts; or one of batches by
+                `keras_bert.data.contract`. If a dataset repeats without end, pass
+                `steps_per_epoch`.
+            y: not used: what is to be said stands in the texts.
+            batch_size: rows of a batch, 32 by default. Not with a dataset.
+            epochs: passes over the data; 1 by default.
+            sample_weight: N weights of the texts' losses. Not with a dataset.
+            validation_data: a list of texts, a tuple (x, None, sample_weight) or a dataset. Its
+                masks are the same every time.
+            **kwargs: as `BertTask.fit`.
+
+        Returns:
+            The Keras `History`: loss, mlm_accuracy, mlm_perplexity.
+
+        Raises:
+            TypeError: if x is none of these, or there are labels.
+            ValueError: if a batch breaks the contract, or a dataset of texts does not say its
+                size and there are no `steps_per_epoch`.
+        """
+        texts = self._takes(x, y)
+        if texts and hasattr(x, "element_spec"):
+            if x.cardinality() < -1 and not kwargs.get("steps_per_epoch"):
+                raise ValueError(
+                    "the dataset of texts does not say its size, by which epochs get masks of "
+                    "their own: pass steps_per_epoch"
+                )
+        elif texts:
+            y = np.arange(len(text_columns(x)[0]))  # not used, but `fit` asks for labels
+        if validation_data is not None:
+            if not isinstance(validation_data, tuple):
+                validation_data = (validation_data,)
+            self._takes(*validation_data[:2])
+        return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+
+    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
+        """Gives loss and metrics on what `fit` takes; texts have the same masks every time."""
+        self._takes(x, y)
+        return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
+
+    def predict(self, x, batch_size: int | None = None, **kwargs):
+        """Gives the logits at masked positions.
+
+        Args:
+            x: a dict of int32 arrays, the backbone's inputs and `mask_positions` [N, P]; or a
+                `tf.data.Dataset` of batches of them. For texts there is `fill`.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`.
+
+        Returns:
+            A dict of arrays, as of a call.
+
+        Raises:
+            TypeError: if x are texts.
+            ValueError: if ids or positions are out of range.
+        """
+        if not isinstance(x, dict) and (not hasattr(x, "element_spec") or holds_texts(x)):
+            raise TypeError(
+                f"predict takes ids with mask_positions, got {type(x).__name__}: for texts with "
+                "[MASK]s call fill"
+            )
+        return super().predict(x, batch_size, **kwargs)
+
+    def encode_labels(self, y) -> np.ndarray:
+        return y  # what `fit` above made
+
+    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
+        raise ValueError("class_weight has no meaning here: weights of tokens are `mask_weights`")
+
+    def _learns_from_texts(self) -> bool:
+        return True
+
+    def _takes(self, x, y=None) -> bool:
+        """Checks the kind of data for `fit` and `evaluate`; says whether they are texts."""
+        if y is not None:
+            raise TypeError(f"expected no labels, got y of type {type(y).__name__}")
+        dataset = hasattr(x, "element_spec")
+        if dataset and not holds_texts(x):
+            return False
+        if isinstance(x, dict) or x is None or not self._learns_from_texts():
+            raise TypeError(
+                f"expected {'texts or ' if self._learns_from_texts() else ''}a tf.data.Dataset of "
+                f"batches by keras_bert.data.contract, got {'texts in ' if dataset else ''}"
+                f"{type(x).__name__}"
+            )
+        self._check_text_side("masking of texts")
+        return True
+
+    def _check_text_side(self, what: str) -> None:
+        if self.preprocessor is None:
+            raise ValueError(
+                f"this {type(self).__name__} has no preprocessor, whose tokenizer {what} needs: "
+                "make it with preprocessor=BertMaskedLMPreprocessor(tokenizer)"
+            )
+
+    def _check_ids(self, x: dict[str, np.ndarray]) -> None:
+        super()._check_ids(x)
+        if "mask_positions" not in x:
+            raise ValueError(f"ids lack mask_positions; got {', '.join(x)}")
+        positions, length = x["mask_positions"], x["token_ids"].shape[1]
+        if positions.size and not 0 <= positions.min() <= positions.max() < length:
+            raise ValueError(
+                f"mask_positions run from {positions.min()} to {positions.max()}; expected 0 to "
+                f"{length - 1}"
+            )
+
+    def _source(
+        self,
+        x,
+        y=None,
+        sample_weight=None,
+        batch_size=None,
+        shuffle=False,
+        seed=0,
+        class_weight=None,
+        labelled=True,
+    ):
+        dataset = hasattr(x, "element_spec")
+        if not labelled or isinstance(x, dict) or (dataset and not holds_texts(x)):
+            return super()._source(
+                x, y, sample_weight, batch_size, shuffle, seed, class_weight, labelled
+            )
+        if class_weight is not None:
+            self.encode_class_weight(class_weight)
+        from keras_bert.data.masking import Masker
+
+        text_side = self.preprocessor
+        if not isinstance(text_side, BertMaskedLMPreprocessor):
+            text_side = BertMaskedLMPreprocessor(text_side.tokenizer, text_side.sequence_length)
+        masker = Masker(text_side.tokenizer, **text_side.masker_arguments())
+
+        def mask(ids, _, weights, seed):
+            masked = masker(ids["token_ids"], ids["padding_mask"], seed)
+            masked["mask_weights"] *= weights[:, None]
+            return self._pack(ids | masked)
+
+        if dataset:
+            if sample_weight is not None or batch_size is not None:
+                raise ValueError(
+                    "a dataset brings its own batches: got sample_weight or batch_size beside it"
+                )
+            multiple = self.replica_count * self.accumulation_steps
+            rows = rows_of_dataset(x, text_side.rows_to_mask, multiple)
+        else:
+            rows = rows_of_texts(
+                x,
+                text_side.rows_to_mask,
+                sample_weight,
+                batch_size or 32,
+                shuffle,
+                seed,
+                self.needs_whole_batches,
+            )
+        return MaskedSource(rows, mask, seed)
+
+    def _dataset_preparer(self, dataset, labelled):
+        import tensorflow as tf
+
+        @tf.autograph.experimental.do_not_convert  # it would take a second, for nothing
+        def prepare(batch, y=None, sample_weight=None):
+            # Keras's `fit` hands the validation data that it was given on to `evaluate`, so that
+            # what was packed here comes by once more.
+            if isinstance(y, dict):
+                return (batch, y, sample_weight) if labelled else batch
+            if y is not None:
+                raise TypeError("the dataset gives (x, y); expected one dict by the contract")
+            if labelled:
+                packed = self._pack(batch)
+            else:
+                check_batch(batch, require=["mask_positions"])
+                packed = model_inputs(batch)
+            check_values(batch, self.backbone)
+            return packed
+
+        return prepare
