@@ -150,7 +150,8 @@ def make_model(args, tokenizer, next_sentence: bool) -> keras_bert.BertPretraine
         attention_dropout=args.dropout,
         dtype=args.dtype,
     )
-    return keras_bert.BertPretrainer(backbone, next_sentence)
+    preprocessor = keras_bert.BertMaskedLMPreprocessor(tokenizer, max(args.lengths))
+    return keras_bert.BertPretrainer(backbone, next_sentence, preprocessor)
 
 
 if __name__ == "__main__":

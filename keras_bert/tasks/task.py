@@ -274,7 +274,7 @@ class BertTask(Step, keras_hub.models.Task):
             initial_epoch, epochs = self.position.epoch, math.ceil(total / steps_per_epoch)
         elif total is not None:
             epochs = total  # an epoch has at least one step; the position ends the run
-        with _quiet_about_size(steps_per_epoch):
+        with _quiet_about_size():
             return keras.Model.fit(
                 self,
                 batches,
@@ -337,7 +337,8 @@ class BertTask(Step, keras_hub.models.Task):
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
             x = self._source(x, y, sample_weight, batch_size).one_pass()
             self.build_for(x)
-        return keras.Model.evaluate(self, x, **kwargs)
+        with _quiet_about_size():
+            return keras.Model.evaluate(self, x, **kwargs)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the model's output for each row, in the order of the rows.
@@ -678,11 +679,13 @@ def _listed(value) -> list:
 
 
 @contextlib.contextmanager
-def _quiet_about_size(steps_per_epoch: int | None):
-    """Keeps Keras from warning that a dataset of unknown size has an end."""
+def _quiet_about_size():
+    """Keeps Keras from warning that a dataset of unknown size has an end.
+
+    Training with a number of steps reads an endless stream, so that nothing real is kept quiet.
+    """
     with warnings.catch_warnings():
-        if steps_per_epoch is None:
-            warnings.filterwarnings("ignore", message="Your input ran out of data")
+        warnings.filterwarnings("ignore", message="Your input ran out of data")
         yield
 
 

@@ -207,6 +207,12 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         """
         return _line_module().join_pieces(inputs, self._line_tokenizer().tokens)
 
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        # Keras looks at every string of a list by itself, which takes longer than to cut them.
+        if not hasattr(inputs, "dtype"):
+            inputs = _line_module().to_strings(inputs)
+        return super().__call__(inputs, *args, **kwargs)
+
     def call(self, inputs: Any, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
         # KerasHub's own `call` makes Python lists of ragged results; here they stay tensors.
         return self.tokenize(inputs, *args, **kwargs)

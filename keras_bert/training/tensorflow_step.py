@@ -299,11 +299,13 @@ class TensorFlowStep(TensorFlowUpdate):
                 parts = self._accumulation_steps * replicas.count()
                 loss += tf.add_n([tf.cast(v, loss.dtype) for v in extra]) / parts
             loss *= scale
-        gradients = tape.gradient(
-            loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
-        )
+        found = tape.gradient(loss, trainable)
+        self._untrained = [gradient is None for gradient in found]  # `_updates` leaves them alone
         # The gradient of a gather is sparse; sums over replicas and XLA want it whole.
-        gradients = [tf.convert_to_tensor(g) for g in gradients]
+        gradients = [
+            tf.zeros_like(value) if gradient is None else tf.convert_to_tensor(gradient)
+            for gradient, value in zip(found, trainable, strict=True)
+        ]
         metrics = self._updated_metrics(metrics, batch, y_pred, sums, weights)
         return gradients, others, metrics, sums, BatchCounters.count(x, weights)
 

@@ -38,6 +38,11 @@ class TensorFlowUpdate:
         gradients, sums, metrics = self._unpack(shared)
         gradients, _ = optimizer.clipped([g / tf.cast(scale, g.dtype) for g in gradients])
         new_values, new_slots = optimizer.updated(gradients, values, slots, step, rate)
+        # Decay is for what is trained: google-research/bert `optimization.py` skips the rest too.
+        new_values = [
+            old if untrained else new
+            for untrained, new, old in zip(self._untrained, new_values, values, strict=True)
+        ]
         finite = tf.constant(True)
         if optimizer is not self.optimizer:
             finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])

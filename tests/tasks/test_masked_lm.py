@@ -58,7 +58,10 @@ def test_learns_to_fill_from_texts():
     model = masked_lm(hidden=16)
     model.compile(learning_rate=1e-2)
     texts = ["Paris is the capital of France.", "London, a big city."]
+    pooler = model.backbone.pooler.get_weights()
     model.fit(texts * 16, batch_size=16, epochs=40, verbose=0)
+    # Nothing trains it here, so it must not decay either.
+    np.testing.assert_array_equal(model.backbone.pooler.get_weights()[0], pooler[0])
     for text in texts:
         for word in text.lower().rstrip(".").replace(",", "").split():
             hidden = text.lower().replace(f"{word}", "[MASK]", 1)
