@@ -264,7 +264,8 @@ class BertTask(Step, keras_hub.models.Task):
         # Without a number of steps, Keras finds the end of an epoch where a pass ends.
         batches = source.stream(done) if steps_per_epoch else source.one_pass()
         self._training_source = source
-        self.build_for(source.one_pass())
+        # Not by the batches to train on if they are an iterator, which can't be looked into.
+        self.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
         batches = self.with_weight_sums(batches)
         if resume is not None:
             resume.watch(callbacks)
