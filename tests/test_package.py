@@ -35,6 +35,7 @@ def test_ids_work_without_tensorflow_text():
 
 
 @pytest.mark.parametrize("folder", ["tests/golden/tiny_hf"])
+@pytest.mark.slow
 def test_a_checkpoint_loads_without_tensorflow_text(folder):
     script = BLOCK + (
         "import numpy as np, keras_bert\n"

@@ -25,7 +25,10 @@ def inputs():
     }
 
 
-@pytest.mark.parametrize(("size", "count"), [("base", 109_482_240), ("large", 335_141_888)])
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [("base", 109_482_240), pytest.param("large", 335_141_888, marks=pytest.mark.slow)],
+)
 def test_published_parameter_counts(size, count):
     assert BertBackbone.from_size(size).count_params() == count
 
@@ -115,7 +118,7 @@ def test_mixed_precision_builds_and_stays_finite(inputs, policy, mask_dtype):  #
     )
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_gradient_checkpointing_changes_no_gradient(inputs, compiled):
     """With dropout on: the recomputed block must drop what the forward pass dropped."""
     gradients = []

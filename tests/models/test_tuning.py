@@ -203,7 +203,7 @@ def test_a_merge_scales_by_alpha(batch):
     np.testing.assert_allclose(model(batch), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize("merged", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_an_exported_model_answers_the_same(batch, tmp_path, merged):
     model = update(classifier())
     expected = model.predict(batch, verbose=0)

@@ -30,7 +30,10 @@ def data(tmp_path):
     return tmp_path / "glue"
 
 
-@pytest.mark.parametrize(("task", "metric"), [("sst2", "accuracy"), ("cola", "matthews")])
+@pytest.mark.parametrize(
+    ("task", "metric"),
+    [("sst2", "accuracy"), pytest.param("cola", "matthews", marks=pytest.mark.slow)],
+)
 def test_recipe_writes_what_it_promises(data, tmp_path, task, metric):
     flags = f"--task {task} --preset {TINY} --data_dir {data} --output_dir {tmp_path / 'runs'}"
     flags += " --seed 0 1 --epochs 1 --batch_size 8 --sequence_length 12"

@@ -58,7 +58,10 @@ def test_two_phases_make_a_preset_that_answers(corpus, tmp_path):
     assert 0 < whole.next_sentence("the cat sat", "it slept") < 1
     assert whole.backbone.max_sequence_length == 24
 
-    # The same command again finds both phases done, and says the same.
+
+@pytest.mark.slow
+def test_the_same_command_again_finds_both_phases_done(corpus, tmp_path):
+    results = pretrain.main(flags(corpus, tmp_path, "8"))
     again = pretrain.main(flags(corpus, tmp_path, "8"))
     for number in (1, 2):
         assert again[f"phase{number}"]["heldout"] == results[f"phase{number}"]["heldout"]

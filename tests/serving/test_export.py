@@ -113,6 +113,7 @@ def test_string_signatures_name_the_ops_they_need(exported):  # B79
     assert any(op in done.stderr for op in exported[1])
 
 
+@pytest.mark.slow
 def test_mixed_precision_serves_float32(tmp_path):  # B86
     texts, labels = ["rain wind", "the harbour froze", "a boat"] * 4, [0, 1, 2] * 4
     model = BertClassifier.from_preset(TINY, dtype="mixed_float16")

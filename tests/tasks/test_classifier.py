@@ -134,6 +134,7 @@ def test_fit_again_starts_the_schedule_again_without_a_new_trace():
     assert model.optimizer is not optimizer and int(model.optimizer.iterations) == 12
 
 
+@pytest.mark.slow
 def test_new_weights_in_a_compiled_model_train_as_a_new_model():
     texts, labels = weather(32)
     outputs = []
@@ -212,6 +213,7 @@ def test_weights_of_some_classes_leave_the_others_at_one():
         model.encode_class_weight({"sunny": 3.0})
 
 
+@pytest.mark.slow
 def test_names_that_only_the_validation_rows_have():
     texts, _ = weather(20)
     model = classifier(num_classes=3)
@@ -301,6 +303,7 @@ def test_preset_round_trip(trained, tmp_path):  # B13, B20, B27: settings and id
     assert [p.name for p in tmp_path.iterdir()] == ["preset"]  # nothing half-written is left
 
 
+@pytest.mark.slow
 def test_keras_file_loads_in_a_fresh_process(trained, tmp_path):  # B76
     trained.save(tmp_path / "model.keras")
     texts, labels = weather(12)
@@ -319,6 +322,7 @@ def test_keras_file_loads_in_a_fresh_process(trained, tmp_path):  # B76
     assert names == ["calm", "storm"] and rate == 5e-3
 
 
+@pytest.mark.slow
 def test_lora_is_merged_into_a_preset(tmp_path):
     texts, labels = weather(16)
     model = classifier()

@@ -166,6 +166,7 @@ def test_masked_language_model_alone():
     assert model.evaluate(stream(given), verbose=0) == pytest.approx(with_labels)
 
 
+@pytest.mark.slow
 def test_forward_and_backward_compile_with_xla():
     model = pretrainer(dtype="mixed_bfloat16")
     x, y, weights = BertPretrainer.pack(batch())
@@ -303,7 +304,7 @@ def test_longer_rows_later_keep_weights_and_positions():
     assert longer.shape == (ROWS, SLOTS, WORDS)
 
 
-@pytest.mark.parametrize("next_sentence", [True, False])
+@pytest.mark.parametrize("next_sentence", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_metrics_are_weighted_over_batches_of_any_size(next_sentence):
     model = pretrainer(next_sentence=next_sentence)
     randomize(model)
@@ -375,6 +376,7 @@ def test_a_bare_backbone_gets_new_heads(tmp_path, caplog):
     assert model(inputs())["mlm"].dtype == "bfloat16"
 
 
+@pytest.mark.slow
 def test_keras_file_goes_on_training(tmp_path):
     model = pretrainer()
     model.fit(stream(batch()), verbose=0)

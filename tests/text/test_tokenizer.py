@@ -112,7 +112,7 @@ def test_word_limit_counts_characters(uncased):  # B14
     assert (starts.numpy().tolist(), ends.numpy().tolist()) == ([0, 2, 204], [1, 203, 207])
 
 
-@pytest.mark.parametrize("limit", [1, 65, 300])
+@pytest.mark.parametrize("limit", [1, pytest.param(65, marks=pytest.mark.slow), 300])
 def test_any_word_limit(limit):
     tokenizer = BertTokenizer([*TOY_VOCAB, "x", "##x"], max_word_length=limit)
     assert ids(tokenizer, "x" * limit) == [63] + [64] * (limit - 1)

@@ -21,6 +21,7 @@ def text(tmp_path):
     return tmp_path / "a.txt"
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_file(text, tmp_path):
     """Also with other threads and hash seeds; ties are many in random words."""
     options = ["--size", "300", "--cased", "--unused", "2", "--min_frequency", "1"]

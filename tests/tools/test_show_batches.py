@@ -69,7 +69,11 @@ SETTINGS = ["--sequence_length", "37", "--batch_size", "7"]
 
 @pytest.mark.parametrize(
     "objective, labels",
-    [("nsp", {"next", "random"}), ("sop", {"in order", "swapped"}), ("mlm", set())],
+    [
+        ("nsp", {"next", "random"}),
+        pytest.param("sop", {"in order", "swapped"}, marks=pytest.mark.slow),
+        pytest.param("mlm", set(), marks=pytest.mark.slow),
+    ],
 )
 def test_rows_are_shown(corpus, capsys, objective, labels):
     text = run(capsys, corpus, *SETTINGS, "--rows", "16", "--objective", objective)
@@ -109,6 +113,7 @@ def test_a_report_is_written(corpus, capsys, tmp_path):
     assert (tmp_path / "lengths.png").exists() == ("lengths.png" in text)
 
 
+@pytest.mark.slow
 def test_start_goes_on_where_earlier_batches_end(corpus, capsys):
     both = run(capsys, corpus, *SETTINGS, "--rows", "14")
     later = run(capsys, corpus, *SETTINGS, "--rows", "7", "--start", "1")

@@ -135,6 +135,7 @@ def test_nan_stops_and_saves_its_batch(tmp_path, caplog):  # B60
     assert late.bad_step is None and model.position.done == 2 * STEPS
 
 
+@pytest.mark.slow
 def test_nan_in_a_resumed_run(tmp_path):
     weights = weights_with_bad_row(4 * BATCH)
     callbacks = [StopOnNaN(tmp_path / "bad", 1), Resume(tmp_path / "run", 2)]
@@ -421,6 +422,7 @@ print("passed")
 """
 
 
+@pytest.mark.slow
 def test_on_two_devices(tmp_path):
     process = subprocess.run(
         [sys.executable, "-c", ON_TWO_DEVICES, str(Path(__file__).parent), str(tmp_path)],

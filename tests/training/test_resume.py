@@ -153,7 +153,7 @@ def test_all_checkpoints_damaged_starts_anew(tmp_path, caplog):
     assert int(model.optimizer.iterations) == 6 and "damaged" in caplog.text
 
 
-@pytest.mark.parametrize("stop", [3, 8])
+@pytest.mark.parametrize("stop", [3, pytest.param(8, marks=pytest.mark.slow)])
 def test_dataset_of_unknown_length(tmp_path, stop):  # B66
     x, y = ids()
     spec = (

@@ -43,7 +43,7 @@ def trained(made, **kwargs):
     return made.get_weights()
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
 def test_recomputation_changes_no_update(dropout):
     plain = trained(model(dropout))
     recomputed = trained(model(dropout, gradient_checkpointing=True))
@@ -131,8 +131,8 @@ def test_loss_scale_halves_and_doubles():
     "optimizer",
     [
         lambda: keras.optimizers.SGD(0.1, momentum=0.9),  # Keras squares sparse rows in Adam
-        lambda: AdamW(1e-2, use_ema=True, ema_momentum=0.5),
-        lambda: AdamW(1e-2, gradient_accumulation_steps=2),
+        pytest.param(lambda: AdamW(1e-2, use_ema=True, ema_momentum=0.5), marks=pytest.mark.slow),
+        pytest.param(lambda: AdamW(1e-2, gradient_accumulation_steps=2), marks=pytest.mark.slow),
     ],
 )
 def test_optimizers_in_keras_own_way(optimizer):
@@ -193,6 +193,7 @@ def test_wrong_settings_are_named_before_training(settings, fit, message):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_durations_make_so_many_updates():
     made = model()
     made.compile(learning_rate=1e-2)
