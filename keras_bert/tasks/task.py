@@ -462,7 +462,7 @@ class BertTask(Step, keras_hub.models.Task):
                 )
             prepare = self._dataset_preparer(x, labelled)
             multiple = self.replica_count * self.accumulation_steps if labelled else 1
-            if labelled and self.needs_whole_batches and x.cardinality() != -1:  # endless
+            if labelled and self.needs_whole_batches and x.cardinality() != -1:  # that is endless
                 # The last batch of a `pretraining_dataset` of one epoch is filled up too.
                 multiple = math.lcm(multiple, getattr(x, "batch_size", 1))
             return DatasetSource(x, lambda *batch: weigh(prepare(*batch)), multiple)

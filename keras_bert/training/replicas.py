@@ -45,9 +45,8 @@ def xla_adds_up(strategy) -> bool:
     between processes they have not been seen to.
     """
     devices = strategy.extended.worker_devices
-    mirrored = isinstance(strategy, tf.distribute.MirroredStrategy)
-    workers = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-    return mirrored and not workers and all("GPU" in device.upper() for device in devices)
+    mirrored = isinstance(strategy, tf.distribute.MirroredStrategy)  # not that of several workers
+    return mirrored and all("GPU" in device.upper() for device in devices)
 
 
 def unpack(packed: list, shapes: list) -> list:

@@ -41,6 +41,10 @@ def test_all_published_sizes_are_there():
     assert all(s["intermediate_dim"] == 4 * s["hidden_dim"] for s in SIZES.values())
     with pytest.raises(ValueError, match="size='huge' is unknown; expected one of .*tiny"):
         BertBackbone.from_size("huge")
+    assert BertBackbone.from_size("L3_H64", vocabulary_size=31).num_layers == 3
+    for wrong in ("L0_H64", "L3_H100", "L3_H0", "XL3_H64"):
+        with pytest.raises(ValueError, match=f"size='{wrong}' is unknown"):
+            BertBackbone.from_size(wrong)
 
 
 def test_outputs_and_what_comes_on_request(inputs):
