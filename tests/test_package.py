@@ -16,6 +16,7 @@ def run(script):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_ids_work_without_tensorflow_text():
     script = BLOCK + (
         "import numpy as np, keras_bert\n"

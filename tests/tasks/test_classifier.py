@@ -190,6 +190,7 @@ def test_float16_stays_finite_with_a_batch_of_one():  # B61
     assert all(np.isfinite(weight).all() for weight in model.get_weights())
 
 
+@pytest.mark.slow
 def test_class_and_sample_weights():
     texts, labels = weather(12)
     model = classifier(labels=["calm", "storm"])

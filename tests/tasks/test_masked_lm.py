@@ -228,6 +228,7 @@ def test_batches_are_masked_rows_of_the_texts(untrained):
     assert (weights["mlm"].sum(1) >= 1).all()
 
 
+@pytest.mark.slow
 def test_evaluate_has_fixed_masks_whatever_the_batches(untrained):
     texts = TEXTS * 3 + ["a big city"]
     wanted = untrained.evaluate(texts, verbose=0)

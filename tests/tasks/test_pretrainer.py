@@ -410,6 +410,7 @@ def with_texts(length=TOKENS, **kwargs):
     return pretrainer(preprocessor=BertMaskedLMPreprocessor(TOKENIZER, length), **kwargs)
 
 
+@pytest.mark.slow
 def test_next_sentence_is_the_share_of_class_0():
     """B48: class 0, it is the next; class 1, it is a random one."""
     model = with_texts()

@@ -74,6 +74,7 @@ def test_killed_at_five_random_steps_and_resumed(tmp_path):
     kill_and_compare(tmp_path, steps)
 
 
+@pytest.mark.slow
 def test_sigterm_saves_the_step_and_exits(tmp_path):
     folder = tmp_path / "run"
     status, output = train(tmp_path / "out.npz", "--checkpoints", folder, "--terminate_at", 5)

@@ -44,6 +44,7 @@ def trained(made, **kwargs):
 
 
 @pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
+@pytest.mark.slow
 def test_recomputation_changes_no_update(dropout):
     plain = trained(model(dropout))
     recomputed = trained(model(dropout, gradient_checkpointing=True))
@@ -79,6 +80,7 @@ def test_batch_without_any_weight_changes_nothing():
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_float16_overflow_skips_the_step_and_the_schedule():  # B53
     made = model(dtype="mixed_float16")
     made.compile(AdamW(1e-3))
