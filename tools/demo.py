@@ -1,9 +1,9 @@
-"""The main job from end to end on a small built-in data set: train, predict, export, serve.
+"""The main job from end to end on a small built-in data set: fill in, train, predict, serve.
 
-usage: python tools/demo.py [--output_dir runs/demo] [--epochs 3] [--rows 6000] [--seed 0]
+usage: python tools/demo.py [--output_dir runs/demo] [--epochs 3] [--rows 2000] [--seed 0]
 
-The sentences come from a small grammar (keras_bert/data/demo_text.py). A two-layer BERT learns
-from nothing whether they praise or complain, which word order decides ("not good", "good, but").
+The sentences come from a small grammar (keras_bert/data/demo_text.py): they praise or complain,
+which word order decides ("not good", "good, but"). The BERT that ships with the package learns it.
 """
 
 import argparse
@@ -17,6 +17,8 @@ from pathlib import Path
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+PRESET = "bert_mini_en_public_domain"
+PROMPTS = ["she opened the [MASK] and walked out .", "the ship sailed across the [MASK] ."]
 QUESTIONS = [
     "the soup was not good",
     "the plot was dull , but the ending was wonderful",
@@ -39,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("--output_dir", default="runs/demo")
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=6000)
+    parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     start = time.time()
@@ -50,20 +52,21 @@ def main() -> None:
     import keras_bert
     from keras_bert.data import demo_text
 
-    keras.utils.set_random_seed(args.seed)
-    print(f"[2/5] making {args.rows} sentences and a new model ...", flush=True)
-    train = demo_text.generate(args.rows, seed=args.seed)
-    validation = demo_text.generate(1000, seed=args.seed, split="validation")
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *demo_text.words()]
-    tokenizer = keras_bert.BertTokenizer(vocabulary)
-    model = keras_bert.BertClassifier(
-        keras_bert.BertBackbone.from_size("tiny", len(vocabulary), max_sequence_length=64),
-        labels=list(demo_text.LABEL_NAMES),
-        preprocessor=keras_bert.BertClassifierPreprocessor(tokenizer, 64, padding="bucket"),
-    )
-    model.compile(learning_rate=1e-3)
+    print(f"[2/5] {PRESET} fills in what is masked ...", flush=True)
+    fills = keras_bert.BertMaskedLM.from_preset(PRESET).fill(PROMPTS, top_k=3)
+    for (candidates,), prompt in zip(fills, PROMPTS, strict=True):
+        words = ", ".join(f"{c.token} {c.score:.2f}" for c in candidates)
+        print(f"  {prompt:45} {words}")
 
-    print("[3/5] training ...", flush=True)
+    train = demo_text.generate(args.rows, seed=args.seed)
+    validation = demo_text.generate(500, seed=args.seed, split="validation")
+    keras.utils.set_random_seed(args.seed)
+    model = keras_bert.BertClassifier.from_preset(
+        PRESET, labels=list(demo_text.LABEL_NAMES), sequence_length=64
+    )
+    model.compile(learning_rate=5e-4)
+
+    print(f"[3/5] training on {args.rows} sentences ...", flush=True)
     history = model.fit(
         train.texts,
         train.labels,

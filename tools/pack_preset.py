@@ -38,13 +38,15 @@ def main(argv: list[str] | None = None) -> dict:
         for name in WEIGHTS:
             if (args.source / name).exists():
                 errors[name] = to_int8(args.source / name, folder / name)
+        # The compute type of the machine that trained is not that of the one that will load.
+        settings = {"dtype": "float32"}
         if args.dropout is not None:
-            config = json.loads((folder / "config.json").read_text())
-            config["config"] |= {
-                "hidden_dropout": args.dropout,
-                "attention_dropout": args.dropout,
-            }
-            (folder / "config.json").write_text(json.dumps(config, indent=4))
+            settings |= {"hidden_dropout": args.dropout, "attention_dropout": args.dropout}
+        for name in ("config.json", "task.json"):
+            if (folder / name).exists():
+                config = json.loads((folder / name).read_text())
+                config["config"].get("backbone", config)["config"].update(settings)
+                (folder / name).write_text(json.dumps(config, indent=4) + "\n")
 
     if any(is_int8(args.source / name) for name in WEIGHTS):
         raise ValueError(f"{args.source} is packed already")
