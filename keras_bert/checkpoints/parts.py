@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.checkpoints.part_file import read_part, write_part
 from keras_bert.models.tuning import add_lora, lora_layers, tune
 
@@ -42,7 +43,7 @@ def save_tuned_part(model: keras.Model, path: str | Path) -> None:
     Raises:
         ValueError: if two weights share a path, or low-rank updates differ in rank or are scaled.
     """
-    weights = _weights(model)
+    weights = weights_by_name(model)
     kept = {id(weight) for weight in model.trainable_weights} | _beyond_base(model)
     tensors, digests = {}, {}
     for key, weight in weights.items():
@@ -84,7 +85,7 @@ def load_tuned_part(model: keras.Model, path: str | Path) -> None:
     if labels and getattr(model, "labels", None) not in (None, labels):
         raise ValueError(f"{path} has the labels {labels}, the model {model.labels}")
     _check_shapes(model, path, lora, tensors)
-    weights = _weights(model)
+    weights = weights_by_name(model)
     digests = header["digests"].items()
     others = [k for k, v in digests if k not in weights or _digest(weights[k]) != v]
     if others:
@@ -96,25 +97,11 @@ def load_tuned_part(model: keras.Model, path: str | Path) -> None:
         add_lora(model, lora["rank"], lora["layers"])
     if header["tuning"]:
         tune(model, header["tuning"], lora["rank"] if lora else 1)
-    weights = _weights(model)
+    weights = weights_by_name(model)
     for key, value in tensors.items():
         weights[key].assign(value)
     if labels:
         model.labels = labels
-
-
-def _weights(model) -> dict[str, keras.Variable]:
-    """Weights by their path without the names of the models, which Keras may have numbered."""
-    weights = {}
-    for weight in model.weights:
-        steps = weight.path.split("/")
-        while steps[0] in (model.name, model.backbone.name):
-            del steps[0]
-        key = "/".join(steps)
-        if key in weights:
-            raise ValueError(f"two weights of {model.name} have the path {key}")
-        weights[key] = weight
-    return weights
 
 
 def _beyond_base(model) -> set[int]:
@@ -156,7 +143,7 @@ def _check_base(model, path, header) -> None:
 
 def _check_shapes(model, path, lora, tensors) -> None:
     """Compares a file's tensors with the weights that the model has, or will have with updates."""
-    weights, beyond, updates = _weights(model), _beyond_base(model), {}
+    weights, beyond, updates = weights_by_name(model), _beyond_base(model), {}
     if lora and not lora_layers(model.backbone):
         updates = _update_shapes(model, weights, lora)
     shapes = {key: tuple(weight.shape) for key, weight in weights.items()} | updates
