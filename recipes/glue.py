@@ -25,7 +25,9 @@ from keras_bert.training.strategies import KINDS
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
-    parser.add_argument("--task", required=True, choices=glue.TASKS)
+    # STS-B is a regression, which the classifier does not do.
+    tasks = [name for name, task in glue.TASKS.items() if not task.regression]
+    parser.add_argument("--task", required=True, choices=tasks)
     parser.add_argument("--preset", required=True, help="folder, name or address of a BERT")
     parser.add_argument("--new_weights", action="store_true", help="only the preset's shape")
     parser.add_argument("--data_dir", help="GLUE folder, or the task's; TFDS if left out")

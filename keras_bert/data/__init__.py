@@ -1,16 +1,32 @@
 """Data: readers of public formats, corpora for pre-training, and labelled text made for demos."""
 
+from keras_bert.data.choices import ChoiceExamples, read_choices
 from keras_bert.data.corpus import prepare_corpus
 from keras_bert.data.pretraining import pretraining_dataset
 from keras_bert.data.records import read_index
+from keras_bert.data.relations import RelationExamples, read_relation_key, read_relations
+from keras_bert.data.squad import SquadExample, read_predictions, read_squad, write_predictions
 from keras_bert.data.tables import Examples, read_table
+from keras_bert.data.tagged import TaggedSentences, read_tagged, tag_names
 from keras_bert.data.vocabulary_training import build_vocabulary
 
 __all__ = [
+    "ChoiceExamples",
     "Examples",
+    "RelationExamples",
+    "SquadExample",
+    "TaggedSentences",
     "build_vocabulary",
     "prepare_corpus",
     "pretraining_dataset",
+    "read_choices",
     "read_index",
+    "read_predictions",
+    "read_relation_key",
+    "read_relations",
+    "read_squad",
     "read_table",
+    "read_tagged",
+    "tag_names",
+    "write_predictions",
 ]

@@ -1,24 +1,22 @@
 """Labelled text from tables: TSV, CSV and JSON-lines files, plain or gzipped.
 
-Every row of the file becomes one example or an error that names the file and the line; only blank
-lines are passed over. Three dialects are known, chosen by the file name or by `delimiter`:
-
-- tab: quoting is off, a quotation mark is text. The GLUE files are written so (MRPC and STS-B hold
-  unbalanced quotes, and a reader that honours them swallows rows).
-- any other delimiter: CSV as in RFC 4180, quotes honoured, a field may hold line breaks.
-- `.jsonl`: one JSON object a line, the columns are its keys.
+Every row of the file becomes one example or an error that names the file and the line; rows are
+left out only on request, and then counted in the log. `rows.py` says what a row is.
 """
 
-import csv
-import gzip
-import json
-import zlib
-from collections.abc import Iterator, Sequence
+import logging
+import math
+import re
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-UTF8_BOM = b"\xef\xbb\xbf"
-DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
+from keras_bert.data.rows import Column, name_lines, read_rows
+
+logger = logging.getLogger("keras_bert")
+
+# What float() takes beside it (nan, infinity, 1_000, digits of other scripts) is no label.
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Examples(NamedTuple):
@@ -26,12 +24,14 @@ class Examples(NamedTuple):
 
     Attributes:
         texts: one list of strings, or a pair of equally long lists for sentence pairs.
-        labels: class ids when label names were given, else the labels as written, else `None`.
+        labels: class ids when label names were given, else the labels as written, else `None`;
+            floats for regression; for texts that may have several labels a list each, of 0 and 1
+            for every label name, else of the labels as written.
         lines: the line of the file (from 1) that each example starts on, if there is a file.
     """
 
     texts: list[str] | tuple[list[str], list[str]]
-    labels: list[int] | list[str] | None = None
+    labels: list[int] | list[str] | list[float] | list[list[int]] | list[list[str]] | None = None
     lines: list[int] | None = None
 
     def head(self, count: int | None) -> "Examples":
@@ -44,213 +44,159 @@ class Examples(NamedTuple):
 
 def read_table(
     path: str | Path,
-    text_columns: str | int | Sequence[str | int],
-    label_column: str | int | None = None,
+    text_columns: Column | Sequence[Column],
+    label_column: Column | Sequence[Column] | None = None,
     *,
     header: bool = True,
     columns: Sequence[str] | None = None,
     label_names: Sequence[str] | None = None,
     delimiter: str | None = None,
+    label_kind: Literal["class", "number", "several"] = "class",
+    label_separator: str = ",",
+    skip_labels: Collection[str] = (),
+    skip_broken_rows: bool = False,
 ) -> Examples:
     """Reads texts, and labels if asked, from a table.
 
     Args:
         path: a `.tsv`, `.txt` (tabs), `.csv` or `.jsonl` file, or one of these with `.gz` added.
         text_columns: one column, or two for sentence pairs; each a name, or an index from 0.
-        label_column: the column of the labels; `None` reads texts alone.
+        label_column: the column of the labels; `None` reads texts alone. For `label_kind="several"`
+            it may be several columns, one a label, that hold 0 or 1.
         header: whether the first line names the columns. JSON lines have names of their own.
         columns: names of the columns of a file without a header; each row must have this many.
         label_names: the labels as the file writes them, in the order of their ids.
         delimiter: the field separator, if the file name does not tell it.
+        label_kind: "class", one label a row; "number", a finite number a row, for regression;
+            "several", any number of labels a row, none included; as 0 and 1 for each of
+            `label_names` or of the label columns, so that N rows make a matrix [N, C].
+        label_separator: what stands between the labels of a row that has several; spaces around it
+            are dropped. A list in JSON lines needs none.
+        skip_labels: rows with one of these as the label are left out; the log says how many, and
+            where.
+        skip_broken_rows: leaves out lines with too few or too many columns, likewise.
 
     Returns:
         `Examples` in the order of the file.
 
     Raises:
         ValueError: with the file, the line, what was found and what was expected, if a column is
-            missing, a row is short or long, a label is not in `label_names`, the bytes are not
-            UTF-8 (a byte-order mark is fine), or the file holds no example.
+            missing, a row is short or long, a label is not in `label_names`, not a number, not 0
+            or 1, or twice in a row, the bytes are not UTF-8 (a byte-order mark is fine), or the
+            file holds no example.
         FileNotFoundError: if there is no such file.
     """
     path = Path(path)
-    if isinstance(text_columns, (str, int)):
-        text_columns = [text_columns]
+    text_columns, label_columns = _as_list(text_columns), _as_list(label_column)
+    one_a_label = label_kind == "several" and not isinstance(label_column, str | int | None)
+    skip_labels = {skip_labels} if isinstance(skip_labels, str) else set(skip_labels)
     if len(text_columns) not in (1, 2):
-        raise ValueError(f"text_columns must be 1 or 2 columns, got {list(text_columns)}.")
-    if label_names is not None and label_column is None:
-        raise ValueError("label_names were given without a label_column to find the labels in.")
-    if label_names is not None and len(set(label_names)) != len(label_names):
-        raise ValueError(f"label_names must differ from each other, got {list(label_names)}.")
-    wanted = [*text_columns] if label_column is None else [*text_columns, label_column]
-
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    if delimiter is None and suffix == ".jsonl":
-        rows = _json_rows(path, wanted)
-    else:
-        delimiter = delimiter or DELIMITERS.get(suffix)
-        if delimiter is None:
-            raise ValueError(
-                f"{path}: the ending {suffix!r} does not tell the format; give `delimiter`, or "
-                f"name the file {', '.join([*DELIMITERS, '.jsonl'])} (or one of these with .gz)."
-            )
-        rows = _delimited_rows(path, wanted, delimiter, header, columns)
-
+        raise ValueError(f"text_columns must be 1 or 2 columns, got {text_columns}.")
+    parse = _label_parser(label_kind, label_columns, one_a_label, label_names, label_separator)
+    broken: list[int] | None = [] if skip_broken_rows else None
+    skipped: list[int] = []
     texts: list[list[str]] = [[] for _ in text_columns]
     labels: list = []
     lines: list[int] = []
-    ids = None if label_names is None else {name: i for i, name in enumerate(label_names)}
-    for line, cells in rows:
-        if ids is not None:
-            if cells[-1] not in ids:
+    for line, cells in read_rows(
+        path,
+        [*text_columns, *label_columns],
+        header=header,
+        names=columns,
+        delimiter=delimiter,
+        list_columns=label_columns if label_kind == "several" and not one_a_label else (),
+        broken=broken,
+    ):
+        label_cells = cells[len(text_columns) :]
+        if any(isinstance(cell, str) and cell in skip_labels for cell in label_cells):
+            skipped.append(line)
+            continue
+        if label_columns:
+            try:
+                labels.append(parse(label_cells))
+            except ValueError as error:
                 hint = "" if lines or header else "; is this a header line in a file without one?"
-                raise ValueError(
-                    f"{path}, line {line}: label {cells[-1]!r} in column {label_column!r} is not "
-                    f"one of {list(label_names)}{hint}"
-                )
-            labels.append(ids[cells[-1]])
-        elif label_column is not None:
-            labels.append(cells[-1])
+                raise ValueError(f"{path}, line {line}: {error}{hint}") from error
         for column, cell in zip(texts, cells, strict=False):
             column.append(cell)
         lines.append(line)
+    for left_out, why in (
+        (broken, "more or fewer columns than the table"),
+        (skipped, f"a label of {sorted(skip_labels)}"),
+    ):
+        if left_out:
+            rows = f"{len(left_out)} row{'s' if len(left_out) > 1 else ''}"
+            logger.warning("%s: %s left out, with %s: %s", path, rows, why, name_lines(left_out))
     if not lines:
-        raise ValueError(f"{path}: no examples; the file is empty or holds only a header.")
+        rest = f"; {len(skipped) + len(broken or ())} rows were left out"
+        why = rest if skipped or broken else "; the file is empty or holds only a header"
+        raise ValueError(f"{path}: no examples{why}.")
     return Examples(
         texts[0] if len(texts) == 1 else (texts[0], texts[1]),
-        None if label_column is None else labels,
+        labels if label_columns else None,
         lines,
     )
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields (line number from 1, line with its ending), decoded line by line.
-
-    Lines end at a line feed alone, so that U+2028, U+0085 or a lone CR inside a text splits no
-    row; bytes are decoded one line at a time so that an error can name the line.
-    """
-    opener = gzip.open if path.suffix == ".gz" else open
-    number = 0
-    with opener(path, "rb") as file:
-        try:
-            for raw in file:
-                number += 1
-                if number == 1:
-                    raw = raw.removeprefix(UTF8_BOM)
-                yield number, raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path}, line {number}: byte 0x{error.object[error.start]:02x} at position "
-                f"{error.start} of the line is not UTF-8; convert the file to UTF-8."
-            ) from error
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}, after line {number}: broken gzip file: {error}") from error
+def _as_list(columns: Column | Sequence[Column] | None) -> list[Column]:
+    if columns is None:
+        return []
+    return [columns] if isinstance(columns, str | int) else list(columns)
 
 
-def _split(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, cells) of the rows that are not blank."""
-    if delimiter == "\t":
-        for number, line in _lines(path):
-            if line.strip("\r\n "):
-                yield number, line.removesuffix("\n").removesuffix("\r").split("\t")
-        return
-    # strict: else a quote that is never closed would swallow the rest of the file as one field.
-    reader = csv.reader((line for _, line in _lines(path)), delimiter=delimiter, strict=True)
-    while True:
-        number = reader.line_num + 1
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            raise ValueError(f"{path}, row from line {number}: not valid CSV: {error}") from error
-        if row is None:
-            return
-        if row:  # a blank line is an empty row; a row of empty cells is not
-            yield number, row
+def _label_parser(
+    kind: str,
+    columns: Sequence[Column],
+    one_a_label: bool,
+    names: Sequence[str] | None,
+    separator: str,
+) -> Callable[[list], object]:
+    """A function from the label cells of a row to its label; what it raises has no place yet."""
+    if kind not in ("class", "number", "several"):
+        raise ValueError(f"label_kind must be 'class', 'number' or 'several', got {kind!r}.")
+    if names is not None and not columns:
+        raise ValueError("label_names were given without a label_column to find the labels in.")
+    if names is not None and len(set(names)) != len(names):
+        raise ValueError(f"label_names must differ from each other, got {list(names)}.")
+    if len(columns) > 1 and kind != "several":
+        raise ValueError(f"{len(columns)} label columns are for label_kind='several', not {kind!r}")
+    if names is not None and (kind == "number" or one_a_label):
+        what = "numbers" if kind == "number" else f"the columns {list(columns)}, which name them"
+        raise ValueError(f"label_names {list(names)} do not go with labels that are {what}.")
+    ids = None if names is None else {name: i for i, name in enumerate(names)}
+    column = columns[0] if columns else None
 
+    def number(cells: list[str]) -> float:
+        value = float(cells[0]) if NUMBER.fullmatch(cells[0].strip()) else math.nan
+        if not math.isfinite(value):
+            raise ValueError(f"label {cells[0]!r} in column {column!r} is not a finite number")
+        return value
 
-def _delimited_rows(
-    path: Path,
-    wanted: Sequence[str | int],
-    delimiter: str,
-    header: bool,
-    columns: Sequence[str] | None,
-) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, the wanted cells), every row checked for its number of cells."""
-    if header and columns is not None:
-        raise ValueError("columns are for files without a header; this one is to have a header.")
-    if not header and columns is None and any(isinstance(column, str) for column in wanted):
-        raise ValueError(f"A file without a header needs `columns` to find {list(wanted)} by name.")
-    places = names = width = None
-    for line, cells in _split(path, delimiter):
-        if places is None:
-            names = cells if header else columns
-            width = len(cells) if names is None else len(names)
-            if header or len(cells) == width:  # a wrong width has the clearer error, below
-                places = [_place(path, line, column, names, width) for column in wanted]
-            if header:
-                continue
-            if places and names and all(_same(cells[i], names[i]) for i in places):
-                raise ValueError(
-                    f"{path}, line {line}: a header line {cells} where none is expected; the file "
-                    f"should start with its first row, columns {list(names)}."
-                )
-        if len(cells) != width:
-            expected = f"{width} columns" if names is None else f"{width} columns {list(names)}"
-            kind = "" if header else ", no header line"
-            raise ValueError(
-                f"{path}, line {line}: {len(cells)} columns {_short(cells)}, but expected "
-                f"{expected}{kind}."
-            )
-        yield line, [cells[i] for i in places]
+    def known(label: str) -> str:
+        if ids is not None and label not in ids:
+            raise ValueError(f"label {label!r} in column {column!r} is not one of {list(names)}")
+        return label
 
+    def one(cells: list[str]) -> int | str:
+        return known(cells[0]) if ids is None else ids[known(cells[0])]
 
-def _place(
-    path: Path, line: int, column: str | int, names: Sequence[str] | None, width: int
-) -> int:
-    """Index of a column given by name or index."""
-    if isinstance(column, int):
-        if not 0 <= column < width:
-            raise ValueError(
-                f"{path}, line {line}: no column {column}; the table has columns 0 to {width - 1}."
-            )
-        return column
-    if list(names).count(column) != 1:
-        problem = "several columns" if column in names else "no column"
-        raise ValueError(
-            f"{path}, line {line}: {problem} {column!r}; the columns are {_short(names)}. Does the "
-            "file have the header line that is expected?"
-        )
-    return list(names).index(column)
+    def several(cells: list) -> list:
+        cell = cells[0]
+        if isinstance(cell, str):
+            cell = [part.strip() for part in cell.split(separator)] if cell.strip() else []
+        if len(set(cell)) != len(cell):
+            raise ValueError(f"labels {cell} in column {column!r} are not all different")
+        found = [known(label) for label in cell]
+        return found if ids is None else [int(name in found) for name in ids]
 
+    def marked(cells: list) -> list[int]:
+        for name, cell in zip(columns, cells, strict=True):
+            if cell not in ("0", "1"):
+                raise ValueError(f"{cell!r} in the label column {name!r} is neither '0' nor '1'")
+        return [int(cell) for cell in cells]
 
-def _json_rows(path: Path, wanted: Sequence[str | int]) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, the wanted values as strings) of a JSON-lines file."""
-    for line, content in _lines(path):
-        if not content.strip():
-            continue
-        try:
-            row = json.loads(content)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {line}: not JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise ValueError(f"{path}, line {line}: expected a JSON object, got {row!r:.80}.")
-        cells = []
-        for column in wanted:
-            if column not in row:
-                raise ValueError(f"{path}, line {line}: no key {column!r}; the keys are {[*row]}.")
-            value = row[column]
-            if value is None or isinstance(value, (dict, list)):
-                raise ValueError(
-                    f"{path}, line {line}: key {column!r} should hold a string or a number, got "
-                    f"{value!r:.80}."
-                )
-            cells.append(value if isinstance(value, str) else json.dumps(value))
-        yield line, cells
-
-
-def _same(cell: str, name: str) -> bool:
-    return cell.strip().lower() == name.lower()
-
-
-def _short(cells: Sequence[str]) -> list[str]:
-    """Cells cut to a length fit for an error message."""
-    return [cell if len(cell) <= 40 else cell[:37] + "..." for cell in cells]
+    if kind == "number":
+        return number
+    if kind == "several":
+        return marked if one_a_label else several
+    return one

@@ -64,6 +64,99 @@ def test_json_lines(tmp_path, name):
     assert examples == (["a\tb", "ü"], [1, 0], [1, 3])
 
 
+def test_numbers(tmp_path):
+    path = write(tmp_path / "a.tsv", "text\ty\na\t1\nb\t-2.5e-1\nc\t .5\nd\t+3.\n")
+    examples = read_table(path, "text", "y", label_kind="number")
+    assert examples.labels == [1.0, -0.25, 0.5, 3.0]
+    assert all(isinstance(label, float) for label in examples.labels)
+    path = write(tmp_path / "a.jsonl", '{"text": "a", "y": 2}\n{"text": "b", "y": "0.1"}\n')
+    assert read_table(path, "text", "y", label_kind="number").labels == [2.0, 0.1]
+
+
+@pytest.mark.parametrize("label", ["", "nan", "-inf", "1e999", "1_0", "3,5", "١", "high"])
+def test_labels_that_are_no_numbers(tmp_path, label):
+    path = write(tmp_path / "a.tsv", f"text\ty\na\t1\nb\t{label}\n")
+    with pytest.raises(ValueError, match=f"line 3: label '{label}' in column 'y' is not a finite"):
+        read_table(path, "text", "y", label_kind="number")
+
+
+def test_several_labels_in_a_column(tmp_path):
+    path = write(tmp_path / "a.tsv", "text\ty\na\tred, blue\nb\t\nc\tblue\n")
+    named = read_table(path, "text", "y", label_kind="several", label_names=["blue", "red"])
+    assert named.labels == [[1, 1], [0, 0], [1, 0]] and named.lines == [2, 3, 4]
+    assert named.head(2).labels == [[1, 1], [0, 0]]
+    examples = read_table(path, "text", "y", label_kind="several")
+    assert examples.labels == [["red", "blue"], [], ["blue"]]
+    rows = '{"t": "a", "y": ["red", "blue"]}\n{"t": "b", "y": []}\n{"t": "c", "y": "blue"}\n'
+    path = write(tmp_path / "a.jsonl", rows)
+    assert read_table(path, "t", "y", label_kind="several").labels == examples.labels
+    path = write(tmp_path / "b.jsonl", '{"t": "a", "y": [3, 5]}\n')
+    names = ["5", "4", "3"]
+    assert read_table(path, "t", "y", label_kind="several", label_names=names).labels == [[1, 0, 1]]
+    path = write(tmp_path / "b.csv", "text,y\na,1|3\n")
+    examples = read_table(path, "text", "y", label_kind="several", label_separator="|")
+    assert examples.labels == [["1", "3"]]
+
+
+def test_one_column_a_label(tmp_path):
+    path = write(tmp_path / "a.csv", "id,text,rude,loud,long\n7,a,0,0,1\n8,b,0,0,0\n9,c,1,0,1\n")
+    columns = ["long", "rude"]
+    assert read_table(path, "text", columns, label_kind="several").labels == [
+        [1, 0],
+        [0, 0],
+        [1, 1],
+    ]
+    assert read_table(path, "text", ["rude"], label_kind="several").labels == [[0], [0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        ("text\ty\na\tred,pink\n", {"label_names": ["red"]}, r"line 2: label 'pink' .*\['red'\]"),
+        ("text\ty\na\tred,red\n", {}, r"line 2: labels \['red', 'red'\] .* not all different"),
+        (
+            "text\ty\tz\na\t1\t2\n",
+            {"label_column": ["y", "z"]},
+            "line 2: '2' .* column 'z' is neither",
+        ),
+        (
+            "text\ty\na\t\n",
+            {"label_column": ["y"]},
+            "line 2: '' in the label column 'y' is neither",
+        ),
+    ],
+)
+def test_errors_of_several_labels(tmp_path, content, arguments, message):
+    path = write(tmp_path / "a.tsv", content)
+    with pytest.raises(ValueError, match=f"a.tsv, {message}"):
+        read_table(path, "text", **{"label_column": "y", "label_kind": "several", **arguments})
+
+
+def test_a_list_is_one_label_nowhere(tmp_path):
+    path = write(tmp_path / "a.jsonl", '{"t": "a", "y": ["red"]}\n')
+    with pytest.raises(ValueError, match="line 1: key 'y' should hold a string or a number, got"):
+        read_table(path, "t", "y")
+    path = write(tmp_path / "b.jsonl", '{"t": "a", "y": ["red", null]}\n')
+    with pytest.raises(ValueError, match="line 1: key 'y' should hold strings or numbers, got"):
+        read_table(path, "t", "y", label_kind="several")
+
+
+def test_rows_left_out_are_counted(tmp_path, caplog):
+    path = write(tmp_path / "a.tsv", "text\ty\na\t1\nb\t-\nc\nd\t?\ne\t0\n")
+    arguments = {"label_names": ["0", "1"], "skip_labels": {"-", "?"}, "skip_broken_rows": True}
+    examples = read_table(path, "text", "y", **arguments)
+    assert examples == (["a", "e"], [1, 0], [2, 6])
+    broken, skipped = (record.getMessage() for record in caplog.records)
+    assert broken == f"{path}: 1 row left out, with more or fewer columns than the table: line 4"
+    assert skipped == f"{path}: 2 rows left out, with a label of ['-', '?']: lines 3, 5"
+    for skip_labels, message in (("?", "line 3: label '-'"), ((), "line 3: label '-'")):
+        with pytest.raises(ValueError, match=message):
+            read_table(path, "text", "y", **arguments | {"skip_labels": skip_labels})
+    path = write(tmp_path / "b.tsv", "text\ty\nb\t-\nc\n")
+    with pytest.raises(ValueError, match="b.tsv: no examples; 2 rows were left out"):
+        read_table(path, "text", "y", **arguments)
+
+
 ERRORS = {
     "missing column": ("a.tsv", "txt\tlabel\na\t1\n", r"line 1: no column 'text'.*\['txt', "),
     "column twice": ("a.tsv", "text\ttext\tlabel\na\tb\t1\n", "line 1: several columns 'text'"),
@@ -115,6 +208,13 @@ def test_arguments_that_do_not_fit(tmp_path):
         read_table(path, [0, 1, 0])
     with pytest.raises(ValueError, match="without a label_column"):
         read_table(path, "text", label_names=["0"])
+    with pytest.raises(ValueError, match="label_kind must be .* got 'float'"):
+        read_table(path, "text", "label", label_kind="float")
+    with pytest.raises(ValueError, match="2 label columns are for label_kind='several'"):
+        read_table(path, 0, [0, 1])
+    for kind, column in (("number", "label"), ("several", ["label"])):
+        with pytest.raises(ValueError, match=r"label_names \['0'\] do not go with"):
+            read_table(path, "text", column, label_kind=kind, label_names=["0"])
     with pytest.raises(ValueError, match="must differ"):
         read_table(path, "text", "label", label_names=["1", "1"])
     with pytest.raises(ValueError, match="without a header needs `columns`"):

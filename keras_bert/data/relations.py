@@ -1,0 +1,187 @@
+"""SemEval-2010 Task 8: how two marked nominals of a sentence relate (Hendrickx et al. 2010).
+
+The files hold blocks of a numbered sentence in quotation marks, its relation and a comment, with a
+tab after the number and a blank line after each block:
+
+    1   "The <e1>key</e1> was put into a <e2>drawer</e2>."
+    Entity-Destination(e1,e2)
+    Comment:
+
+`TEST_FILE.TXT` has only the numbered sentences; the relations lie in a key, one number and relation
+a line.
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_bert.data.rows import read_lines
+
+DIRECTED = (
+    "Cause-Effect",
+    "Component-Whole",
+    "Content-Container",
+    "Entity-Destination",
+    "Entity-Origin",
+    "Instrument-Agency",
+    "Member-Collection",
+    "Message-Topic",
+    "Product-Producer",
+)
+OTHER = "Other"
+# The classes that the task's scorer knows: nine relations in two directions, and the rest.
+RELATIONS = (*(f"{name}({way})" for name in DIRECTED for way in ("e1,e2", "e2,e1")), OTHER)
+
+NUMBERED = re.compile(r"([0-9]+)\t(.*)", re.DOTALL)
+MARKER = re.compile(r"</?e[12]>")
+MARKERS = ["<e1>", "</e1>", "<e2>", "</e2>"]
+
+
+class Span(NamedTuple):
+    """A piece of a text, in characters from 0; the character at `end` is the first after it."""
+
+    start: int
+    end: int
+
+
+class RelationExamples(NamedTuple):
+    """Sentences with two marked entities, column by column.
+
+    Attributes:
+        ids: the number of each sentence in the task.
+        texts: the sentences without quotation marks around them and without markers.
+        entities: where e1 and e2 stand in the text.
+        marked_texts: the sentences with their markers <e1>, </e1>, <e2>, </e2>.
+        labels: one of `RELATIONS` each; `None` for a file without relations.
+        comments: what the annotators wrote, mostly "".
+        lines: the line of the file (from 1) that each sentence stands on.
+    """
+
+    ids: list[int]
+    texts: list[str]
+    entities: list[tuple[Span, Span]]
+    marked_texts: list[str]
+    labels: list[str] | None
+    comments: list[str]
+    lines: list[int]
+
+    def head(self, count: int | None) -> "RelationExamples":
+        """The first `count` examples; all of them for `None`."""
+        return RelationExamples(*(column and column[:count] for column in self))
+
+
+def read_relations(path: str | Path) -> RelationExamples:
+    """Reads the train file, the test file, or the test file with relations.
+
+    Args:
+        path: a file such as `TRAIN_FILE.TXT`, `TEST_FILE.TXT` or `TEST_FILE_FULL.TXT`, plain or
+            with `.gz` added.
+
+    Returns:
+        `RelationExamples` in the order of the file.
+
+    Raises:
+        ValueError: with the file and the line, if a line is none of what is expected there, a
+            number comes twice, the markers are not <e1>..</e1> and then <e2>..</e2> around some
+            text, a relation is unknown, or only some sentences have one; or if there are none.
+        FileNotFoundError: if there is no such file.
+    """
+    path = Path(path)
+    examples = RelationExamples([], [], [], [], [], [], [])
+    labels: list[str | None] = []
+    seen: set[int] = set()
+    state = "blank"  # what the line before was
+    for line, content in read_lines(path):
+        content = content.rstrip("\r\n")
+        where = f"{path}, line {line}"
+        if not content.strip():
+            state = "blank"
+        elif numbered := NUMBERED.fullmatch(content):
+            number, (marked, text, entities) = int(numbered[1]), _sentence(where, numbered[2])
+            if number in seen:
+                raise ValueError(f"{where}: a second sentence with the number {number}.")
+            seen.add(number)
+            labels.append(None)
+            for column, value in zip(
+                (examples.ids, examples.texts, examples.entities, examples.marked_texts),
+                (number, text, entities, marked),
+                strict=True,
+            ):
+                column.append(value)
+            examples.comments.append("")
+            examples.lines.append(line)
+            state = "sentence"
+        elif state == "sentence":
+            labels[-1] = _relation(where, content.strip(), RELATIONS)
+            state = "relation"
+        elif state == "relation" and content.startswith("Comment:"):
+            examples.comments[-1] = content.removeprefix("Comment:").strip()
+            state = "comment"
+        else:
+            expected = "'Comment: ...'" if state == "relation" else "a number, a tab and a sentence"
+            raise ValueError(f"{where}: expected {expected}, got {content!r:.80}.")
+    if not examples.ids:
+        raise ValueError(f"{path}: no sentences.")
+    if None in labels:
+        bare = examples.lines[labels.index(None)]
+        if any(labels):
+            raise ValueError(f"{path}, line {bare}: a sentence without a relation after it.")
+        return examples._replace(labels=None)
+    return examples._replace(labels=labels)
+
+
+def read_relation_key(path: str | Path) -> dict[int, str]:
+    """Reads an answer key, or answers in its layout: a number, a tab and a relation a line.
+
+    Args:
+        path: the file, plain or with `.gz` added.
+
+    Returns:
+        Number of the sentence to relation: one of `RELATIONS`, or one without its direction in a
+        key that gives none.
+
+    Raises:
+        ValueError: with the file and the line, if a line is not of this layout, a number comes
+            twice, or a relation is unknown; or if there are none.
+        FileNotFoundError: if there is no such file.
+    """
+    path = Path(path)
+    key: dict[int, str] = {}
+    for line, content in read_lines(path):
+        where, content = f"{path}, line {line}", content.rstrip("\r\n")
+        if not content.strip():
+            continue
+        numbered = NUMBERED.fullmatch(content)
+        if numbered is None:
+            raise ValueError(f"{where}: expected a number, a tab and a relation, got {content!r}.")
+        if int(numbered[1]) in key:
+            raise ValueError(f"{where}: a second relation for the number {numbered[1]}.")
+        key[int(numbered[1])] = _relation(where, numbered[2].strip(), (*RELATIONS, *DIRECTED))
+    if not key:
+        raise ValueError(f"{path}: no relations.")
+    return key
+
+
+def _sentence(where: str, quoted: str) -> tuple[str, str, tuple[Span, Span]]:
+    """The sentence with markers and without them, and where its entities stand."""
+    quoted = quoted.strip()
+    if len(quoted) < 2 or quoted[0] != '"' or quoted[-1] != '"':
+        raise ValueError(f"{where}: expected a sentence in quotation marks, got {quoted!r:.80}.")
+    marked = quoted[1:-1]
+    found = MARKER.findall(marked)
+    if found != MARKERS:
+        raise ValueError(f"{where}: expected the markers {MARKERS}, each once, got {found}.")
+    pieces = MARKER.split(marked)
+    ends = [0]
+    for piece in pieces:
+        ends.append(ends[-1] + len(piece))
+    entities = Span(ends[1], ends[2]), Span(ends[3], ends[4])
+    if not pieces[1].strip() or not pieces[3].strip():
+        raise ValueError(f"{where}: an entity without text in {marked!r:.80}.")
+    return marked, "".join(pieces), entities
+
+
+def _relation(where: str, name: str, known: tuple[str, ...]) -> str:
+    if name not in known:
+        raise ValueError(f"{where}: relation {name!r} is not one of {list(known)}.")
+    return name

@@ -1,0 +1,299 @@
+"""SQuAD and what has its layout: questions about paragraphs, answered by a piece of the paragraph.
+
+Read: SQuAD 1.1 (Rajpurkar et al. 2016, arXiv:1606.05250), SQuAD 2.0 with questions that have no
+answer (2018, arXiv:1806.03822), XQuAD, and CMRC 2018 and DRCD in the layout of SQuAD. Written: the
+files of predictions of `run_squad.py` of google-research/bert, which the official scorers read.
+
+Texts stay as they are, leading and double spaces included, because answers are found by counting
+characters (Unicode code points) from the start of the context.
+"""
+
+import json
+import logging
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from keras_bert.atomic import write_file
+from keras_bert.data.rows import read_lines
+
+logger = logging.getLogger("keras_bert")
+
+PREDICTIONS = "predictions.json"
+NBEST = "nbest_predictions.json"
+NULL_ODDS = "null_odds.json"
+CANDIDATE_KEYS = ("text", "probability", "start_logit", "end_logit")
+
+
+class Answer(NamedTuple):
+    """One answer of an annotator.
+
+    Attributes:
+        text: as written; `context[start : start + len(text)] == text` wherever `start` is known.
+        start: its first character in the context, from 0; `None` for an answer that is not a piece
+            of the context, which can be scored against but not learnt from.
+    """
+
+    text: str
+    start: int | None
+
+
+@dataclass(frozen=True)
+class SquadExample:
+    """One question.
+
+    Attributes:
+        id: by which predictions are matched, unique in its file.
+        title: of its article; "" where the file has none.
+        question: the question.
+        context: the paragraph that it is asked of.
+        answers: of one or more annotators; empty if there is none or if the file lacks them.
+        is_impossible: whether the file says that the paragraph does not answer the question.
+    """
+
+    id: str
+    title: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] = ()
+    is_impossible: bool = False
+
+
+def read_squad(
+    path: str | Path, on_mismatch: Literal["error", "repair", "skip"] = "error"
+) -> list[SquadExample]:
+    """Reads questions, and checks that each answer stands in the context where the file says.
+
+    Args:
+        path: a JSON file in SQuAD's layout, plain or with `.gz` added.
+        on_mismatch: what to do about answers that do not stand there:
+            "error": raise one error about all of them.
+            "repair": take the occurrence nearest to where the file says, of the answer or of the
+                answer without spaces around it. An answer that is nowhere in the context stays,
+                with `start=None`, so that scores are those of the whole file.
+            "skip": leave the answer out, and the question too if no other answer is left.
+            The log says how many answers were moved, not found or left out.
+
+    Returns:
+        The questions in the order of the file.
+
+    Raises:
+        ValueError: with file, article and id, if answers do not match, an id comes twice, an
+            impossible question has answers, or a key is missing or holds something else; with file
+            and line, if it is not JSON or not UTF-8.
+        FileNotFoundError: if there is no such file.
+    """
+    path = Path(path)
+    if on_mismatch not in ("error", "repair", "skip"):
+        raise ValueError(f"on_mismatch must be 'error', 'repair' or 'skip', got {on_mismatch!r}.")
+    examples: list[SquadExample] = []
+    seen: set[str] = set()
+    wrong: list[str] = []
+    done: Counter[str] = Counter()
+    for example, where in _questions(path):
+        if example.id in seen:
+            raise ValueError(f"{where}: a second question with this id.")
+        seen.add(example.id)
+        answers = []
+        for answer in example.answers:
+            problem = _mismatch(example.context, answer)
+            if problem is None:
+                answers.append(answer)
+                continue
+            wrong.append(f"{where}: {problem}")
+            if on_mismatch == "repair":
+                answer = _nearest(example.context, answer)
+                done["not found in the context" if answer.start is None else "moved"] += 1
+                answers.append(answer)
+            else:
+                done["left out"] += 1
+        if example.answers and not answers:
+            done["questions left out"] += 1
+            continue
+        examples.append(replace(example, answers=tuple(answers)))
+    if wrong and on_mismatch == "error":
+        others = f" ({len(wrong)} such answers; this is the first)" if len(wrong) > 1 else ""
+        raise ValueError(
+            f"{wrong[0]}{others}. Give on_mismatch='repair' to search the context for them, or "
+            "'skip' to leave them out."
+        )
+    if wrong:
+        counts = ", ".join(f"{count} {what}" for what, count in done.items())
+        logger.warning(
+            "%s: %d answers do not stand where the file says: %s", path, len(wrong), counts
+        )
+    if not examples:
+        raise ValueError(f"{path}: no questions.")
+    return examples
+
+
+def read_predictions(path: str | Path) -> dict[str, str]:
+    """Reads a file of predictions.
+
+    Args:
+        path: a JSON file, plain or with `.gz` added, as `write_predictions` and the leaderboard
+            have it.
+
+    Returns:
+        Question id to answer; "" says that there is none.
+
+    Raises:
+        ValueError: if it is not one object of ids and texts; the message names the file.
+    """
+    predictions = _load(Path(path))
+    if not isinstance(predictions, dict):
+        raise ValueError(f"{path}: expected an object of ids and answers, got {predictions!r:.80}.")
+    for key, text in predictions.items():
+        if not isinstance(text, str):
+            raise ValueError(f"{path}, id {key!r}: the answer should be a string, got {text!r:.80}")
+    return predictions
+
+
+def write_predictions(
+    folder: str | Path,
+    predictions: Mapping[str, str],
+    *,
+    nbest: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    null_odds: Mapping[str, float] | None = None,
+    examples: Sequence[SquadExample] | None = None,
+) -> list[Path]:
+    """Writes `predictions.json`, and `nbest_predictions.json` and `null_odds.json` if given.
+
+    Names and layout are those of `write_predictions` in `run_squad.py`; `evaluate-v1.1.py` and
+    `evaluate-v2.0.py` take the first and the last.
+
+    Args:
+        folder: where to write; made if need be.
+        predictions: question id to answer, "" for none.
+        nbest: question id to its best answers, best first, each with "text", "probability",
+            "start_logit" and "end_logit".
+        null_odds: question id to the score of having no answer minus that of the best answer.
+        examples: if given, all of their ids must be there, and no others.
+
+    Returns:
+        The files written.
+
+    Raises:
+        ValueError: if the ids differ, a question has no best answers, a candidate has other keys,
+            or a number is not finite.
+    """
+    expected = set(predictions) if examples is None else {example.id for example in examples}
+    rows = {PREDICTIONS: predictions, NBEST: nbest, NULL_ODDS: null_odds}
+    for name, of_id in rows.items():
+        if of_id is not None and set(of_id) != expected:
+            missing, other = expected - set(of_id), set(of_id) - expected
+            raise ValueError(
+                f"{name}: {len(missing)} of {len(expected)} questions are missing "
+                f"{sorted(missing)[:3]}, {len(other)} ids are unknown {sorted(other)[:3]}."
+            )
+    content: dict[str, Any] = {PREDICTIONS: {}}
+    for key, text in predictions.items():
+        if not isinstance(text, str):
+            raise ValueError(f"{PREDICTIONS}, id {key!r}: expected a string, got {text!r:.80}.")
+        content[PREDICTIONS][key] = text
+    if nbest is not None:
+        content[NBEST] = {key: _candidates(key, nbest[key]) for key in predictions}
+    if null_odds is not None:
+        content[NULL_ODDS] = {
+            key: _finite(f"{NULL_ODDS}, id {key!r}", null_odds[key]) for key in predictions
+        }
+    paths = []
+    for name, value in content.items():
+        paths.append(Path(folder) / name)
+        write_file(paths[-1], (json.dumps(value, indent=4) + "\n").encode())
+    return paths
+
+
+def _questions(path: Path) -> Iterator[tuple[SquadExample, str]]:
+    """Yields (question as the file has it, where it stands) with every key checked."""
+    data = _load(path)
+    articles = data.get("data") if isinstance(data, dict) else None
+    if not isinstance(articles, list):
+        raise ValueError(
+            f"{path}: expected an object with a list 'data' of articles, as SQuAD's; for CMRC 2018 "
+            "take the files of its folder squad-style-data."
+        )
+    for number, article in enumerate(articles):
+        where = f"{path}, article {number}"
+        title = _value(where, article, "title", str, "")
+        where += f" {title!r}" if title else ""
+        for place, paragraph in enumerate(_value(where, article, "paragraphs", list)):
+            within = f"{where}, paragraph {place}"
+            context = _value(within, paragraph, "context", str)
+            for qa in _value(within, paragraph, "qas", list):
+                key = _value(within, qa, "id", str)
+                at = f"{where}, id {key!r}"
+                answers = tuple(
+                    Answer(_value(at, answer, "text", str), _value(at, answer, "answer_start", int))
+                    for answer in _value(at, qa, "answers", list, [])
+                )
+                impossible = _value(at, qa, "is_impossible", bool, False)
+                if impossible and answers:
+                    raise ValueError(f"{at}: is_impossible, but it has answers {answers!r:.80}.")
+                question = _value(at, qa, "question", str)
+                yield SquadExample(key, title, question, context, answers, impossible), at
+
+
+def _value(where: str, row: Any, key: str, kind: type, default: Any = None) -> Any:
+    """`row[key]`, checked."""
+    if not isinstance(row, dict):
+        raise ValueError(f"{where}: expected an object with {key!r}, got {row!r:.80}.")
+    if key not in row and default is not None:
+        return default
+    if type(row.get(key)) is not kind:
+        found = f"{row[key]!r:.80}" if key in row else f"the keys {[*row]}"
+        raise ValueError(f"{where}: {key!r} should be a {kind.__name__}, got {found}.")
+    return row[key]
+
+
+def _mismatch(context: str, answer: Answer) -> str | None:
+    """What is wrong with an answer, if anything."""
+    text, start = answer
+    if not text:
+        return "the answer is empty"
+    found = context[start : start + len(text)] if start >= 0 else ""
+    if found == text:
+        return None
+    return f"the answer {text!r:.80} starts at {start}, but there the context has {found!r:.80}"
+
+
+def _nearest(context: str, answer: Answer) -> Answer:
+    """The occurrence nearest to where the answer should be."""
+    for text in filter(None, dict.fromkeys((answer.text, answer.text.strip()))):
+        starts, start = [], context.find(text)
+        while start >= 0:
+            starts.append(start)
+            start = context.find(text, start + 1)
+        if starts:
+            return Answer(text, min(starts, key=lambda start: abs(start - answer.start)))
+    return Answer(answer.text, None)
+
+
+def _candidates(key: str, candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Candidates with plain numbers, in the official order of keys."""
+    where = f"{NBEST}, id {key!r}"
+    if not candidates:
+        raise ValueError(f"{where}: no candidates; an empty answer is one too.")
+    rows = []
+    for candidate in candidates:
+        if set(candidate) != set(CANDIDATE_KEYS):
+            raise ValueError(f"{where}: expected the keys {CANDIDATE_KEYS}, got {[*candidate]}.")
+        numbers = {name: _finite(where, candidate[name]) for name in CANDIDATE_KEYS[1:]}
+        rows.append({"text": candidate["text"], **numbers})
+    return rows
+
+
+def _finite(where: str, value: Any) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"{where}: {value} is not a finite number.")
+    return float(value)
+
+
+def _load(path: Path) -> Any:
+    try:
+        return json.loads("".join(line for _, line in read_lines(path)))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {error.lineno}: not JSON: {error}") from error
