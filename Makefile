@@ -4,6 +4,7 @@
 #   make demo    train and use a small classifier (tools/demo.py)
 #   make test    ruff, then the tests that take seconds
 #   make slow    the tests that take minutes
+#   make test-interop  installs torch and transformers, and compares with them
 #   make lint    ruff alone
 #   make wheel   dist/keras3_bert-*.whl
 #   make clean   remove build outputs and caches; .venv stays
@@ -11,7 +12,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint wheel clean
+.PHONY: help demo test slow test-interop lint wheel clean
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -35,6 +36,11 @@ test: .venv/.ready-test lint
 slow: .venv/.ready-test
 	@echo "running the slow tests"
 	@$(BIN)/python -m pytest -m slow
+
+test-interop: .venv/.ready-test
+	@echo "installing torch and transformers"
+	@$(PIP) -e '.[interop]'
+	@$(BIN)/python -m pytest -m interop
 
 lint: .venv/.ready-test
 	@echo "ruff check"

@@ -1,8 +1,10 @@
 """BERT, whole, in Keras 3."""
 
+from keras_bert.checkpoints import save_checkpoint
 from keras_bert.config import SIZES
 from keras_bert.models import BertBackbone
 from keras_bert.tasks import BertClassifier, BertMaskedLM, BertPretrainer
+from keras_bert.tasks.resizing import resize
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
 from keras_bert.text.tokenizer import BertTokenizer
@@ -19,4 +21,6 @@ __all__ = [
     "BertPretrainer",
     "BertTokenizer",
     "__version__",
+    "resize",
+    "save_checkpoint",
 ]

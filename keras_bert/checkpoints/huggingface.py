@@ -1,194 +1,247 @@
-"""Hugging Face directories: config.json, safetensors, vocab.txt or tokenizer.json.
+"""Hugging Face directories: config.json, safetensors or PyTorch's files, tokenizer files.
 
-Names and settings follow transformers' `BertModel` and `BertForSequenceClassification`.
+Names and settings follow transformers' modeling_bert.py: `BertModel` and the classes with a head
+on it. What transformers 4 and 5 save is read, and both read what is written here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
+from keras_bert.checkpoints import huggingface_config as settings
+from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
+from keras_bert.checkpoints.huggingface_files import SAFETENSORS, stored_tensors
+from keras_bert.checkpoints.huggingface_names import (
+    BUFFERS,
+    NAMES,
+    TIED,
+    check_shapes,
+    full_name,
+    head_by_tensors,
+    plain_name,
+    table,
+)
+from keras_bert.checkpoints.huggingface_tokenizer import read_tokenizer, write_tokenizer
+from keras_bert.checkpoints.names import expand, to_ours, to_theirs
+from keras_bert.checkpoints.safetensors_files import StoredTensor, write_tensors
+from keras_bert.checkpoints.sidecar import read_sidecar, write_sidecar
 from keras_bert.checkpoints.source import Source
-from keras_bert.checkpoints.tensors import Slot
-from keras_bert.models.backbone import BertBackbone
 
-# transformers' "gelu" is the exact form; three of its names mean the tanh approximation.
-_ACTIVATIONS = {
-    "gelu": "gelu_exact",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-}
-# Buffers that hold 0, 1, 2, ...: no weights.
-_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+__all__ = ["NAMES", "read", "write"]
 
 
-def backbone_config(source: Source) -> dict[str, Any]:
-    """Turns config.json into `BertBackbone` arguments.
+def read(source: Source, weights: bool = True) -> Contents:
+    """Reads a directory of transformers' BERT, with whatever head is there.
+
+    `embeddings.position_ids` and its like are no weights, and tensors that are tied to another are
+    checked against it; neither is in `left_over`. PyTorch's files take PyTorch, in a process of its
+    own, to read them safely.
+
+    Args:
+        source: the directory.
+        weights: False to leave the files of weights alone; then the tensors are {}.
 
     Raises:
-        ValueError: for a model that is not a BERT encoder, or a missing key.
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is damaged, can't be read safely, or disagrees with another one; or
+            for what is no BERT encoder with BERT's tokenizer.
     """
-    config = source.json("config.json")
-    position = config.get("position_embedding_type", "absolute")
-    if config.get("model_type") != "bert" or position != "absolute" or config.get("is_decoder"):
+    values, config = settings.read_config(source)
+    where = f"{source.name}/{settings.FILE}"
+    class_name = settings.read_class(values, where)
+    contents = Contents(source.name, config, head=settings.CLASSES.get(class_name or ""))
+    contents.dtype = settings.read_dtype(values)
+    tokenizer, tokens = read_tokenizer(source, values.get("tokenizer_class"))
+    contents.tokenizer, contents.vocabulary = tokenizer, tokens
+    if len(tokens or ()) > config["vocabulary_size"]:
         raise ValueError(
-            f"{source.name}/config.json: expected a BERT encoder (model_type 'bert', absolute "
-            f"positions), found model_type {config.get('model_type')!r}, position_embedding_type "
-            f"{position!r}, is_decoder {config.get('is_decoder', False)}"
+            f"{source.name}: its vocabulary has {len(tokens or ())} tokens, and vocab_size in "
+            f"{settings.FILE} is {config['vocabulary_size']}"
         )
-    try:
-        activation = config["hidden_act"]
-        return {
-            "vocabulary_size": config["vocab_size"],
-            "num_layers": config["num_hidden_layers"],
-            "num_heads": config["num_attention_heads"],
-            "hidden_dim": config["hidden_size"],
-            "intermediate_dim": config["intermediate_size"],
-            "max_sequence_length": config["max_position_embeddings"],
-            "num_segments": config["type_vocab_size"],
-            "activation": _ACTIVATIONS.get(activation, activation),
-            "hidden_dropout": config["hidden_dropout_prob"],
-            "attention_dropout": config["attention_probs_dropout_prob"],
-            "layer_norm_epsilon": config.get("layer_norm_eps", 1e-12),
-            "initializer_range": config.get("initializer_range", 0.02),
-        }
-    except KeyError as error:
-        raise ValueError(f"{source.name}/config.json has no key {error}") from None
+    if weights:
+        with stored_tensors(source) as stored:
+            _take_tensors(contents, stored, class_name)
+    _take_head_settings(contents, values, where)
+    _take_sidecar(contents, source)
+    return contents
 
 
-def tokenizer_config(source: Source) -> tuple[dict[str, Any], Any]:
-    """Gives `BertTokenizer` arguments and a vocabulary: a path or a list of tokens.
-
-    Raises:
-        FileNotFoundError: if neither vocab.txt nor tokenizer.json is there.
-        ValueError: if tokenizer.json holds no WordPiece model.
-    """
-    slow = source.json("tokenizer_config.json") if source.has("tokenizer_config.json") else {}
-    fast = source.json("tokenizer.json") if source.has("tokenizer.json") else {}
-    normalizer, model = fast.get("normalizer") or {}, fast.get("model") or {}
-
-    def first(*values):
-        return next((value for value in values if value is not None), None)
-
-    settings = {
-        "lowercase": first(slow.get("do_lower_case"), normalizer.get("lowercase"), True),
-        "strip_accents": first(slow.get("strip_accents"), normalizer.get("strip_accents")),
-        # transformers' limit, half of the original's.
-        "max_word_length": first(model.get("max_input_chars_per_word"), 100),
+def _take_tensors(
+    contents: Contents, stored: Mapping[str, StoredTensor], class_name: str | None
+) -> None:
+    """Fills tensors, head, dtype and left_over; checks all shapes before it reads any numbers."""
+    plain = _plain(stored, contents.source)
+    if class_name is None:
+        contents.head = head_by_tensors(plain)
+    rows = expand(table(contents.head), _num_layers(contents, plain))
+    wanted = {row.theirs: plain[row.theirs] for row in rows if row.theirs in plain}
+    shapes = {
+        ours: plain[theirs].shape[:: -1 if layout == "transposed" else 1]
+        for ours, theirs, layout in rows
+        if theirs in wanted
     }
-    chinese = first(slow.get("tokenize_chinese_chars"), normalizer.get("handle_chinese_chars"))
-    if chinese is False or slow.get("do_basic_tokenize") is False:
+    check_shapes(rows, shapes, contents.config, contents.head, contents.source)
+    types = {tensor.dtype for tensor in wanted.values()}
+    for tensor in wanted.values():
+        if tensor.dtype is None:
+            raise ValueError(
+                f"{contents.source}: {tensor.name} is of the type {tensor.kind}; expected weights "
+                "of F32, F16 or BF16"
+            )
+    contents.dtype = types.pop() if len(types) == 1 else "float32"  # holds both others
+    tensors = {name: tensor.load() for name, tensor in wanted.items()}
+    for second, first in TIED.items():
+        if second in plain:
+            _check_tied(plain[second], first, tensors, contents.source)
+    contents.tensors, _ = to_ours(rows, tensors, contents.source)
+    known = {*wanted, *BUFFERS, *TIED}
+    contents.left_over = sorted(tensor.name for name, tensor in plain.items() if name not in known)
+
+
+def _plain(stored: Mapping[str, StoredTensor], source: str) -> dict[str, StoredTensor]:
+    """Gives the tensors under one spelling of their names."""
+    plain: dict[str, StoredTensor] = {}
+    for name, tensor in stored.items():
+        spelled = plain_name(name)
+        if spelled in plain:
+            raise ValueError(f"{source}: {plain[spelled].name} and {name} name the same tensor")
+        plain[spelled] = tensor
+    for second, first in TIED.items():  # a file may hold a tensor under its second name alone
+        if second in plain and first not in plain:
+            plain[first] = plain.pop(second)
+    return plain
+
+
+def _num_layers(contents: Contents, plain: Mapping[str, StoredTensor]) -> int:
+    """The number of layers, if the file can have so many: the table grows with it."""
+    claimed = contents.config["num_layers"]
+    there = {name.split(".")[2] for name in plain if name.startswith("encoder.layer.")}
+    if claimed > len(there):
         raise ValueError(
-            f"{source.name}: its tokenizer leaves Chinese characters together, or does not split "
-            "words; only BERT's own rule is supported"
+            f"{contents.source}: num_hidden_layers in {settings.FILE} is {claimed}, and there are "
+            f"tensors of {len(there)} layers (encoder.layer.0 and so on); the {len(plain)} tensors "
+            f"begin with: {', '.join(sorted(plain)[:8])}"
         )
-    if not fast:
-        return settings, source.path("vocab.txt")
-    if model.get("type", "WordPiece") != "WordPiece" or not isinstance(model.get("vocab"), dict):
-        raise ValueError(f"{source.name}/tokenizer.json holds no WordPiece vocabulary")
-    if source.has("vocab.txt"):
-        return settings, source.path("vocab.txt")
-    by_id = sorted(model["vocab"], key=model["vocab"].get)
-    if [model["vocab"][token] for token in by_id] != list(range(len(by_id))):
-        raise ValueError(f"{source.name}/tokenizer.json: its ids are not 0, 1, 2, ...")
-    return settings, by_id
+    return claimed
 
 
-def read_tensors(source: Source) -> dict[str, np.ndarray]:
-    """Reads all tensors, under one spelling of their names.
+def _check_tied(
+    tensor: StoredTensor, first: str, tensors: Mapping[str, np.ndarray], source: str
+) -> None:
+    """Raises a ValueError unless a tensor is the one that our model has in its place."""
+    other = tensors[first] if first in tensors else None
+    if other is None or tensor.dtype is None or tensor.shape != other.shape:
+        raise ValueError(
+            f"{source}: {tensor.name}, {tensor.kind} of shape {tensor.shape}, does not go with "
+            f"{first}, {'which is missing' if other is None else f'of shape {other.shape}'}"
+        )
+    if not np.array_equal(tensor.load(), other, equal_nan=True):
+        raise ValueError(
+            f"{source}: {tensor.name} differs from {first}; only models where both are one "
+            "(tie_word_embeddings) are supported"
+        )
 
-    The spelling is that of `BertModel` saved today: no "bert." in front, and weight and bias
-    for what older files call gamma and beta.
+
+def _take_head_settings(contents: Contents, values: dict[str, Any], where: str) -> None:
+    bias = contents.tensors.get("head/bias")
+    if contents.head in ("classifier", "token_classifier"):
+        # transformers takes two classes where nothing is said.
+        labels = settings.read_labels(values, where) or settings.generic_labels(
+            2 if bias is None else bias.size
+        )
+        if bias is not None and bias.size != len(labels):
+            raise ValueError(f"{where} has {len(labels)} labels, and the head {bias.size} classes")
+        contents.labels = labels
+        if contents.head == "classifier":
+            contents.problem = settings.read_problem(values, len(labels), where)
+    contents.head_dropout = settings.read_head_dropout(values, contents.head, where)
+
+
+# What only keras_bert.json says.
+
+
+def _needs_sidecar(contents: Contents) -> bool:
+    in_text = (contents.tokenizer or {}).get("special_tokens_in_text")
+    return bool(in_text or (contents.head == "span" and contents.head_dropout))
+
+
+def _take_sidecar(contents: Contents, source: Source) -> None:
+    """Takes the two things that the form can't say; all others it says itself."""
+    beside = read_sidecar(source)
+    in_text = (beside.get("tokenizer") or {}).get("special_tokens_in_text", False)
+    if not isinstance(in_text, bool):
+        raise ValueError(f"{source.name}: special_tokens_in_text is {in_text!r:.80}")
+    if contents.tokenizer is not None:
+        contents.tokenizer["special_tokens_in_text"] = in_text
+    share = beside.get("head_dropout")
+    if contents.head == "span" and share is not None:
+        if isinstance(share, bool) or not 0 <= share < 1:
+            raise ValueError(f"{source.name}: head_dropout is {share!r:.80}")
+        contents.head_dropout = float(share)
+
+
+def write(contents: Contents, folder: Path) -> list[str]:
+    """Writes a directory that transformers 4 and 5 read, with the class that the heads make it.
+
+    Both heads of pre-training make a BertForPreTraining, one of them a BertForMaskedLM or
+    BertForNextSentencePrediction; another head goes before these.
+
+    Args:
+        contents: what to write, in its `dtype`.
+        folder: an empty one.
+
+    Returns:
+        Sentences on what the form can't hold, or holds otherwise.
 
     Raises:
-        FileNotFoundError: if there are no safetensors.
-        ValueError: if a file is damaged, or two names come to one.
+        ValueError: if tensors are missing or of the wrong shape, numbers are too large for the
+            type, or transformers has no such activation.
     """
-    if source.has("model.safetensors.index.json"):
-        index = source.json("model.safetensors.index.json")
-        names = index.get("weight_map")
-        if not isinstance(names, dict) or not all(isinstance(n, str) for n in names.values()):
-            raise ValueError(f"{source.name}/model.safetensors.index.json has no weight_map")
-        shards = sorted(set(names.values()))
-    else:
-        shards = ["model.safetensors"]
-    tensors = {}
-    for shard in shards:
-        path = source.path(shard)
-        try:
-            with safe_open(path, framework="numpy") as file:
-                for key in file.keys():  # noqa: SIM118 - not a dict
-                    name = _plain_name(key)
-                    if name in tensors:
-                        raise ValueError(f"{path}: two tensors are called {name}")
-                    if name not in _BUFFERS:
-                        tensors[name] = file.get_tensor(key)
-        except SafetensorError as error:
-            raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
-    return tensors
-
-
-def _plain_name(key: str) -> str:
-    name = key.removeprefix("bert.")
-    if "LayerNorm." in name:
-        name = name.removesuffix("gamma") + "weight" if name.endswith(".gamma") else name
-        name = name.removesuffix("beta") + "bias" if name.endswith(".beta") else name
-    return name
-
-
-def backbone_slots(backbone: BertBackbone) -> Iterator[Slot]:
-    """The name table of `BertModel`."""
-    embeddings = backbone.embeddings
-    yield Slot("embeddings.word_embeddings.weight", embeddings.word.embeddings)
-    yield Slot("embeddings.position_embeddings.weight", embeddings.position_table)
-    yield Slot("embeddings.token_type_embeddings.weight", embeddings.segment_table)
-    yield from _norm("embeddings.LayerNorm", embeddings.layer_norm)
-    for i, block in enumerate(backbone.blocks):
-        prefix = f"encoder.layer.{i}"
-        yield from _dense(f"{prefix}.attention.self.query", block.attention.query_dense)
-        yield from _dense(f"{prefix}.attention.self.key", block.attention.key_dense)
-        yield from _dense(f"{prefix}.attention.self.value", block.attention.value_dense)
-        yield from _dense(f"{prefix}.attention.output.dense", block.attention.output_dense)
-        yield from _norm(f"{prefix}.attention.output.LayerNorm", block.attention_norm)
-        yield from _dense(f"{prefix}.intermediate.dense", block.intermediate)
-        yield from _dense(f"{prefix}.output.dense", block.feedforward_output)
-        yield from _norm(f"{prefix}.output.LayerNorm", block.feedforward_norm)
-    yield from _dense("pooler.dense", backbone.pooler, optional=True)
-
-
-def classifier_slots(head) -> Iterator[Slot]:
-    """The name table of what `BertForSequenceClassification` has on top."""
-    yield from _dense("classifier", head, optional=True)
-
-
-def classifier_labels(source: Source) -> list[str] | None:
-    """Label names by id, or None where the checkpoint is no classifier.
-
-    Raises:
-        ValueError: if it gives several labels or a number to a text, or its names lack an id.
-    """
-    config = source.json("config.json")
-    if "BertForSequenceClassification" not in (config.get("architectures") or []):
-        return None
-    problem = config.get("problem_type") or "single_label_classification"
-    if problem != "single_label_classification":
-        raise ValueError(f"{source.name}/config.json: problem_type {problem!r} is not supported")
-    names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    if set(names) != {str(i) for i in range(len(names))}:
+    class_name = settings.class_of(contents)
+    head = settings.CLASSES[class_name]
+    tensors, notes = _tensors_of(contents, class_name)
+    rows = expand(table(head), contents.config["num_layers"])
+    shapes = {name: value.shape for name, value in tensors.items()}
+    check_shapes(rows, shapes, contents.config, head, contents.source)
+    if head is not None and contents.labels and len(contents.labels) != shapes["head/bias"][0]:
         raise ValueError(
-            f"{source.name}/config.json: id2label has the keys {', '.join(sorted(names))}; "
-            f"expected 0 to {len(names) - 1}"
+            f"{contents.source} has {len(contents.labels)} labels, and the head "
+            f"{shapes['head/bias'][0]} classes"
         )
-    return [str(names[str(i)]) for i in range(len(names))]
+    theirs, unknown = to_theirs(rows, tensors, contents.config["num_heads"])
+    if unknown:
+        notes.append(f"transformers' {class_name} has no place for {', '.join(unknown)}: left out")
+    if class_name != "BertModel":
+        theirs = {full_name(name): value for name, value in theirs.items()}
+    rounded = write_tensors(folder / SAFETENSORS, theirs, contents.dtype)
+    if rounded:
+        notes.append(f"{rounded} tensors were rounded to {contents.dtype}")
+    settings.write_config(contents, class_name, folder)
+    notes += write_tokenizer(contents, folder)
+    if _needs_sidecar(contents):
+        write_sidecar(contents, folder)
+    return notes
 
 
-def _dense(name: str, layer, optional: bool = False) -> Iterator[Slot]:
-    yield Slot(f"{name}.weight", layer.kernel, transpose=True, optional=optional)
-    yield Slot(f"{name}.bias", layer.bias, optional=optional)
-
-
-def _norm(name: str, layer) -> Iterator[Slot]:
-    yield Slot(f"{name}.weight", layer.gamma)
-    yield Slot(f"{name}.bias", layer.beta)
+def _tensors_of(contents: Contents, class_name: str) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Gives the tensors that transformers' class has, and says which it has not."""
+    left_out = {}
+    if settings.CLASSES[class_name] is not None:
+        left_out = dict.fromkeys((MASKED_LM, NEXT_SENTENCE), "the heads of pre-training")
+    if class_name in settings.WITHOUT_POOLER:
+        left_out["pooler/"] = "the pooler"
+    elif not contents.has("pooler/") and class_name != "BertModel":
+        raise ValueError(f"{contents.source}: a {class_name} needs a pooler, which is missing")
+    notes = [
+        f"transformers' {class_name} does not have {what}: left out"
+        for what in dict.fromkeys(left_out.values())
+        if any(contents.has(part) for part, name in left_out.items() if name == what)
+    ]
+    if contents.head is not None and not contents.has("head/"):
+        notes.append(f"the head {contents.head!r} has no tensors: its settings are left out")
+    if not contents.has("pooler/") and class_name == "BertModel":
+        notes.append("there is no pooler: transformers' BertModel will make a new one")
+    tensors = {n: v for n, v in contents.tensors.items() if not n.startswith(tuple(left_out))}
+    return tensors, notes

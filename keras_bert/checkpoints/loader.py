@@ -3,7 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from keras_bert.checkpoints import huggingface, kerashub, preset
+import keras
+
+from keras_bert.checkpoints import google, huggingface, kerashub, preset
+from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
+from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.checkpoints.report import LoadingReport
 from keras_bert.checkpoints.source import Source
 from keras_bert.checkpoints.tensors import fill
@@ -16,13 +20,20 @@ class Checkpoint:
 
     Args:
         source: its files.
-        form: "keras_bert", "huggingface" or "kerashub".
+        form: "keras_bert", "google", "huggingface" or "kerashub".
+        contents: what the three others hold; None for a preset of ours, whose parts are read
+            by Keras, into the layers that they came from.
     """
 
-    def __init__(self, source: Source, form: str):
+    def __init__(self, source: Source, form: str, contents: Contents | None = None):
         self.source = source
         self.form = form
+        self.contents = contents
         self.report = LoadingReport(source.name, form)
+        if contents is not None:
+            names = ("embeddings/", "block_", "pooler/")
+            others = [name for name in contents.tensors if not name.startswith(names)]
+            self.report.left_over = [*contents.left_over, *others]  # until a model takes them
 
     def backbone(self, load_weights: bool = True, **overrides) -> BertBackbone:
         """Makes the backbone, with the checkpoint's weights unless told otherwise.
@@ -31,22 +42,25 @@ class Checkpoint:
             load_weights: False for new weights in the same shape.
             **overrides: `BertBackbone` arguments that replace the checkpoint's.
         """
-        if self.form == "keras_bert":
+        if self.contents is None:
             return preset.load_backbone(self.source, load_weights, self.report, **overrides)
-        form = {"huggingface": huggingface, "kerashub": kerashub}[self.form]
-        backbone = BertBackbone(**(form.backbone_config(self.source) | overrides))
-        if load_weights:
-            self._tensors = form.read_tensors(self.source)
-            fill(form.backbone_slots(backbone), self._tensors, self.report)
-            # Neither form knows adapters.
-            self.report.new += [w.path for adapter in backbone.adapters for w in adapter.weights]
-        else:
-            self.report.new += [weight.path for weight in backbone.weights]
+        backbone = BertBackbone(**(self.contents.config | overrides))
+        weights = weights_by_name(backbone)
+        if not load_weights:
+            self.report.new += [weight.path for weight in weights.values()]
+            return backbone
+        # No other form knows adapters; all but the original may lack a pooler.
+        adapters = [w.path for adapter in backbone.adapters for w in adapter.weights]
+        own = {name: weight for name, weight in weights.items() if weight.path not in adapters}
+        fill(own, self.contents.tensors, self.report, optional=["pooler/"])
+        self.report.new += adapters
         return backbone
 
     def has_text_side(self) -> bool:
-        """Whether there is a tokenizer: a preset of ours may be for ids alone."""
-        return self.form != "keras_bert" or self.source.has("tokenizer.json")
+        """Whether there is a tokenizer: a checkpoint may be for ids alone."""
+        if self.contents is None:
+            return self.source.has("tokenizer.json")
+        return self.contents.tokenizer is not None
 
     def tokenizer(self, **overrides) -> BertTokenizer:
         """Makes the tokenizer.
@@ -54,67 +68,74 @@ class Checkpoint:
         Args:
             **overrides: `BertTokenizer` settings that replace the checkpoint's.
         """
-        if self.form == "keras_bert":
+        if self.contents is None:
             config = preset.settings(self.source, "tokenizer.json", "BertTokenizer")
             config["dtype"] = preset.dtype_policy(config.get("dtype"), self.source)
-            vocabulary = self.source.path("assets/tokenizer/vocab.txt")
-            return BertTokenizer(**(config | {"vocabulary": str(vocabulary)} | overrides))
-        form = {"huggingface": huggingface, "kerashub": kerashub}[self.form]
-        settings, vocabulary = form.tokenizer_config(self.source)
-        if isinstance(vocabulary, Path):
-            vocabulary = str(vocabulary)
-        return BertTokenizer(**(settings | {"vocabulary": vocabulary} | overrides))
+            vocabulary: Any = str(self.source.path("assets/tokenizer/vocab.txt"))
+        else:
+            config, vocabulary = self.contents.tokenizer, self.contents.vocabulary
+        return BertTokenizer(**(config | {"vocabulary": vocabulary} | overrides))
 
     def settings(self, file: str, class_name: str) -> dict[str, Any]:
         """Settings of a preprocessor or task saved by us; empty for the other forms."""
-        if self.form != "keras_bert" or not self.source.has(file):
+        if self.contents is not None or not self.source.has(file):
             return {}
         found = self.source.json(file).get("registered_name")
         if found != preset.PACKAGE + class_name:
             return {}
         return preset.settings(self.source, file, class_name)
 
-    def classifier_labels(self) -> list[str] | None:
-        """Label names that a Hugging Face classifier carries, else None."""
-        return huggingface.classifier_labels(self.source) if self.form == "huggingface" else None
+    def heads(self) -> list[str]:
+        """The heads that another form holds: names of layers of ours; empty for our presets."""
+        if self.contents is None:
+            return []
+        prefixes = (MASKED_LM, NEXT_SENTENCE, "head/")
+        return [prefix.rstrip("/") for prefix in prefixes if self.contents.has(prefix)]
 
-    def fill_classifier(self, head) -> bool:
-        """Copies a Hugging Face classifier's head; says whether there was one.
+    def fill_head(self, model: keras.Model, name: str) -> None:
+        """Copies one of `heads` into the layer of that name.
 
         Raises:
-            ValueError: if it has another number of classes.
+            ValueError: if a tensor is missing or does not fit.
         """
-        if self.form != "huggingface" or "classifier.weight" not in self._tensors:
-            return False
-        names = ("classifier.weight", "classifier.bias")
-        tensors = {name: self._tensors[name] for name in names if name in self._tensors}
-        fill(huggingface.classifier_slots(head), tensors, self.report)
-        self.report.left_over = [n for n in self.report.left_over if n not in names]
-        return True
+        weights = weights_by_name(model)
+        own = {key: weight for key, weight in weights.items() if key.startswith(f"{name}/")}
+        fill(own, self.contents.tensors, self.report)
+        self.report.left_over = [n for n in self.report.left_over if n not in own]
 
 
-def open_checkpoint(source: str | Path) -> Checkpoint:
-    """Finds out which form a checkpoint has.
+def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint:
+    """Finds out which form a checkpoint has, and reads it unless it is a preset of ours.
 
     Args:
-        source: a preset folder of ours, a Hugging Face directory, a KerasHub preset's name,
-            address or folder, or an hf:// address.
+        source: a preset folder of ours or a name of one in the package; a Hugging Face directory
+            or an hf:// address; a KerasHub preset's name, address or folder; a folder with a
+            checkpoint by google-research/bert, or the prefix or .index file of one.
+        load_weights: False to leave the weights of the other forms unread.
 
     Raises:
-        FileNotFoundError: if there is nothing at `source`.
-        ValueError: if what is there is no BERT.
+        FileNotFoundError: if there is nothing at `source`, or a file is missing.
+        ValueError: if what is there is no BERT, or is damaged.
     """
-    files = Source(source)
+    path, prefix = Path(source), None
+    if not path.is_dir() and (path.parent / google.CONFIG).is_file():
+        prefix = path.name.removesuffix(".index")
+        files = Source(path.parent)
+    else:
+        files = Source(source)
+    if files.has(google.CONFIG) and not files.has("config.json"):
+        contents = google.read(files, load_weights, prefix)
+        return Checkpoint(files, "google", contents)
     config = files.json("config.json")
     registered = str(config.get("registered_name"))
     if registered.startswith(preset.PACKAGE):
         return Checkpoint(files, "keras_bert")
     if registered == "keras_hub>BertBackbone":
-        return Checkpoint(files, "kerashub")
+        return Checkpoint(files, "kerashub", kerashub.read(files, load_weights))
     if "model_type" in config:
-        return Checkpoint(files, "huggingface")
+        return Checkpoint(files, "huggingface", huggingface.read(files, load_weights))
     raise ValueError(
         f"{files.name}/config.json describes no BERT: expected a preset of keras_bert, a KerasHub "
-        f"BertBackbone or a Hugging Face config with a model_type; found keys "
-        f"{', '.join(sorted(config)) or 'none'}"
+        f"BertBackbone, a Hugging Face config with a model_type, or {google.CONFIG} instead; found "
+        f"keys {', '.join(sorted(config)) or 'none'}"
     )

@@ -75,7 +75,7 @@ class Source:
         path = self.path(name)
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not valid JSON: {error}") from error
         if not isinstance(value, dict):
             raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")

@@ -1,5 +1,31 @@
 """Metrics of the benchmarks that BERT is measured by."""
 
-from keras_bert.metrics.classification import evaluate
+from keras_bert.metrics.classification import evaluate, evaluate_splits
+from keras_bert.metrics.cmrc import cmrc_scores
+from keras_bert.metrics.entities import entity_scores
+from keras_bert.metrics.multilabel import predicted_labels, tune_thresholds
+from keras_bert.metrics.perplexity import Perplexity
+from keras_bert.metrics.relations import RelationScores, relation_scores
+from keras_bert.metrics.squad import squad_v1_scores, squad_v2_scores
+from keras_bert.metrics.streaming import F1, MatthewsCorrelation, PearsonCorrelation
+from keras_bert.metrics.tag_schemes import to_iob1, to_iob2, to_iobes
 
-__all__ = ["evaluate"]
+__all__ = [
+    "F1",
+    "MatthewsCorrelation",
+    "PearsonCorrelation",
+    "Perplexity",
+    "RelationScores",
+    "cmrc_scores",
+    "entity_scores",
+    "evaluate",
+    "evaluate_splits",
+    "predicted_labels",
+    "relation_scores",
+    "squad_v1_scores",
+    "squad_v2_scores",
+    "to_iob1",
+    "to_iob2",
+    "to_iobes",
+    "tune_thresholds",
+]

@@ -1,12 +1,16 @@
-"""Metrics of classification as GLUE reports them (Wang et al. 2018, arXiv:1804.07461, table 1).
+"""Metrics of classification and regression as GLUE reports them, and of several labels at once.
 
-The arithmetic is scikit-learn's; what is added here is that inputs which would give a wrong number
-in silence (a broadcast shape, NaN logits, swapped arguments) raise instead.
+GLUE: Wang et al. 2018, arXiv:1804.07461, table 1. The arithmetic is scikit-learn's and scipy's;
+what is added here is that inputs which would give a wrong number in silence (a broadcast shape, NaN
+logits, swapped arguments) raise instead.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+
+from keras_bert.metrics.multilabel import MULTILABEL_METRICS, multilabel_values, predicted_labels
+from keras_bert.metrics.regression import REGRESSION_METRICS, regression_values
 
 
 def _accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
@@ -22,6 +26,12 @@ def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
     return f1_score(labels, predictions, pos_label=1, zero_division=0.0)
 
 
+def _macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
+    from sklearn.metrics import f1_score
+
+    return f1_score(labels, predictions, average="macro", zero_division=0.0)
+
+
 def _matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
     from sklearn.metrics import matthews_corrcoef
 
@@ -30,37 +40,101 @@ def _matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
     return matthews_corrcoef(labels, predictions)
 
 
-METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+CLASS_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": _accuracy,
     "f1": _f1,
     "matthews": _matthews,
+    "macro_f1": _macro_f1,
 }
+
+METRICS = tuple(dict.fromkeys([*CLASS_METRICS, *REGRESSION_METRICS, *MULTILABEL_METRICS]))
+"""All names that `evaluate` knows."""
 
 
 def evaluate(
-    metric_names: Sequence[str], labels: Sequence[int] | np.ndarray, logits: np.ndarray
+    metric_names: Sequence[str],
+    labels: Sequence | np.ndarray,
+    outputs: Sequence | np.ndarray,
+    thresholds: float | Sequence[float] | np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Scores logits against labels; the prediction is the class of the greatest logit.
+    """Scores a model's outputs against labels.
+
+    The names and the shape of the labels tell which of three things is scored:
+
+    - one class of C each: "accuracy", "f1" (of class 1, two classes only; 0 if there is no
+      positive label and no positive prediction), "macro_f1" (the mean over the classes that
+      occur, among labels or predictions) and "matthews" (Matthews correlation; 0 if all labels or
+      all predictions are of one class). The prediction is the class of the greatest output.
+    - a number each: "pearson", "spearman" (0, with a warning, if all predictions are equal) and
+      "mean_squared_error".
+    - any of C labels each: "micro_f1", "macro_f1" and "samples_f1". Predicted are the labels
+      whose probability reaches its threshold. What has neither labels nor predictions has F1 0.
 
     Args:
-        metric_names: any of "accuracy", "f1" (of class 1, two classes only; 0 if there is no
-            positive label and no positive prediction) and "matthews" (Matthews correlation; 0 if
-            all labels or all predictions are of one class).
-        labels: N class ids.
-        logits: N rows of one score for each class, shape [N, C] with C at least 2; probabilities
-            give the same result.
+        metric_names: names of one of the three kinds.
+        labels: N class ids; N numbers, [N] or [N, 1]; or 0 and 1, [N, C].
+        outputs: N rows of one score for each class, [N, C] with C at least 2 (probabilities give
+            the same as logits); N numbers, [N] or [N, 1]; or probabilities [N, C].
+        thresholds: for several labels: one, or one a class (`tune_thresholds`); 0.5 by default.
 
     Returns:
-        Metric name to value: fractions from 0 to 1, Matthews from -1 to 1.
+        Metric name to value: fractions from 0 to 1, correlations from -1 to 1.
 
     Raises:
-        ValueError: for an unknown metric, shapes other than [N] and [N, C], nothing to score,
-            labels that are not whole numbers from 0 to C-1, or NaN among the logits.
+        ValueError: for names that are unknown or of several kinds, other shapes or lengths,
+            nothing to score, labels that are not whole numbers from 0 to C-1 (or 0 and 1), a
+            correlation with labels that are all equal, NaN, thresholds where none apply, or
+            several labels' outputs that are not probabilities.
     """
     unknown = [name for name in metric_names if name not in METRICS]
     if unknown:
         raise ValueError(f"Unknown metrics {unknown}; known are {list(METRICS)}.")
-    labels, logits = np.asarray(labels), np.asarray(logits)
+    labels, outputs = np.asarray(labels), np.asarray(outputs)
+    if metric_names and all(name in REGRESSION_METRICS for name in metric_names):
+        table, inputs = REGRESSION_METRICS, regression_values(labels, outputs)
+    elif labels.ndim == 2 and all(name in MULTILABEL_METRICS for name in metric_names):
+        labels, probabilities = multilabel_values(labels, outputs)
+        predictions = predicted_labels(probabilities, 0.5 if thresholds is None else thresholds)
+        table, inputs = MULTILABEL_METRICS, (labels, predictions)
+    elif all(name in CLASS_METRICS for name in metric_names):
+        table, inputs = CLASS_METRICS, (labels, _predicted_classes(metric_names, labels, outputs))
+    else:
+        raise ValueError(
+            f"Metrics {list(metric_names)} do not fit labels of shape {list(labels.shape)}: of "
+            f"one class are {list(CLASS_METRICS)}, of a number {list(REGRESSION_METRICS)}, of "
+            f"several labels [N, C] {list(MULTILABEL_METRICS)}."
+        )
+    if thresholds is not None and table is not MULTILABEL_METRICS:
+        raise ValueError(f"thresholds are for several labels, not for {list(metric_names)}.")
+    return {name: float(table[name](*inputs)) for name in metric_names}
+
+
+def evaluate_splits(
+    metric_names: Sequence[str], splits: Mapping[str, tuple[Sequence, np.ndarray]]
+) -> dict[str, float]:
+    """`evaluate` on several parts of a data set, such as MNLI's matched and mismatched dev sets.
+
+    Args:
+        metric_names: as `evaluate`.
+        splits: name of the part, "m" or "mm", to its (labels, outputs).
+
+    Returns:
+        "METRIC_PART" to value, such as "accuracy_mm".
+
+    Raises:
+        ValueError: as `evaluate`; the message names the part.
+    """
+    found = {}
+    for split, (labels, outputs) in splits.items():
+        try:
+            scores = evaluate(metric_names, labels, outputs)
+        except ValueError as error:
+            raise ValueError(f"{split}: {error}") from error
+        found |= {f"{name}_{split}": value for name, value in scores.items()}
+    return found
+
+
+def _predicted_classes(metric_names, labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
     if labels.ndim != 1 or logits.ndim != 2 or len(labels) != len(logits) or logits.shape[1] < 2:
         raise ValueError(
             "Expected labels of shape [N] and logits of shape [N, C] with C at least 2, got "
@@ -82,5 +156,4 @@ def evaluate(
         raise ValueError(f"NaN in the logits of {len(bad)} examples, the first is {bad[0]}.")
     if "f1" in metric_names and classes != 2:
         raise ValueError(f"f1 is that of class 1 against class 0, but there are {classes} classes.")
-    predictions = logits.argmax(axis=1)
-    return {name: float(METRICS[name](labels, predictions)) for name in metric_names}
+    return logits.argmax(axis=1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_bert.checkpoints import open_checkpoint
+from keras_bert.checkpoints import Checkpoint, open_checkpoint
 from keras_bert.checkpoints.preset import load_h5
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.models.backbone import BertBackbone
@@ -45,6 +45,8 @@ class BertClassifier(BertTask):
 
     backbone_cls = BertBackbone
     preprocessor_cls = BertClassifierPreprocessor
+
+    head_kind = "classifier"  # of `keras_bert.checkpoints.contents.HEADS`
 
     def __init__(
         self,
@@ -104,13 +106,13 @@ class BertClassifier(BertTask):
     ) -> "BertClassifier":
         """Makes a classifier from a checkpoint.
 
-        The head of a preset of ours or of a Hugging Face classifier is loaded where it fits; that
-        of a KerasHub classifier is not read. What was loaded and what is new stands in the
-        classifier's `loading_report`, and new weights are logged as a warning.
+        A classifier's head comes with it where it fits. What was loaded and what is new stands
+        in the classifier's `loading_report`, and new weights are logged as a warning.
 
         Args:
-            preset: a folder saved by `save_to_preset`; a Hugging Face directory or hf://
-                address; or a KerasHub BERT preset's name, address or folder.
+            preset: a folder saved by `save_to_preset`, or the name of a preset in the package; a
+                Hugging Face directory or hf:// address; a KerasHub BERT preset's name, address
+                or folder; or google-research/bert's files, by folder, prefix or .index file.
             num_classes: number of classes; by default the checkpoint's.
             labels: their names; by default the checkpoint's.
             sequence_length: the most tokens in a row, the rest of a text is cut off; by default
@@ -126,10 +128,9 @@ class BertClassifier(BertTask):
             ValueError: if a file is damaged, weights do not fit, the number of classes is
                 unknown or not the checkpoint's, or `sequence_length` exceeds the positions.
         """
-        checkpoint = open_checkpoint(preset)
-        saved = checkpoint.settings("task.json", cls.__name__)
-        saved_labels = saved.get("labels") or checkpoint.classifier_labels()
-        saved_classes = saved.get("num_classes") or (saved_labels and len(saved_labels))
+        checkpoint = open_checkpoint(preset, load_weights)
+        saved = checkpoint.settings("task.json", cls.__name__) or _saved_classifier(checkpoint)
+        saved_labels, saved_classes = saved.get("labels"), saved.get("num_classes")
         num_classes = num_classes or (labels and len(labels)) or saved_classes
         if num_classes is None:
             raise ValueError(
@@ -154,16 +155,21 @@ class BertClassifier(BertTask):
                 padding or text.get("padding", "bucket"),
             )
         if dropout is None:
-            dropout = saved.get("dropout", 0.1)
+            dropout = 0.1 if saved.get("dropout") is None else saved["dropout"]
         if labels is None and fits and saved_labels != generic:
             labels = saved_labels
         model = cls(backbone, num_classes, labels, preprocessor, dropout)
         report = checkpoint.report
-        if fits and load_weights and saved:
+        paths = [weight.path for weight in model.head.weights]
+        if fits and load_weights and checkpoint.contents is None:
             load_h5(model.load_task_weights, checkpoint.source.path("task.weights.h5"))
-            report.loaded += [weight.path for weight in model.head.weights]
-        elif not (fits and load_weights and checkpoint.fill_classifier(model.head)):
-            report.new += [weight.path for weight in model.head.weights]
+            report.loaded += paths
+        elif fits and load_weights and "head" in checkpoint.heads():
+            checkpoint.fill_head(model, "head")
+        else:
+            report.new += paths
+            if saved_classes and load_weights and not fits:
+                report.skipped += ["head/kernel", "head/bias"]
         if load_weights and report.new:
             logger.warning("%s", report)
         model.loading_report = report
@@ -319,3 +325,26 @@ def check_text_side(preprocessor, backbone: BertBackbone) -> None:
             f"the vocabulary has {size} tokens, but the backbone's table has only "
             f"{backbone.vocabulary_size} rows"
         )
+
+
+def _saved_classifier(checkpoint: Checkpoint) -> dict:
+    """What another form says of its classifier: num_classes, labels, dropout; empty without one.
+
+    Raises:
+        ValueError: if it gives several labels or a number to a text.
+    """
+    contents = checkpoint.contents
+    if contents is None or contents.head != "classifier":
+        return {}
+    if contents.problem != "single_label":
+        raise ValueError(
+            f"{contents.source} is a classifier for the problem {contents.problem!r}, which is "
+            "not supported: expected 'single_label'"
+        )
+    kernel = contents.tensors.get("head/kernel")
+    num_classes = len(contents.labels or ()) or (None if kernel is None else kernel.shape[1])
+    return {
+        "num_classes": num_classes,
+        "labels": contents.labels,
+        "dropout": contents.head_dropout,
+    }

@@ -103,13 +103,13 @@ class BertMaskedLM(BertTask):
     ) -> "BertMaskedLM":
         """Makes a masked language model from a checkpoint.
 
-        The head of a preset of ours is loaded if a `BertMaskedLM` or a `BertPretrainer` saved it;
-        that of the other forms is new for now. What was loaded and what is new stands in
-        `loading_report`, and new weights are logged as a warning.
+        The heads of pre-training come with it where the checkpoint has them. What was loaded and
+        what is new stands in `loading_report`, and new weights are logged as a warning.
 
         Args:
-            preset: a folder saved by `save_to_preset`; a Hugging Face directory or hf://
-                address; or a KerasHub BERT preset's name, address or folder.
+            preset: a folder saved by `save_to_preset`, or the name of a preset in the package; a
+                Hugging Face directory or hf:// address; a KerasHub BERT preset's name, address
+                or folder; or google-research/bert's files, by folder, prefix or .index file.
             sequence_length: the most tokens in a row; by default the preset's, else all positions.
             padding: "full" or "bucket"; by default the preset's, else "bucket".
             load_weights: False for new weights in the same shape.
@@ -120,7 +120,7 @@ class BertMaskedLM(BertTask):
             ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the
                 positions.
         """
-        checkpoint = open_checkpoint(preset)
+        checkpoint = open_checkpoint(preset, load_weights)
         backbone = checkpoint.backbone(load_weights, **kwargs)
         text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
         model = cls(backbone, preprocessor=text_side)
@@ -131,15 +131,22 @@ class BertMaskedLM(BertTask):
         """Loads the heads that the checkpoint has, and reports on all."""
         report, saved = checkpoint.report, saved_heads(checkpoint) if load_weights else []
         new = [head for head in self._heads() if head.name not in saved]
-        if saved:
+        if checkpoint.contents is not None:
+            for head in self._heads():
+                if head.name in saved:
+                    checkpoint.fill_head(self, head.name)
+        elif saved:
             skipped = [*self._not_of_the_task(), *new]
             load_h5(
                 lambda path: keras.saving.load_weights(self, path, objects_to_skip=skipped),
                 checkpoint.source.path("task.weights.h5"),
             )
         for head in self._heads():
-            names = report.new if head in new else report.loaded
-            names += [weight.path for weight in head.weights]
+            paths = [weight.path for weight in head.weights]
+            if head in new:
+                report.new += paths
+            elif checkpoint.contents is None:
+                report.loaded += paths
         if load_weights and report.new:
             logger.warning("%s", report)
         self.loading_report = report

@@ -34,7 +34,9 @@ def read_text_side(
 
 
 def saved_heads(checkpoint: Checkpoint) -> list[str]:
-    """Names of the heads of pre-training in a preset of ours; none in the other forms."""
+    """Names of the heads of pre-training that a checkpoint holds."""
+    if checkpoint.contents is not None:
+        return [name for name in checkpoint.heads() if name != "head"]
     if checkpoint.settings("task.json", "BertMaskedLM"):
         return ["masked_lm_head"]
     saved = checkpoint.settings("task.json", "BertPretrainer")

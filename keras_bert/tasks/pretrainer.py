@@ -92,7 +92,7 @@ class BertPretrainer(BertMaskedLM):
             ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the
                 positions.
         """
-        checkpoint = open_checkpoint(preset)
+        checkpoint = open_checkpoint(preset, load_weights)
         if next_sentence is None:
             next_sentence = saved_heads(checkpoint) != ["masked_lm_head"]
         backbone = checkpoint.backbone(load_weights, **kwargs)

@@ -329,7 +329,7 @@ def test_generic_label_names_are_no_names(copy):
 
 def test_several_labels_for_a_text_are_refused(copy):
     edit(copy / "config.json", problem_type="multi_label_classification")
-    with pytest.raises(ValueError, match="'multi_label_classification' is not supported"):
+    with pytest.raises(ValueError, match="'multi_label', which is not supported"):
         BertClassifier.from_preset(copy)
 
 

@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pytest
 
-from keras_bert.metrics.classification import evaluate
+from keras_bert.metrics.classification import METRICS, evaluate, evaluate_splits
 
 # 3 true positives, 1 false positive, 2 false negatives, 5 true negatives
 LABELS = [1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0]
@@ -57,6 +57,50 @@ def test_three_classes():
     # R_K = (c s - sum p t) / sqrt((s^2 - sum p^2)(s^2 - sum t^2)), c right of s
     matthews = (4 * 5 - (1 * 1 + 3 * 2 + 1 * 2)) / math.sqrt((25 - 11) * (25 - 9))
     assert scores == pytest.approx({"accuracy": 0.8, "matthews": matthews})
+
+
+def test_macro_f1_is_over_the_classes_that_occur():
+    # class 0: 1 right of 1 and 1; 1: 2 of 3 and 2; 2: 1 of 1 and 2; classes 3 and 4: nowhere
+    scores = evaluate(["macro_f1"], [0, 1, 2, 2, 1], logits_for([0, 1, 2, 1, 1], 5))
+    assert scores == pytest.approx({"macro_f1": (1 + 4 / 5 + 2 / 3) / 3})
+    assert evaluate(["macro_f1"], [0, 0], logits_for([0, 0])) == {"macro_f1": 1}
+
+
+def test_matched_and_mismatched():
+    splits = {
+        "m": ([0, 1, 2], logits_for([0, 1, 1], 3)),
+        "mm": ([2, 2, 2, 0], logits_for([2, 0, 1, 1], 3)),
+    }
+    scores = evaluate_splits(["accuracy"], splits)
+    assert scores == pytest.approx({"accuracy_m": 2 / 3, "accuracy_mm": 1 / 4})
+    splits["mm"] = ([], np.zeros((0, 3)))
+    with pytest.raises(ValueError, match="^mm: Nothing to score"):
+        evaluate_splits(["accuracy"], splits)
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "outputs", "message"),
+    [
+        (["accuracy", "pearson"], [0, 1], np.zeros((2, 2)), r"do not fit labels of shape \[2\]"),
+        (["micro_f1"], [0, 1], np.zeros((2, 2)), "do not fit labels of shape"),
+        (["micro_f1", "accuracy"], [[0, 1]], np.zeros((1, 2)), r"labels of shape \[1, 2\]"),
+    ],
+)
+def test_names_of_several_kinds(names, labels, outputs, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(names, labels, outputs)
+
+
+def test_thresholds_where_none_apply():
+    for names, outputs in ((["accuracy"], np.zeros((2, 2))), (["pearson"], [0.5, 0.7])):
+        with pytest.raises(ValueError, match="thresholds are for several labels"):
+            evaluate(names, [0, 1], outputs, thresholds=0.5)
+
+
+def test_all_names_are_listed_once():
+    assert len(set(METRICS)) == len(METRICS) and {"accuracy", "spearman", "samples_f1"} < set(
+        METRICS
+    )
 
 
 @pytest.mark.parametrize(

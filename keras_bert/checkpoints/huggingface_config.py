@@ -1,0 +1,274 @@
+"""config.json of transformers' BERT, read and written: sizes, the form of GELU, heads, labels."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
+from keras_bert.checkpoints.source import Source
+
+FILE = "config.json"
+# transformers' class by the kind of our head. The four at the end have none, or those of
+# pre-training, which their tensors tell.
+CLASSES = {
+    "BertForSequenceClassification": "classifier",
+    "BertForTokenClassification": "token_classifier",
+    "BertForQuestionAnswering": "span",
+    "BertForMultipleChoice": "choice",
+    "BertModel": None,
+    "BertForPreTraining": None,
+    "BertForMaskedLM": None,
+    "BertForNextSentencePrediction": None,
+}
+# Made with add_pooling_layer=False: a pooler in their file would be an unexpected tensor.
+WITHOUT_POOLER = ("BertForMaskedLM", "BertForTokenClassification", "BertForQuestionAnswering")
+# What computes the same there and here (transformers/activations.py), the name to write first.
+# "gelu" is the exact form; six of the names mean one of the two forms of GELU.
+_ACTIVATIONS = {
+    "gelu": "gelu_exact",
+    "gelu_python": "gelu_exact",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+} | {name: name for name in ("relu", "relu6", "tanh", "sigmoid", "mish", "linear")}
+_PROBLEMS = {
+    "single_label": "single_label_classification",
+    "multi_label": "multi_label_classification",
+    "regression": "regression",
+}
+_SIZES = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "hidden_dim": "hidden_size",
+    "intermediate_dim": "intermediate_size",
+    "max_sequence_length": "max_position_embeddings",
+    "num_segments": "type_vocab_size",
+}
+_FRACTIONS = {
+    "hidden_dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+    "layer_norm_epsilon": "layer_norm_eps",
+    "initializer_range": "initializer_range",
+}
+_DEFAULTS = {"layer_norm_eps": 1e-12, "initializer_range": 0.02}  # older files leave them out
+# Ten times the layers of any BERT, and a table of a hundred million rows: more is a damaged file.
+_MOST_LAYERS, _LARGEST = 1000, 100_000_000
+_DTYPES = ("float32", "float16", "bfloat16")
+
+
+def read_config(source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Reads config.json.
+
+    Returns:
+        (all of it, `BertBackbone` arguments).
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: for a model that is not a BERT encoder, a missing key or an impossible value.
+    """
+    values, where = source.json(FILE), f"{source.name}/{FILE}"
+    _check_encoder(values, where)
+    keys = ("hidden_act", *_SIZES.values(), *_FRACTIONS.values())
+    missing = [key for key in keys if key not in values and key not in _DEFAULTS]
+    if missing:
+        raise ValueError(f"{where} has no key {', '.join(map(repr, missing))}")
+    activation = values["hidden_act"]
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+        raise ValueError(
+            f"{where}: hidden_act is {_short(activation)}; expected one of "
+            f"{', '.join(_ACTIVATIONS)}"
+        )
+    config: dict[str, Any] = {ours: _size(values, key, where) for ours, key in _SIZES.items()}
+    if config["hidden_dim"] % config["num_heads"]:
+        raise ValueError(
+            f"{where}: hidden_size {config['hidden_dim']} is not divisible by "
+            f"num_attention_heads {config['num_heads']}"
+        )
+    config["activation"] = _ACTIVATIONS[activation]
+    for ours, key in _FRACTIONS.items():
+        config[ours] = _fraction(values.get(key, _DEFAULTS.get(key)), key, where)
+    return values, config
+
+
+def _check_encoder(values: dict[str, Any], where: str) -> None:
+    position = values.get("position_embedding_type", "absolute")
+    decoder = values.get("is_decoder") or values.get("add_cross_attention")
+    if values.get("model_type") != "bert" or position != "absolute" or decoder:
+        raise ValueError(
+            f"{where}: expected a BERT encoder (model_type 'bert', absolute positions), found "
+            f"model_type {_short(values.get('model_type'))}, position_embedding_type "
+            f"{_short(position)}, is_decoder {_short(values.get('is_decoder', False))}, "
+            f"add_cross_attention {_short(values.get('add_cross_attention', False))}"
+        )
+    if values.get("pruned_heads"):
+        raise ValueError(
+            f"{where}: pruned_heads is {_short(values['pruned_heads'])}; expected {{}}"
+        )
+
+
+def _size(values: dict[str, Any], key: str, where: str) -> int:
+    most = _MOST_LAYERS if key == "num_hidden_layers" else _LARGEST
+    value = values[key]
+    if type(value) is not int or not 1 <= value <= most:
+        raise ValueError(f"{where}: {key} is {_short(value)}; expected a number from 1 to {most:,}")
+    return value
+
+
+def _fraction(value: Any, key: str, where: str) -> float:
+    """A share of units to drop, from 0 to 1, or a small number that is more than 0."""
+    share = "dropout" in key
+    if type(value) not in (int, float) or not 0 <= value <= 1 or value == (1 if share else 0):
+        expected = "from 0 and less than 1" if share else "more than 0 and at most 1"
+        raise ValueError(f"{where}: {key} is {_short(value)}; expected a number {expected}")
+    return float(value)
+
+
+def _short(value: Any) -> str:
+    return repr(value)[:80]
+
+
+def read_class(values: dict[str, Any], where: str) -> str | None:
+    """Gives transformers' class: of `architectures` the first that we know, or else the first.
+
+    Returns:
+        None where the file says nothing.
+
+    Raises:
+        ValueError: if `architectures` is not a list of names.
+    """
+    names = values.get("architectures")
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{where}: architectures is {_short(names)}; expected a list of names")
+    return next((name for name in names if name in CLASSES), names[0] if names else None)
+
+
+def read_labels(values: dict[str, Any], where: str) -> list[str] | None:
+    """Gives the names of the classes by id, "LABEL_0" and so on where it has none of its own.
+
+    Returns:
+        None where the file does not say how many there are.
+
+    Raises:
+        ValueError: if ids are missing.
+    """
+    names = values.get("id2label")
+    if not names:
+        count = values.get("num_labels")
+        if count is None:
+            return None
+        if type(count) is not int or not 1 <= count <= _LARGEST:
+            raise ValueError(f"{where}: num_labels is {_short(count)}; expected 1 or more")
+        return generic_labels(count)
+    if not isinstance(names, dict) or set(names) != {str(i) for i in range(len(names))}:
+        keys = ", ".join(sorted(names))[:200] if isinstance(names, dict) else _short(names)
+        raise ValueError(
+            f"{where}: id2label has the keys {keys}; expected 0 to {_count(names) - 1}"
+        )
+    return [str(names[str(i)]) for i in range(len(names))]
+
+
+def generic_labels(count: int) -> list[str]:
+    """transformers' names for classes without names."""
+    return [f"LABEL_{i}" for i in range(count)]
+
+
+def _count(value: Any) -> int:
+    return len(value) if isinstance(value, dict | list | str) else 1
+
+
+def read_problem(values: dict[str, Any], num_classes: int, where: str) -> str:
+    """Gives the kind of a classifier's answers: "single_label", "multi_label" or "regression".
+
+    A single number is a regression, as transformers' modeling_bert.py has it.
+
+    Raises:
+        ValueError: for any other problem_type.
+    """
+    problem = values.get("problem_type") or _PROBLEMS["single_label"]
+    by_name = {theirs: ours for ours, theirs in _PROBLEMS.items()}
+    if not isinstance(problem, str) or problem not in by_name:
+        raise ValueError(
+            f"{where}: problem_type is {_short(problem)}; expected one of {', '.join(by_name)}"
+        )
+    found = by_name[problem]
+    return "regression" if num_classes == 1 and found == "single_label" else found
+
+
+def read_head_dropout(values: dict[str, Any], head: str | None, where: str) -> float | None:
+    """Gives the share of units dropped before the head, as transformers' classes do it.
+
+    That is classifier_dropout, or where it is null hidden_dropout_prob; nothing before the ends
+    of a span. Without a head: None unless classifier_dropout is there.
+
+    Raises:
+        ValueError: if it is not a share.
+    """
+    share = values.get("classifier_dropout")
+    if share is None and head is not None:
+        share = values["hidden_dropout_prob"]
+    share = None if share is None else _fraction(share, "classifier_dropout", where)
+    return 0.0 if head == "span" else share
+
+
+def read_dtype(values: dict[str, Any]) -> str:
+    """Gives the type that the tensors have by the file, "float32" where it names no other."""
+    name = str(values.get("dtype") or values.get("torch_dtype")).removeprefix("torch.")
+    return name if name in _DTYPES else "float32"
+
+
+def class_of(contents: Contents) -> str:
+    """Chooses transformers' class by the heads that are there; one of `CLASSES` goes first."""
+    if contents.head is not None and contents.has("head/"):
+        return next(name for name, head in CLASSES.items() if head == contents.head)
+    masked, next_sentence = contents.has(MASKED_LM), contents.has(NEXT_SENTENCE)
+    if masked:
+        return "BertForPreTraining" if next_sentence else "BertForMaskedLM"
+    return "BertForNextSentencePrediction" if next_sentence else "BertModel"
+
+
+def write_config(contents: Contents, class_name: str, folder: Path) -> None:
+    """Writes config.json, with the keys of transformers 4 and 5.
+
+    Raises:
+        ValueError: if transformers has no such activation.
+    """
+    config, share = contents.config, contents.head_dropout
+    names = [theirs for theirs, ours in _ACTIVATIONS.items() if ours == config["activation"]]
+    if not names:
+        raise ValueError(
+            f"activation {config['activation']!r} can't be said in a config.json of transformers; "
+            f"expected one of {', '.join(sorted(set(_ACTIVATIONS.values())))}"
+        )
+    values: dict[str, Any] = {
+        "architectures": [class_name],
+        "model_type": "bert",
+        **{theirs: int(config[ours]) for ours, theirs in _SIZES.items()},
+        "hidden_act": names[0],
+        **{theirs: float(config[ours]) for ours, theirs in _FRACTIONS.items()},
+        "classifier_dropout": None if share is None else float(share),
+        "position_embedding_type": "absolute",
+        "pad_token_id": _padding_id(contents),
+        "tie_word_embeddings": True,
+        "dtype": contents.dtype,
+        "torch_dtype": contents.dtype,
+    }
+    if CLASSES[class_name] in ("classifier", "token_classifier"):
+        labels = contents.labels or generic_labels(contents.tensors["head/bias"].size)
+        values["id2label"] = {str(i): label for i, label in enumerate(labels)}
+        values["label2id"] = {label: i for i, label in enumerate(labels)}
+    if CLASSES[class_name] == "classifier":
+        values["problem_type"] = _PROBLEMS[contents.problem]
+    text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    (folder / FILE).write_bytes(text.encode("utf-8"))
+
+
+def _padding_id(contents: Contents) -> int:
+    ids = {token: i for i, token in enumerate(contents.vocabulary or ())}
+    return ids.get("[PAD]", 0)

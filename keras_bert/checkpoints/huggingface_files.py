@@ -1,0 +1,71 @@
+"""Finds the files of weights in a Hugging Face directory: whole or in shards, by two libraries."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from keras_bert.checkpoints.safetensors_files import StoredTensor, read_headers
+from keras_bert.checkpoints.source import Source
+from keras_bert.checkpoints.torch_file import torch_to_safetensors
+
+SAFETENSORS, TORCH = "model.safetensors", "pytorch_model.bin"
+_LONGEST_NAME = 200
+_SHOWN = 10
+
+
+@contextmanager
+def stored_tensors(source: Source) -> Iterator[dict[str, StoredTensor]]:
+    """Gives what the files of weights hold, by the names in them.
+
+    Shards go before a whole file, and safetensors before PyTorch's files, which PyTorch turns into
+    safetensors for as long as the context lasts.
+
+    Raises:
+        FileNotFoundError: if there are no weights, or a shard is missing.
+        ValueError: if a file is damaged, or an index disagrees with its shards.
+    """
+    for whole in (SAFETENSORS, TORCH):
+        index = f"{whole}.index.json"
+        if source.has(index):
+            listed = _listed_files(source, index)
+        elif source.has(whole):
+            listed = {}
+        else:
+            continue
+        paths = [source.path(name) for name in sorted(set(listed.values())) or [whole]]
+        with tempfile.TemporaryDirectory(prefix="keras_bert_") as scratch:
+            if whole == TORCH:
+                paths = [_converted(path, Path(scratch), i) for i, path in enumerate(paths)]
+            stored = read_headers(paths)
+            missing = sorted(set(listed) - set(stored))
+            if missing:
+                raise ValueError(
+                    f"{source.name}/{index} lists {len(missing)} tensors that are in none of its "
+                    f"files: {', '.join(missing[:_SHOWN])}"
+                )
+            yield stored
+        return
+    try:
+        said = str(source.path(SAFETENSORS))
+    except FileNotFoundError as error:
+        said = str(error)  # it says what is there
+    raise FileNotFoundError(f"{said}; expected {SAFETENSORS} or {TORCH}")
+
+
+def _listed_files(source: Source, index: str) -> dict[str, str]:
+    """Gives the file of each tensor that an index lists."""
+    listed = source.json(index).get("weight_map")
+    if not isinstance(listed, dict) or not listed:
+        raise ValueError(f"{source.name}/{index} has no weight_map")
+    for name in listed.values():
+        # What no file system takes for a name would end in an error of the system's.
+        if not isinstance(name, str) or not name.isprintable() or len(name) > _LONGEST_NAME:
+            raise ValueError(f"{source.name}/{index} names a file {name!r:.80}")
+    return listed
+
+
+def _converted(path: Path, folder: Path, number: int) -> Path:
+    target = folder / f"{number}.safetensors"
+    torch_to_safetensors(path, target)
+    return target

@@ -1,0 +1,197 @@
+"""Writes presets of KerasHub's BERT."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import keras
+import keras_hub
+import numpy as np
+
+from keras_bert.atomic import write_file
+from keras_bert.checkpoints.contents import MASKED_LM, Contents
+from keras_bert.checkpoints.keras_weight_files import overwrite
+from keras_bert.checkpoints.kerashub_names import (
+    CLASSIFIER,
+    DROPOUT,
+    FIXED,
+    HEADS_BESIDE,
+    LONGEST_WORD,
+    MASKED_LM_HEAD,
+    NAMES,
+    POOLER,
+    SIZES,
+    TASK_WEIGHTS,
+    TOKENIZER,
+    VOCABULARY,
+    WEIGHTS,
+    fits,
+    shapes_beside,
+)
+from keras_bert.checkpoints.names import Row, expand, to_theirs
+from keras_bert.checkpoints.safetensors_files import write_tensors
+from keras_bert.checkpoints.sidecar import write_sidecar
+from keras_bert.text.vocabulary import write_vocabulary
+
+_KEPT = "kept in keras_bert.json"
+_NUMBERS = ("layer_norm_epsilon", "initializer_range")
+
+
+def write(contents: Contents, folder: Path) -> list[str]:
+    """Writes a preset that keras_hub's `from_preset` reads, with the task that its heads make it.
+
+    BertBackbone and BertTokenizer are always there; a head "classifier" makes a BertTextClassifier,
+    else a masked-LM head makes a BertMaskedLM. KerasHub's file has a pooler in any case; one that
+    the contents lack is new there, and marked so that `read` passes over it.
+
+    Args:
+        contents: what to write.
+        folder: an empty one.
+
+    Returns:
+        Sentences on what the form can't hold, or holds otherwise.
+
+    Raises:
+        ValueError: if tensors are missing or of the wrong shape.
+    """
+    config, tensors, notes = contents.config, dict(contents.tensors), _notes(contents)
+    new = () if contents.has("pooler/") else POOLER
+    if new:
+        tensors |= _new_pooler(config["hidden_dim"])
+        notes.append("There is no pooler: KerasHub gets a new one, which keras_bert passes over.")
+    rows = expand(NAMES, config["num_layers"])
+    missing = [row.ours for row in rows if row.ours not in tensors]
+    if missing:
+        raise ValueError(f"{contents.source} lacks {', '.join(missing[:5])}")
+    model, task_rows = _model(contents, _write_text(contents, folder, notes))
+    model.save_to_preset(str(folder), max_shard_size=None)
+    values, beside = to_theirs(rows, tensors, config["num_heads"])
+    overwrite(folder / WEIGHTS, values, [row.theirs for row in rows if row.ours in new])
+    if task_rows:
+        values, _ = to_theirs(task_rows, tensors, config["num_heads"])
+        overwrite(folder / TASK_WEIGHTS, values)
+    beside = {name: tensors[name] for name in beside if name not in {r.ours for r in task_rows}}
+    if beside:
+        _write_heads_beside(contents, beside, folder / HEADS_BESIDE)
+        parts = sorted({name.split("/")[0] for name in beside})
+        notes.append(
+            f"KerasHub's files have no place for {' and '.join(parts)}: {HEADS_BESIDE} keeps it."
+        )
+    write_sidecar(contents, folder)
+    return notes
+
+
+def _new_pooler(hidden: int) -> dict[str, np.ndarray]:
+    kernel = np.random.default_rng(0).normal(0, 0.02, (hidden, hidden))
+    return {"pooler/kernel": kernel.astype("float32"), "pooler/bias": np.zeros(hidden, "float32")}
+
+
+def _model(contents: Contents, tokenizer) -> tuple[keras.Model, tuple[Row, ...]]:
+    """Makes KerasHub's model for what is there; its numbers are to be overwritten.
+
+    Returns:
+        (a task, the name table of its file), or (a backbone, ()).
+    """
+    config, has, models = contents.config, contents.tensors.keys(), keras_hub.models
+    backbone = models.BertBackbone(
+        **{key: config[key] for key in SIZES},
+        dropout=config["hidden_dropout"],
+        dtype="float32",
+        name="bert_backbone",
+    )
+    length, preprocessor = config["max_sequence_length"], None
+    if contents.head == "classifier" and has >= {row.ours for row in CLASSIFIER}:
+        if tokenizer is not None:
+            preprocessor = models.BertTextClassifierPreprocessor(tokenizer, length)
+        share, classes = contents.head_dropout, contents.tensors["head/bias"].size
+        task = models.BertTextClassifier(
+            backbone,
+            classes,
+            preprocessor,
+            dropout=DROPOUT if share is None else share,
+            name="bert_text_classifier",
+        )
+        return task, CLASSIFIER
+    if has >= {row.ours for row in MASKED_LM_HEAD}:
+        if tokenizer is not None:
+            preprocessor = models.BertMaskedLMPreprocessor(tokenizer, length)
+        return models.BertMaskedLM(backbone, preprocessor, name="bert_masked_lm"), MASKED_LM_HEAD
+    return backbone, ()
+
+
+def _write_text(contents: Contents, folder: Path, notes: list[str]):
+    """Writes the text side, and gives KerasHub's tokenizer if KerasHub takes the vocabulary."""
+    rule, tokens = contents.tokenizer, contents.vocabulary
+    if rule is None or tokens is None:
+        return None
+    if len(tokens) > contents.config["vocabulary_size"]:
+        raise ValueError(
+            f"{contents.source} has {len(tokens)} tokens for the "
+            f"{contents.config['vocabulary_size']} rows of its word table"
+        )
+    lowercase, strip = rule.get("lowercase", True), rule.get("strip_accents")
+    settings = {
+        "lowercase": lowercase,
+        "strip_accents": lowercase if strip is None else strip,
+        "special_tokens_in_strings": rule.get("special_tokens_in_text", False),
+        "name": "bert_tokenizer",
+    }
+    fine = True
+    try:
+        tokenizer = keras_hub.models.BertTokenizer(tokens, **settings)
+    except (ValueError, RuntimeError) as error:  # no [MASK], a token twice
+        tokenizer, fine = keras_hub.models.BertTokenizer(**settings), False
+        notes.append(f"KerasHub's tokenizer does not take this vocabulary: {error!s:.200}")
+    if fine and [token.rstrip() for token in tokens] != tokens:
+        notes.append("KerasHub's tokenizer strips white space that some tokens end with.")
+    values = keras.saving.serialize_keras_object(tokenizer)
+    write_file(folder / TOKENIZER, json.dumps(values, indent=4).encode())
+    write_vocabulary(folder / VOCABULARY, tokens)
+    return tokenizer if fine else None
+
+
+def _write_heads_beside(contents: Contents, tensors: Mapping[str, np.ndarray], path: Path) -> None:
+    shapes = shapes_beside(contents.config, contents.head)
+    wrong = [
+        f"{name} of shape {value.shape}"
+        for name, value in tensors.items()
+        if name not in shapes or not fits(value.shape, shapes[name])
+    ]
+    if wrong:
+        raise ValueError(f"{contents.source}: unexpected {', '.join(wrong[:5])}")
+    write_tensors(path, tensors, "float32")
+
+
+def _notes(contents: Contents) -> list[str]:
+    """Tells what KerasHub says or does otherwise."""
+    config, notes = contents.config, []
+    form, epsilon = config["activation"], config["layer_norm_epsilon"]
+    if form != "gelu_tanh":
+        far = " by up to some thousandths" if form == "gelu_exact" else ""
+        notes.append(f"KerasHub computes the tanh GELU, not {form}: its outputs differ{far}.")
+    for name in _NUMBERS:
+        if config[name] != FIXED[name]:
+            notes.append(f"KerasHub has {name} {FIXED[name]:g}; {config[name]:g} is {_KEPT}.")
+    share = config["attention_dropout"]
+    if share != config["hidden_dropout"]:
+        notes.append(
+            f"KerasHub has hidden_dropout for both; attention_dropout {share:g} is {_KEPT}."
+        )
+    if contents.head != "classifier" and contents.has(MASKED_LM):
+        other = [] if form == "gelu_exact" else ["the exact GELU"]
+        other += [] if epsilon == 1e-5 else ["layer_norm_epsilon 1e-05"]
+        if other:
+            notes.append(f"KerasHub's masked-LM head has {' and '.join(other)}: its logits differ.")
+    if contents.labels is not None:
+        notes.append(f"KerasHub has no names of classes; they are {_KEPT}.")
+    if contents.problem != "single_label":
+        notes.append(f"KerasHub does not tell problems apart; {contents.problem!r} is {_KEPT}.")
+    if contents.dtype != "float32":
+        notes.append(f"KerasHub's files get float32, which holds {contents.dtype} exactly.")
+    longest = (contents.tokenizer or {}).get("max_word_length", LONGEST_WORD)
+    if longest != LONGEST_WORD:
+        notes.append(
+            f"KerasHub makes [UNK] of words of more than {LONGEST_WORD} bytes; max_word_length "
+            f"{longest} is {_KEPT}."
+        )
+    return notes

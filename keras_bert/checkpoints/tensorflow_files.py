@@ -1,0 +1,395 @@
+"""TensorFlow's checkpoint files, V2: read without TensorFlow, written with it.
+
+Under the prefix `model.ckpt` lie `model.ckpt.index`, a LevelDB table of one entry a variable, and
+`model.ckpt.data-00000-of-00001` and so on, which hold the numbers. The reader follows
+tensorflow/core/protobuf/tensor_bundle.proto and LevelDB's doc/table_format.md. It believes nothing
+that a file says before it has compared it with the sizes of the files, and checks every checksum,
+so that a damaged checkpoint is an error and no crash, no huge allocation and no wrong number;
+TensorFlow's own reader ends the process on some (a failed CHECK in checkpoint_reader.cc).
+"""
+
+import functools
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+_MAGIC = 0xDB4775248B80FB57
+_FOOTER = 48  # bytes: two handles, padding, the magic number
+_TRAILER = 5  # bytes after each block: kind of compression, checksum
+# BERT-Large with optimizer slots has an index of 0.1 MB and names of 80 bytes. The limits keep an
+# index, whose names are prefix-compressed, from unfolding into gigabytes.
+_LARGEST_INDEX = 4 << 20
+_LONGEST_NAME = 300
+_MOST_AXES = 254  # TensorFlow's limit
+_FLOATS = {1: "float32", 14: "bfloat16", 19: "float16"}  # numbers of types.proto
+_STEP = re.compile(r"-(\d{1,18})$")
+
+
+class Variable(NamedTuple):
+    """What the index says of one variable.
+
+    Args:
+        dtype: "float32", "float16", "bfloat16", or "type 9" and the like for all others.
+        shape: as the file says, not yet compared with anything.
+        shard: last part of the data file's name, such as "data-00000-of-00001".
+        offset, size: bytes in that file.
+        checksum: masked CRC-32C of these bytes.
+        sliced: whether the numbers lie in slices under other keys.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    shard: str
+    offset: int
+    size: int
+    checksum: int
+    sliced: bool
+
+
+def find_prefix(folder: Path) -> str:
+    """Finds the checkpoint in a folder.
+
+    Args:
+        folder: where to look, not below it.
+
+    Returns:
+        What its files' names begin with: "bert_model.ckpt" if it is there; else the one that the
+        text file `checkpoint` names, which TensorFlow keeps while training; else the one of the
+        greatest step, such as "model.ckpt-1234".
+
+    Raises:
+        FileNotFoundError: if there is none; the message lists the folder's files.
+    """
+    folder = Path(folder)
+    found = {p.name.removesuffix(".index") for p in folder.glob("*.index") if p.is_file()}
+    if not found:
+        files = ", ".join(sorted(p.name for p in folder.iterdir())) or "nothing"
+        raise FileNotFoundError(
+            f"{folder} holds no TensorFlow checkpoint; expected bert_model.ckpt.index, or another "
+            f"name that ends in .index; found: {files}"
+        )
+    if "bert_model.ckpt" in found:
+        return "bert_model.ckpt"
+    if (folder / "checkpoint").is_file():
+        with open(folder / "checkpoint", encoding="utf-8", errors="replace") as file:
+            text = file.read(1 << 16)
+        named = re.search(r'^model_checkpoint_path:\s*"([^"]*)"', text, re.MULTILINE)
+        last = re.split(r"[/\\]", named[1])[-1] if named else None
+        if last in found:
+            return last
+
+    steps = {name: _STEP.search(name) for name in found}
+    return max(found, key=lambda name: (int(steps[name][1]) if steps[name] else -1, name))
+
+
+def read_index(path: Path) -> dict[str, Variable]:
+    """Reads a checkpoint's index.
+
+    Args:
+        path: the file that ends in .index.
+
+    Returns:
+        The variables by name.
+
+    Raises:
+        ValueError: if the file is damaged, or of a kind that no BERT has; the message names it.
+    """
+    if path.stat().st_size > _LARGEST_INDEX:
+        raise ValueError(
+            f"{path} has {path.stat().st_size} bytes; expected the index of a TensorFlow "
+            f"checkpoint, at most {_LARGEST_INDEX}"
+        )
+    try:
+        entries = _table(path.read_bytes())
+        key, header = next(entries, (None, b""))
+        if key != b"":
+            raise ValueError("its first entry is not the header")
+        fields = _fields(header)
+        shards = _number(fields, 1)
+        if _number(fields, 2) != 0:
+            raise ValueError("its numbers are big-endian")
+        # Keys that begin with a zero byte name slices of a variable that has an entry of its own.
+        return {
+            key.decode("utf-8"): _variable(value, shards)
+            for key, value in entries
+            if not key.startswith(b"\0")
+        }
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is not the whole index of a TensorFlow checkpoint: {error}"
+        ) from None
+
+
+def read_tensors(
+    prefix: str, index: Mapping[str, Variable], names: Iterable[str], find: Callable[[str], Path]
+) -> dict[str, np.ndarray]:
+    """Reads variables from the data files.
+
+    Args:
+        prefix: what the files' names begin with.
+        index: all variables, from `read_index`.
+        names: which of them to read.
+        find: gives the path of a file by its name, or raises FileNotFoundError.
+
+    Returns:
+        float32 arrays by name; float16 and bfloat16 become float32 exactly.
+
+    Raises:
+        FileNotFoundError: if a data file is missing.
+        ValueError: if one is shorter than the index says, its numbers do not fit their checksum,
+            or a variable is not of floats.
+    """
+    wanted = {name: index[name] for name in names}
+    shards = sorted({variable.shard for variable in wanted.values()})
+    paths = {shard: find(f"{prefix}.{shard}") for shard in shards}
+    sizes = {shard: path.stat().st_size for shard, path in paths.items()}
+    for name, variable in wanted.items():
+        _check(name, variable, paths[variable.shard])
+    for name, variable in index.items():  # those that are not read too: a cut file is refused
+        end = variable.offset + variable.size
+        if variable.shard in paths and end > sizes[variable.shard]:
+            raise ValueError(
+                f"{paths[variable.shard]} has {sizes[variable.shard]} bytes; expected {end} at "
+                f"least, for {name} of {variable.dtype}{list(variable.shape)}"
+            )
+    # So that variables that lie over each other do not make more of the files than is in them.
+    total = sum(variable.size for variable in wanted.values())
+    if total > sum(sizes.values()):
+        raise ValueError(
+            f"{paths[shards[0]]}: {len(wanted)} variables are said to have {total} bytes, but "
+            f"the data files have {sum(sizes.values())}"
+        )
+    return {name: _read(name, v, paths[v.shard]) for name, v in wanted.items()}
+
+
+def write_tensors(prefix: Path, tensors: Mapping[str, np.ndarray]) -> None:
+    """Writes float32 variables, in one data file.
+
+    Args:
+        prefix: folder and what the files' names begin with.
+        tensors: arrays by name.
+    """
+    import tensorflow as tf
+
+    names = sorted(tensors)
+    with tf.device("CPU:0"):
+        tf.raw_ops.SaveV2(
+            prefix=str(prefix),
+            tensor_names=names,
+            shape_and_slices=[""] * len(names),
+            tensors=[tf.constant(tensors[name], tf.float32) for name in names],
+        )
+
+
+def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Entries of a LevelDB table in the order of their keys."""
+    footer = data[-_FOOTER:]
+    if len(data) < _FOOTER or struct.unpack("<Q", footer[40:])[0] != _MAGIC:
+        raise ValueError(f"its {len(data)} bytes do not end in the mark of such a table")
+    numbers, position = [], 0
+    for _ in range(4):
+        number, position = _varint(footer, position)
+        numbers.append(number)
+    last, done = None, 0
+    for _, handle in _entries(_block(data, *numbers[2:])):
+        offset, position = _varint(handle, 0)
+        size, _ = _varint(handle, position)
+        if offset < done:  # else a short file could ask for the same block a million times
+            raise ValueError("its blocks are not in order")
+        done = offset + size
+        for key, value in _entries(_block(data, offset, size)):
+            if last is not None and key <= last:
+                raise ValueError("its names are not in order")
+            yield key, value
+            last = key
+
+
+def _block(data: bytes, offset: int, size: int) -> bytes:
+    if offset + size + _TRAILER > len(data) - _FOOTER:
+        raise ValueError(f"a block of {size} bytes at {offset} lies outside of its {len(data)}")
+    content = data[offset : offset + size + 1]
+    if _masked(crc32c(content)) != struct.unpack_from("<I", data, offset + size + 1)[0]:
+        raise ValueError(f"the checksum of the block at {offset} does not fit")
+    if content[-1]:
+        raise ValueError(
+            f"its blocks are compressed (kind {content[-1]}; 1 is Snappy); expected an index as "
+            "TensorFlow writes it, uncompressed"
+        )
+    return content[:-1]
+
+
+def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Entries of a block: each key repeats so many bytes of the one before."""
+    restarts = struct.unpack_from("<I", block, len(block) - 4)[0] if len(block) >= 4 else -1
+    end = len(block) - 4 * (restarts + 1)
+    if restarts < 0 or end < 0:
+        raise ValueError("a block is too short")
+    key, position = b"", 0
+    while position < end:
+        shared, position = _varint(block, position)
+        added, position = _varint(block, position)
+        length, position = _varint(block, position)
+        if shared > len(key) or position + added + length > end or shared + added > _LONGEST_NAME:
+            raise ValueError("an entry does not fit its block")
+        key = key[:shared] + block[position : position + added]
+        position += added
+        yield key, block[position : position + length]
+        position += length
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    """A number of up to 64 bits, seven a byte, and the position after it."""
+    number = 0
+    for i in range(10):
+        if position + i >= len(data):
+            break
+        byte = data[position + i]
+        number |= (byte & 127) << 7 * i
+        if byte < 128:
+            return number, position + i + 1
+    raise ValueError("a number has no end")
+
+
+def _fields(data: bytes) -> list[tuple[int, int | bytes]]:
+    """Fields of a protocol buffer message: (number, value)."""
+    fields, position = [], 0
+    while position < len(data):
+        tag, position = _varint(data, position)
+        kind = tag & 7
+        if kind == 0:
+            value, position = _varint(data, position)
+        elif kind in (1, 2, 5):
+            size = {1: 8, 5: 4}.get(kind)
+            if size is None:
+                size, position = _varint(data, position)
+            if position + size > len(data):
+                raise ValueError("a field is cut off")
+            value = data[position : position + size]
+            position += size
+            value = int.from_bytes(value, "little") if kind != 2 else value
+        else:
+            raise ValueError(f"a field is of the unknown kind {kind}")
+        fields.append((tag >> 3, value))
+    return fields
+
+
+def _number(fields: list[tuple[int, int | bytes]], which: int) -> int:
+    value = next((value for number, value in fields if number == which), 0)
+    if not isinstance(value, int):
+        raise ValueError(f"field {which} is not a number")
+    return value
+
+
+def _variable(entry: bytes, shards: int) -> Variable:
+    fields = _fields(entry)
+    dtype, shard = _number(fields, 1), _number(fields, 3)
+    if not dtype or shard >= shards:
+        raise ValueError(f"a variable has type {dtype} and lies in data file {shard} of {shards}")
+    shape = []
+    for number, value in fields:
+        if number == 2 and isinstance(value, bytes):
+            axes = [axis for which, axis in _fields(value) if which == 2]
+            if not all(isinstance(axis, bytes) for axis in axes):
+                raise ValueError("a shape is not one")
+            shape += [_number(_fields(axis), 1) for axis in axes]
+    if len(shape) > _MOST_AXES:
+        raise ValueError(f"a variable has {len(shape)} axes")
+    return Variable(
+        _FLOATS.get(dtype, f"type {dtype}"),
+        tuple(shape),
+        f"data-{shard:05d}-of-{shards:05d}",
+        *(_number(fields, which) for which in (4, 5, 6)),
+        sliced=any(number == 7 for number, _ in fields),
+    )
+
+
+def _check(name: str, variable: Variable, path: Path) -> None:
+    if variable.sliced or variable.dtype not in _FLOATS.values():
+        kind = "slices" if variable.sliced else variable.dtype
+        raise ValueError(
+            f"{path}: {name} is stored as {kind}; expected whole float32, float16 or bfloat16"
+        )
+    expected = 4 if variable.dtype == "float32" else 2
+    for axis in variable.shape:
+        expected *= axis
+    if variable.size != expected:
+        raise ValueError(
+            f"{path}: {name} of {variable.dtype}{list(variable.shape)} is said to have "
+            f"{variable.size} bytes, expected {expected}"
+        )
+
+
+def _read(name: str, variable: Variable, path: Path) -> np.ndarray:
+    data = np.fromfile(path, np.uint8, variable.size, offset=variable.offset)
+    if data.size != variable.size or _masked(crc32c(data)) != variable.checksum:
+        raise ValueError(f"{path} is damaged: the numbers of {name} do not fit their checksum")
+    if variable.dtype == "bfloat16":  # the upper half of a float32
+        value = (data.view("<u2").astype(np.uint32) << 16).view(np.float32)
+    else:
+        value = data.view("<f4" if variable.dtype == "float32" else "<f2")
+    return value.astype(np.float32, copy=False).reshape(variable.shape)
+
+
+def _masked(checksum: int) -> int:
+    """LevelDB's mask, for checksums that are stored beside what they are of."""
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def crc32c(data: bytes | np.ndarray) -> int:
+    """CRC-32C (Castagnoli; RFC 3720, B.4) of bytes, some 400 MB a second.
+
+    A CRC is linear, so rows of 2^16 bytes can be folded: moving a row's words on by one row, which
+    is a table look-up for all of them at once, and adding them to the next row gives a row that has
+    the checksum of both. What is left at the end goes byte by byte.
+    """
+    data, state = np.frombuffer(data, np.uint8), 0xFFFFFFFF
+    for exponent in (16, 8):
+        count = data.size >> exponent
+        if count < 2:
+            continue
+        low, high = _shift_tables(exponent)
+        rows = data[: count << exponent].view("<u4").reshape(count, -1)
+        folded = rows[0].copy()
+        folded[0] ^= np.uint32(state)
+        state = 0
+        for row in rows[1:]:
+            halves = folded.view("<u2")
+            folded = low.take(halves[::2])
+            folded ^= high.take(halves[1::2])
+            folded ^= row
+        data = np.concatenate([folded.view(np.uint8), data[count << exponent :]])
+    table = _byte_table()
+    for byte in data.tolist():
+        state = table[(state ^ byte) & 255] ^ state >> 8
+    return state ^ 0xFFFFFFFF
+
+
+@functools.cache
+def _byte_table() -> list[int]:
+    table = list(range(256))
+    for _ in range(8):
+        table = [crc >> 1 ^ (0x82F63B78 if crc & 1 else 0) for crc in table]
+    return table
+
+
+@functools.cache
+def _shift_tables(exponent: int) -> tuple[np.ndarray, np.ndarray]:
+    """What 2^exponent zero bytes make of each lower and each upper half of a state."""
+
+    def apply(columns, states):
+        found = np.zeros_like(states)
+        for bit in range(32):
+            found ^= columns[bit] * (states >> np.uint32(bit) & np.uint32(1))
+        return found
+
+    table = _byte_table()
+    bits = [1 << bit for bit in range(32)]
+    columns = np.array([table[bit & 255] ^ bit >> 8 for bit in bits], np.uint32)
+    for _ in range(exponent):
+        columns = apply(columns, columns)
+    halves = np.arange(1 << 16, dtype=np.uint32)
+    return apply(columns, halves), apply(columns, halves << np.uint32(16))

@@ -1,0 +1,105 @@
+"""Writes a model in the form of another library."""
+
+import logging
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_bert.atomic import write_folder
+from keras_bert.checkpoints import google, huggingface, kerashub
+from keras_bert.checkpoints.contents import Contents
+from keras_bert.checkpoints.names import weights_by_name
+from keras_bert.models.tuning import lora_layers
+from keras_bert.text.tokenizer import BertTokenizer
+
+logger = logging.getLogger("keras_bert")
+
+_FORMS = {"google": google, "huggingface": huggingface, "kerashub": kerashub}
+FORMS = tuple(_FORMS)
+# What a folder of these forms may hold at its top; anything else is somebody's, and stays.
+_FILES = {
+    "google": ("bert_config.json", "bert_model.ckpt.*", "vocab.txt", "keras_bert.json"),
+    "huggingface": ("*.json", "*.safetensors", "vocab.txt"),
+    "kerashub": ("*.json", "*.weights.h5", "*.safetensors", "assets"),
+}
+_CONFIG = (
+    "vocabulary_size",
+    "num_layers",
+    "num_heads",
+    "hidden_dim",
+    "intermediate_dim",
+    "max_sequence_length",
+    "num_segments",
+    "activation",
+    "hidden_dropout",
+    "attention_dropout",
+    "layer_norm_epsilon",
+    "initializer_range",
+)
+_TOKENIZER = ("lowercase", "strip_accents", "special_tokens_in_text", "max_word_length")
+
+
+def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str) -> list[str]:
+    """Writes a model so that another library reads it, whole or not at all.
+
+    Args:
+        model: a `BertBackbone`, a task, or what `open_checkpoint` found in another form.
+        folder: to make, or to replace if it holds a checkpoint of that form.
+        form: "google" for google-research/bert's files, "huggingface" for a directory of
+            transformers, "kerashub" for a KerasHub preset.
+
+    Returns:
+        Sentences on what the form can't hold or says otherwise; they are logged too. What it
+        can't hold lies in keras_bert.json beside, which our own readers know.
+
+    Raises:
+        FileExistsError: if the folder holds something else.
+        ValueError: if the form is unknown, or the model has low-rank updates that are not
+            merged, adapters, or quantized weights.
+    """
+    if form not in _FORMS:
+        raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
+    contents = model if isinstance(model, Contents) else contents_of(model)
+    notes: list[str] = []
+    write_folder(
+        folder, lambda path: notes.extend(_FORMS[form].write(contents, Path(path))), _FILES[form]
+    )
+    for note in notes:
+        logger.warning("%s: %s", folder, note)
+    return notes
+
+
+def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> Contents:
+    """Gives what a model holds in the terms that all forms share.
+
+    Args:
+        model: a `BertBackbone` or a task.
+        tokenizer: of a backbone; a task brings its own.
+
+    Raises:
+        ValueError: as `save_checkpoint`.
+    """
+    backbone = getattr(model, "backbone", model)
+    if lora_layers(backbone):
+        raise ValueError("the model has low-rank updates: call merge_lora first")
+    if backbone.adapters:
+        raise ValueError("the model has adapters, which no other form knows")
+    tensors = {}
+    for name, weight in weights_by_name(model).items():
+        if not keras.backend.is_float_dtype(weight.dtype):
+            raise ValueError(f"the model is quantized: {name} is {weight.dtype}")
+        tensors[name] = np.asarray(keras.ops.convert_to_numpy(weight), "float32")
+    if getattr(model, "preprocessor", None) is not None:
+        tokenizer = model.preprocessor.tokenizer
+    head = getattr(model, "head_kind", None)
+    return Contents(
+        source=model.name,
+        config={name: getattr(backbone, name) for name in _CONFIG},
+        tensors=tensors,
+        head=head,
+        labels=getattr(model, "labels", None),
+        head_dropout=getattr(model, "dropout", None) if head else None,
+        tokenizer=tokenizer and {name: getattr(tokenizer, name) for name in _TOKENIZER},
+        vocabulary=tokenizer and tokenizer.get_vocabulary(),
+    )

@@ -1,0 +1,117 @@
+"""Metrics of classification where an example may have several labels, or none.
+
+F1 is scikit-learn's, with its convention for what is undefined: a class (or, averaged over
+samples, an example) without labels and without predictions has F1 0.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+
+def multilabel_values(labels, probabilities) -> tuple[np.ndarray, np.ndarray]:
+    """Labels as bool and probabilities as they are, both [N, C].
+
+    Raises:
+        ValueError: for other shapes, nothing to score, labels that are not 0 or 1, or what is no
+            probability.
+    """
+    labels, probabilities = np.asarray(labels), np.asarray(probabilities)
+    if labels.ndim != 2 or labels.shape != probabilities.shape:
+        raise ValueError(
+            "Expected labels and probabilities of one shape [N, C], got "
+            f"{list(labels.shape)} and {list(probabilities.shape)}."
+        )
+    if not labels.size:
+        raise ValueError(f"Nothing to score: labels have shape {list(labels.shape)}.")
+    for what, values, right in (
+        ("Label", labels, (labels == 0) | (labels == 1)),
+        ("Probability", probabilities, (probabilities >= 0) & (probabilities <= 1)),
+    ):
+        wrong = np.argwhere(~right)
+        if len(wrong):
+            row, column = wrong[0]
+            hint = "0 or 1" if what == "Label" else "from 0 to 1 (the sigmoid of a logit)"
+            raise ValueError(
+                f"{what} {values[row, column]} of example {row}, class {column} is not {hint} "
+                f"({len(wrong)} such)."
+            )
+    return labels == 1, probabilities
+
+
+def predicted_labels(
+    probabilities: np.ndarray, thresholds: float | Sequence[float] | np.ndarray
+) -> np.ndarray:
+    """Which labels are predicted: those whose probability reaches the threshold.
+
+    Args:
+        probabilities: float [N, C].
+        thresholds: one for all classes, or [C].
+
+    Returns:
+        bool [N, C].
+
+    Raises:
+        ValueError: for thresholds of another shape, or NaN among them.
+    """
+    thresholds = np.asarray(thresholds, "float64")
+    if thresholds.shape not in ((), probabilities.shape[1:]) or np.isnan(thresholds).any():
+        raise ValueError(
+            f"Expected one threshold, or one for each of {probabilities.shape[1]} classes, got "
+            f"{thresholds.tolist()}."
+        )
+    return probabilities >= thresholds
+
+
+def tune_thresholds(
+    labels: Sequence[Sequence[int]] | np.ndarray, probabilities: np.ndarray
+) -> np.ndarray:
+    """Finds for each class the threshold of the greatest F1; use data kept from training (dev).
+
+    Tried are 0.5 and the probabilities that occur. Of equally good ones the nearest to 0.5 is
+    taken, and of two equally near the greater.
+
+    Args:
+        labels: 0 or 1, [N, C].
+        probabilities: float [N, C], from 0 to 1.
+
+    Returns:
+        float64 thresholds [C], for `predicted_labels`. A class without a positive label keeps
+        0.5, and a warning names it.
+
+    Raises:
+        ValueError: as `multilabel_values`.
+    """
+    labels, probabilities = multilabel_values(labels, probabilities)
+    bare = np.flatnonzero(~labels.any(axis=0))
+    if len(bare):
+        warnings.warn(
+            f"Classes {bare.tolist()} have no positive label: their threshold stays 0.5.",
+            stacklevel=2,
+        )
+    columns = zip(labels.T, probabilities.T.astype("float64"), strict=True)
+    return np.array([_best_threshold(*column) for column in columns])
+
+
+def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
+    tried = np.union1d(probabilities, 0.5)
+    # How many probabilities, and how many of positive labels, reach each threshold.
+    reached = len(labels) - np.searchsorted(np.sort(probabilities), tried)
+    positives = np.sort(probabilities[labels])
+    hits = len(positives) - np.searchsorted(positives, tried)
+    f1 = 2 * hits / np.maximum(reached + len(positives), 1)
+    best = tried[f1 == f1.max()]  # equal fractions are equal floats: division rounds correctly
+    return float(min(best, key=lambda threshold: (abs(threshold - 0.5), -threshold)))
+
+
+def _f1(average: str) -> Callable[[np.ndarray, np.ndarray], float]:
+    def score(labels, predictions):
+        from sklearn.metrics import f1_score
+
+        return f1_score(labels, predictions, average=average, zero_division=0.0)
+
+    return score
+
+
+MULTILABEL_METRICS = {f"{average}_f1": _f1(average) for average in ("micro", "macro", "samples")}

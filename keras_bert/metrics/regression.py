@@ -1,0 +1,87 @@
+"""Metrics of regression, as GLUE reports STS-B."""
+
+import warnings
+
+import numpy as np
+
+
+def regression_values(labels, predictions) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and predictions as two float64 vectors of one length.
+
+    Args:
+        labels: numbers [N] or [N, 1].
+        predictions: numbers [N] or [N, 1]; the shapes may differ, as a model of one output gives
+            a column.
+
+    Raises:
+        ValueError: for other shapes, nothing to score, or values that are not finite.
+    """
+    found = []
+    shapes = [list(np.shape(labels)), list(np.shape(predictions))]
+    for what, values in (("labels", labels), ("predictions", predictions)):
+        values = np.asarray(values, "float64")
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim != 1:
+            raise ValueError(
+                "Expected labels and predictions of shape [N] or [N, 1], got "
+                f"{shapes[0]} and {shapes[1]}."
+            )
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            raise ValueError(
+                f"The {what} of {len(bad)} examples are not finite; the first is "
+                f"{values[bad[0]]} of example {bad[0]}."
+            )
+        found.append(values)
+    if len(found[0]) != len(found[1]):
+        raise ValueError(f"{len(found[0])} labels, but {len(found[1])} predictions.")
+    if not len(found[0]):
+        raise ValueError("Nothing to score: labels and predictions are empty.")
+    return found[0], found[1]
+
+
+def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """Correlation of the values; see `_correlation` for what has none."""
+    from scipy.stats import pearsonr
+
+    return _correlation(pearsonr, labels, predictions)
+
+
+def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """Correlation of the ranks, equal values sharing the mean of theirs."""
+    from scipy.stats import spearmanr
+
+    return _correlation(spearmanr, labels, predictions)
+
+
+def mean_squared_error(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """Mean of the squared differences."""
+    from sklearn.metrics import mean_squared_error
+
+    return mean_squared_error(labels, predictions)
+
+
+def _correlation(function, labels, predictions):
+    """A model that gives one value for all has learnt no correlation, so 0 rather than NaN.
+
+    Labels without any spread are another matter: nothing can be measured on them.
+    """
+    if labels.min() == labels.max():
+        raise ValueError(
+            f"A correlation needs labels that differ, got {len(labels)} times {labels[0]}."
+        )
+    if predictions.min() == predictions.max():
+        warnings.warn(
+            f"All predictions are {predictions[0]}: their correlation is undefined and counts 0.",
+            stacklevel=4,
+        )
+        return 0.0
+    return function(labels, predictions).statistic
+
+
+REGRESSION_METRICS = {
+    "pearson": pearson,
+    "spearman": spearman,
+    "mean_squared_error": mean_squared_error,
+}

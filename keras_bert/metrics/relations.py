@@ -1,0 +1,125 @@
+"""Scores of directed relations, as the official scorer of SemEval-2010 task 8 computes them.
+
+Hendrickx et al. 2010, aclanthology.org/S10-1006, section 5, and semeval2010_task8_scorer-v1.2.pl:
+"(9+1)-way evaluation with directionality taken into account". A prediction of the right relation
+in the wrong direction counts as one of that relation, and as wrong.
+"""
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+_DIRECTED = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")
+
+
+@dataclass(frozen=True)
+class RelationScores:
+    """Scores in percent, and the counts behind them.
+
+    Attributes:
+        f1: the official figure, the mean of the F1 of the relations, `other` left out.
+        precision: the mean of their precision.
+        recall: the mean of their recall.
+        by_relation: precision, recall, F1 and number of labels ("support") of each relation in
+            the labels, and of `other`.
+        accuracy: share of labels that were met, direction and `other` included.
+        names: the relations in labels or predictions, sorted, `other` last.
+        confusion: int64 [N, N], by label and prediction in the order of `names`. On the diagonal
+            is only what has the right direction too.
+        wrong_direction: int64 [N], by label: the right relation in the wrong direction. With the
+            row of `confusion` it adds up to the number of labels.
+    """
+
+    f1: float
+    precision: float
+    recall: float
+    by_relation: dict[str, dict[str, float]]
+    accuracy: float
+    names: tuple[str, ...]
+    confusion: np.ndarray
+    wrong_direction: np.ndarray
+
+
+def relation_scores(
+    labels: Sequence[str], predictions: Sequence[str], other: str = "Other"
+) -> RelationScores:
+    """Scores predicted relations against the right ones.
+
+    Args:
+        labels: the right ones, such as "Cause-Effect(e2,e1)", or `other`.
+        predictions: as many, of the same form. An example that was skipped is to have `other`,
+            which is how the official scorer counts it.
+        other: the label of no relation, without direction.
+
+    Returns:
+        `RelationScores`. The means are over the relations in the labels; predictions of others
+        only lower recall, as with the official scorer, and a warning names them.
+
+    Raises:
+        ValueError: if their numbers differ, there is none, a label has another form, or no label
+            is a relation.
+    """
+    if len(labels) != len(predictions):
+        raise ValueError(f"{len(labels)} labels, but {len(predictions)} predictions.")
+    if not len(labels):
+        raise ValueError("Nothing to score: labels and predictions are empty.")
+    right = [_relation(label, i, "label", other) for i, label in enumerate(labels)]
+    found = [_relation(label, i, "prediction", other) for i, label in enumerate(predictions)]
+    scored = sorted(set(right) - {other})
+    if not scored:
+        raise ValueError(f"Nothing to score: all {len(labels)} labels are {other!r}.")
+    strays = sorted(set(found) - set(right) - {other})
+    if strays:
+        warnings.warn(f"Predicted relations that no label has: {', '.join(strays)}.", stacklevel=2)
+    names = (*sorted({*scored, *strays}), other)
+    place = {name: i for i, name in enumerate(names)}
+    confusion = np.zeros((len(names), len(names)), "int64")
+    wrong_direction = np.zeros(len(names), "int64")
+    for label, prediction, row, column in zip(labels, predictions, right, found, strict=True):
+        if row == column and label != prediction:
+            wrong_direction[place[row]] += 1
+        else:
+            confusion[place[row], place[column]] += 1
+    correct = {name: int(confusion[place[name], place[name]]) for name in names}
+    in_labels, in_predictions = Counter(right), Counter(found)
+    by_relation = {
+        name: _scores(correct[name], in_predictions[name], in_labels[name])
+        for name in (*scored, other)
+    }
+    means = {
+        key: sum(by_relation[name][key] for name in scored) / len(scored)
+        for key in ("f1", "precision", "recall")
+    }
+    return RelationScores(
+        **means,
+        by_relation=by_relation,
+        accuracy=100.0 * sum(correct.values()) / len(labels),
+        names=names,
+        confusion=confusion,
+        wrong_direction=wrong_direction,
+    )
+
+
+def _relation(label: str, place: int, what: str, other: str) -> str:
+    if label == other:
+        return other
+    parts = _DIRECTED.fullmatch(label) if isinstance(label, str) else None
+    if not parts or parts[1] == other:
+        raise ValueError(
+            f"The {what} of example {place} is {label!r}; expected RELATION(e1,e2), "
+            f"RELATION(e2,e1) or {other}."
+        )
+    return parts[1]
+
+
+def _scores(correct: int, predicted: int, labelled: int) -> dict[str, float]:
+    return {
+        "precision": 100.0 * correct / predicted if predicted else 0.0,
+        "recall": 100.0 * correct / labelled if labelled else 0.0,
+        "f1": 200.0 * correct / (predicted + labelled) if correct else 0.0,
+        "support": labelled,
+    }

@@ -1,0 +1,171 @@
+"""Scores of SQuAD as its two official scripts compute them, in percent.
+
+v1.1: Rajpurkar et al. 2016, arXiv:1606.05250, section 5, and evaluate-v1.1.py. v2.0, with questions
+that have no answer: Rajpurkar, Jia and Liang 2018, arXiv:1806.03822, and evaluate-v2.0.py. Both
+compare normalized texts and take the best score over a question's gold texts; they differ in what
+F1 is where nothing is left of a text, so that each has its own function here.
+"""
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping
+from itertools import groupby
+
+from keras_bert.metrics.answers import Answers, References, check_answers, percent
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
+
+def normalize_answer(text: str) -> str:
+    """A text as it is compared: lower case, no ASCII punctuation, no articles, single spaces."""
+    text = text.lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def squad_v1_scores(references: References, predictions: Answers) -> dict[str, float]:
+    """Exact match and F1 of SQuAD v1.1, where every question has an answer.
+
+    Args:
+        references: question id to its gold texts, one or more.
+        predictions: question id to the answer. A question that is not in it scores 0, and a
+            warning names it; so does one name answers to other questions.
+
+    Returns:
+        "exact_match" and "f1", in percent over all questions, and their number as "total".
+
+    Raises:
+        ValueError: if there is no question, a question has no gold text (use `squad_v2_scores`),
+            or a text is not a string.
+    """
+    answered = check_answers(references, predictions)
+    for question, texts in references.items():
+        if not any(texts):
+            raise ValueError(
+                f"Question {question!r} has no gold answer (got {list(texts)!r}), which SQuAD v1.1 "
+                "does not know: use squad_v2_scores."
+            )
+    exact, f1 = _best(references, predictions, answered, _overlap_f1)
+    total = len(references)
+    return {
+        "exact_match": percent(exact.values(), total),
+        "f1": percent(f1.values(), total),
+        "total": total,
+    }
+
+
+def squad_v2_scores(
+    references: References,
+    predictions: Answers,
+    null_odds: Mapping[str, float] | None = None,
+    threshold: float | None = None,
+) -> dict[str, float]:
+    """Exact match and F1 of SQuAD v2.0, where the right answer may be none.
+
+    Args:
+        references: question id to its gold texts; `[""]` or `[]` where there is no answer.
+        predictions: question id to the answer, "" for none. A question that is not in it scores
+            0, and a warning names it (the official script leaves it out of one mean and fails in
+            the next).
+        null_odds: question id to how much the model prefers no answer: with BERT the null score
+            less the best span's, as in `null_odds.json`; a probability does as well. With it the
+            best thresholds are searched; `predictions` should then be the best answers that are
+            not none.
+        threshold: if given, answers whose odds lie above it become none before they are scored.
+
+    Returns:
+        "exact", "f1" and "total" over all questions; the same with "HasAns_" over those with an
+        answer and "NoAns_" over those without, if there are any; with `null_odds`
+        "best_exact" and "best_f1", the best scores that a threshold could give, and
+        "best_exact_thresh" and "best_f1_thresh", the lowest such thresholds (for no answer
+        anywhere, just below all odds). Scores are in percent.
+
+    Raises:
+        ValueError: if there is no question, a text is not a string, odds are missing or not
+            finite, or there is a threshold without odds.
+    """
+    answered = check_answers(references, predictions)
+    has_answer = {question: any(texts) for question, texts in references.items()}
+    # Gold texts of which nothing is left are dropped; without any the right answer is none.
+    golds = {
+        question: [text for text in texts if normalize_answer(text)] or [""]
+        for question, texts in references.items()
+    }
+    exact, f1 = _best(golds, predictions, answered, _f1_or_none)
+    if null_odds is None and threshold is not None:
+        raise ValueError(f"A threshold ({threshold}) needs null_odds to compare with it.")
+    best = {}
+    if null_odds is not None:
+        _check_odds(null_odds, answered)
+        for name, scores in (("exact", exact), ("f1", f1)):
+            score, at = _best_threshold(scores, null_odds, has_answer)
+            best |= {f"best_{name}": percent([score], len(references)), f"best_{name}_thresh": at}
+    if threshold is not None:
+        for question in answered:
+            if null_odds[question] > threshold:
+                exact[question] = f1[question] = float(not has_answer[question])
+    found = {}
+    for prefix, kinds in (("", (True, False)), ("HasAns_", (True,)), ("NoAns_", (False,))):
+        questions = [question for question, has in has_answer.items() if has in kinds]
+        if questions:
+            total = len(questions)
+            found[f"{prefix}exact"] = percent((exact.get(q, 0.0) for q in questions), total)
+            found[f"{prefix}f1"] = percent((f1.get(q, 0.0) for q in questions), total)
+            found[f"{prefix}total"] = total
+    return found | best
+
+
+def _best(golds, predictions, answered, f1_of):
+    """Exact match and F1 of each answered question, the best over its gold texts."""
+    exact, f1 = {}, {}
+    for question in answered:
+        answer = normalize_answer(predictions[question])
+        texts = [normalize_answer(text) for text in golds[question]]
+        exact[question] = float(answer in texts)
+        f1[question] = max(f1_of(text.split(), answer.split()) for text in texts)
+    return exact, f1
+
+
+def _overlap_f1(gold: list[str], answer: list[str]) -> float:
+    shared = sum((Counter(gold) & Counter(answer)).values())
+    # 2 P R / (P + R) of P = shared / len(answer) and R = shared / len(gold)
+    return 2 * shared / (len(gold) + len(answer)) if shared else 0.0
+
+
+def _f1_or_none(gold: list[str], answer: list[str]) -> float:
+    if not gold or not answer:
+        return float(gold == answer)
+    return _overlap_f1(gold, answer)
+
+
+def _check_odds(null_odds, answered) -> None:
+    missing = [question for question in answered if question not in null_odds]
+    if missing:
+        raise ValueError(
+            f"null_odds lack {len(missing)} of the {len(answered)} answered questions, the first "
+            f"is {missing[0]!r}."
+        )
+    bad = [question for question in answered if not math.isfinite(null_odds[question])]
+    if bad:
+        raise ValueError(
+            f"null_odds of {len(bad)} questions are not finite; the first is "
+            f"{null_odds[bad[0]]} of {bad[0]!r}."
+        )
+
+
+def _best_threshold(scores, null_odds, has_answer) -> tuple[float, float]:
+    """The best sum of scores if answers with odds above a threshold become none, and where.
+
+    From the lowest odds up, one more question gets its answer. Equal odds fall on one side of any
+    threshold together; the official script may cut between them and name a score out of reach.
+    """
+    by_odds = sorted(scores, key=null_odds.__getitem__)
+    total = best = float(sum(not has_answer[question] for question in scores))  # none anywhere
+    at = math.nextafter(null_odds[by_odds[0]], -math.inf) if by_odds else 0.0
+    for odds, questions in groupby(by_odds, key=null_odds.__getitem__):
+        total += sum(scores[question] - (not has_answer[question]) for question in questions)
+        if total > best:
+            best, at = total, odds
+    return best, at

@@ -1,0 +1,132 @@
+"""Schemes that write entities as one tag a token: IOB1, IOB2 and IOBES.
+
+O is a token outside; the others are a letter, "-" and the entity's type. IOB1 (Ramshaw and Marcus
+1995, cmp-lg/9505040; the files of CoNLL-2003): I inside, B only where an entity follows at once on
+one of its type. IOB2 (Sang and Veenstra 1999, cs/9907006): B begins every entity. IOBES: E ends it,
+S is an entity of one token.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+SCHEMES = {"IOB1": "IB", "IOB2": "IB", "IOBES": "IBES"}
+
+_TAG = re.compile(r"([IBES])-(\S+)")
+
+
+class Entity(NamedTuple):
+    """An entity: its type, its first token, and the token after its last."""
+
+    type: str
+    start: int
+    end: int
+
+
+def to_iob1(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
+    """As `to_iob2`, to IOB1."""
+    return _convert(sentences, scheme, "IOB1")
+
+
+def to_iob2(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
+    """Writes the same entities in IOB2.
+
+    Args:
+        sentences: the tags of each sentence, one a token.
+        scheme: the scheme they are in, a key of `SCHEMES`.
+
+    Returns:
+        Tags of the same lengths.
+
+    Raises:
+        ValueError: for another scheme, or a tag that the scheme does not know or does not allow
+            there; the message names sentence and position, both counted from 0.
+    """
+    return _convert(sentences, scheme, "IOB2")
+
+
+def to_iobes(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
+    """As `to_iob2`, to IOBES."""
+    return _convert(sentences, scheme, "IOBES")
+
+
+def entities(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[Entity]:
+    """The entities that a sentence's tags stand for, read strictly.
+
+    In IOB1 every order of tags has a meaning; a B that no entity of its type precedes, as
+    CoNLL-2003 has twice, begins one.
+
+    Args:
+        tags: one a token.
+        scheme: a key of `SCHEMES`.
+        sentence: the sentence's number, for messages.
+
+    Raises:
+        ValueError: as `to_iob2`.
+    """
+    found, begun, kind = [], None, ""
+    for i, (letter, new) in enumerate([*split_tags(tags, scheme, sentence), ("O", "")]):
+        continues = letter in "IE" and begun is not None and new == kind
+        if begun is not None and not continues:
+            if scheme == "IOBES":
+                raise _impossible(tags, i, sentence, f"{kind} must go on with I or E")
+            found.append(Entity(kind, begun, i))
+            begun = None
+        if letter in "IE" and not continues and scheme != "IOB1":
+            raise _impossible(tags, i, sentence, f"{scheme} begins an entity with B")
+        if letter in "IBS" and not continues:
+            begun, kind = i, new
+        if letter in "ES":
+            found.append(Entity(kind, begun, i + 1))
+            begun = None
+    return found
+
+
+def split_tags(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[tuple[str, str]]:
+    """Each tag as its letter and its type ("" of O).
+
+    Raises:
+        ValueError: for another scheme, or a tag that is not O or one of its letters, "-" and a
+            type.
+    """
+    if scheme not in SCHEMES:
+        raise ValueError(f"Unknown scheme {scheme!r}; known are {list(SCHEMES)}.")
+    if isinstance(tags, str):
+        raise ValueError(f"Sentence {sentence}: expected a list of tags, got the text {tags!r}.")
+    found = []
+    for i, tag in enumerate(tags):
+        parts = _TAG.fullmatch(tag) if isinstance(tag, str) else None
+        if tag == "O":
+            found.append(("O", ""))
+        elif parts and parts[1] in SCHEMES[scheme]:
+            found.append((parts[1], parts[2]))
+        else:
+            letters = ", ".join(f"{letter}-TYPE" for letter in SCHEMES[scheme])
+            raise ValueError(
+                f"Sentence {sentence}, position {i}: {tag!r} is no tag of {scheme} (O, {letters})."
+            )
+    return found
+
+
+def _convert(sentences, scheme, target):
+    return [
+        _write(entities(tags, scheme, number), len(tags), target)
+        for number, tags in enumerate(sentences)
+    ]
+
+
+def _write(found: Iterable[Entity], length: int, scheme: str) -> list[str]:
+    tags = ["O"] * length
+    for kind, start, end in found:
+        tags[start:end] = [f"I-{kind}"] * (end - start)
+        if scheme != "IOB1" or (start and tags[start - 1][1:] == f"-{kind}"):
+            tags[start] = f"B-{kind}"
+        if scheme == "IOBES":
+            tags[end - 1] = f"{'S' if end - start == 1 else 'E'}-{kind}"
+    return tags
+
+
+def _impossible(tags, i, sentence, rule) -> ValueError:
+    tag = tags[i] if i < len(tags) else "the end of the sentence"
+    before = f"after {tags[i - 1]}" if i else "at the beginning"
+    return ValueError(f"Sentence {sentence}, position {i}: {tag} {before} is impossible: {rule}.")

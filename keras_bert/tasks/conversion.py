@@ -1,0 +1,89 @@
+"""From one form of checkpoint to another."""
+
+from pathlib import Path
+
+import keras
+
+from keras_bert.atomic import write_folder
+from keras_bert.checkpoints import Checkpoint, contents_of, open_checkpoint, save_checkpoint
+from keras_bert.checkpoints.preset import FILES
+from keras_bert.checkpoints.writer import FORMS as OTHERS
+from keras_bert.tasks.classifier import BertClassifier
+from keras_bert.tasks.masked_lm import BertMaskedLM
+from keras_bert.tasks.pretrainer import BertPretrainer
+
+FORMS = (*OTHERS, "keras_bert")
+_TASKS = (BertClassifier, BertMaskedLM, BertPretrainer)
+
+
+def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> list[str]:
+    """Writes a checkpoint in another form, heads and settings included.
+
+    Between two forms that are not ours no model is made, so that every head gets across. A preset
+    of ours holds one task: the classifier where there is one, else the heads of pre-training.
+
+    Args:
+        source: as `open_checkpoint`.
+        target: folder to make, or to replace if it holds a checkpoint of that form.
+        form: "google", "huggingface", "kerashub" or "keras_bert".
+
+    Returns:
+        Sentences on what the new form can't hold or says otherwise.
+
+    Raises:
+        FileNotFoundError: if there is nothing at `source`, or a file is missing.
+        FileExistsError: if `target` holds something else.
+        ValueError: if the form is unknown, `source` is damaged, or a preset of ours is asked for
+            whose head no task of ours has.
+    """
+    if form not in FORMS:
+        raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
+    checkpoint = open_checkpoint(source)
+    if form != "keras_bert" and checkpoint.contents is not None:
+        notes = [
+            f"left out, for it means nothing to us: {n}" for n in checkpoint.contents.left_over
+        ]
+        return notes + save_checkpoint(checkpoint.contents, target, form)
+    task = task_class(checkpoint)
+    if task is not None:
+        model = task.from_preset(source)
+        report = model.loading_report
+        if form != "keras_bert":
+            return save_checkpoint(model, target, form)
+        model.save_to_preset(str(target))
+    else:
+        backbone, report = checkpoint.backbone(), checkpoint.report
+        tokenizer = checkpoint.tokenizer() if checkpoint.has_text_side() else None
+        if form != "keras_bert":
+            return save_checkpoint(contents_of(backbone, tokenizer), target, form)
+        write_folder(target, lambda folder: _save_parts(folder, backbone, tokenizer), FILES)
+    return [f"left out, for the task has no place for it: {name}" for name in report.left_over]
+
+
+def task_class(checkpoint: Checkpoint) -> type[keras.Model] | None:
+    """The task that a checkpoint was made by or for; None for a backbone alone.
+
+    Raises:
+        ValueError: if no task of ours has its head.
+    """
+    contents = checkpoint.contents
+    if contents is None:
+        found = [task for task in _TASKS if checkpoint.settings("task.json", task.__name__)]
+        if not found and checkpoint.source.has("task.json"):
+            name = checkpoint.source.json("task.json").get("registered_name")
+            raise ValueError(f"{checkpoint.source.name}/task.json: {name!r} is no task of ours")
+        return found[0] if found else None
+    heads = checkpoint.heads()
+    if "head" in heads:
+        if contents.head != "classifier":
+            raise ValueError(f"{contents.source}: no task of ours has a head for {contents.head!r}")
+        return BertClassifier
+    if "next_sentence_head" in heads:
+        return BertPretrainer
+    return BertMaskedLM if heads else None
+
+
+def _save_parts(folder: str, backbone, tokenizer) -> None:
+    backbone.save_to_preset(folder)
+    if tokenizer is not None:
+        tokenizer.save_to_preset(folder)

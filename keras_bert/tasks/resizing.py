@@ -1,0 +1,179 @@
+"""A model with more words, or with more or fewer positions."""
+
+import copy
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from keras_bert.checkpoints import LoadingReport
+from keras_bert.checkpoints.names import weights_by_name
+from keras_bert.models.backbone import BertBackbone
+
+POSITION_METHODS = ("cut", "new", "tile", "interpolate")
+TOKEN_METHODS = ("mean", "new")
+_WORDS, _BIAS = "embeddings/word/embeddings", "masked_lm_head/output_bias"
+_POSITIONS = "embeddings/position_table"
+
+
+def resize(
+    model: keras.Model,
+    *,
+    max_sequence_length: int | None = None,
+    positions: str | None = None,
+    new_tokens: Sequence[str] = (),
+    tokens: str = "mean",
+    seed: int = 0,
+) -> keras.Model:
+    """Makes a copy of a model whose tables have another size; all other weights are the same.
+
+    Args:
+        model: a task, or a `BertBackbone`; it stays as it is. The copy has to be compiled anew.
+        max_sequence_length: positions of the copy.
+        positions: how they come about, to be named where their number changes. "cut" keeps the
+            first rows; with the others all rows stay or the table is stretched: "new" draws the
+            further rows from the initializer's law; "tile" repeats the table from its beginning
+            (Beltagy et al. 2020, section 5); "interpolate" stretches the table linearly.
+        new_tokens: to be added at the end of the vocabulary, of a task with a preprocessor.
+        tokens: rows of new tokens: "mean", that of all rows of the table and of the masked
+            language model's bias; or "new", drawn from the initializer's law, with bias 0.
+        seed: of what is drawn.
+
+    Returns:
+        A model of the same class. If the model has a `loading_report`, the copy's says in
+        `reshaped` what was done.
+
+    Raises:
+        ValueError: if a method is unknown or does not suit, nothing is asked for, a token is in
+            the vocabulary already or twice among the new ones, or there is no preprocessor.
+    """
+    backbone = getattr(model, "backbone", model)
+    old = backbone.max_sequence_length
+    length = old if max_sequence_length is None else max_sequence_length
+    _check(old, length, positions, tokens)
+    if length == old and not new_tokens:
+        raise ValueError("nothing to do: give a max_sequence_length or new_tokens")
+    vocabulary = _grown_vocabulary(model, new_tokens)
+    rng = np.random.default_rng(seed)
+    table = {name: _values(weight) for name, weight in weights_by_name(model).items()}
+    done = []
+    if length != old:
+        done.append(f"{_POSITIONS}: {old} to {length} rows by positions={positions!r}")
+        table[_POSITIONS] = _positions(
+            table[_POSITIONS], length, positions, rng, backbone.initializer_range
+        )
+    # The table may be longer than the vocabulary: new tokens take its free rows first.
+    rows = backbone.vocabulary_size
+    more = max(rows, len(vocabulary or ())) - rows
+    if new_tokens:
+        start = len(vocabulary) - len(new_tokens)
+        done.append(f"{_WORDS}: {rows} to {rows + more} rows by tokens={tokens!r}, from {start} on")
+        for name in (_WORDS, _BIAS):
+            if name in table:
+                new = _rows(
+                    table[name][:start], len(new_tokens), tokens, rng, backbone.initializer_range
+                )
+                rest = table[name][len(vocabulary) :]
+                table[name] = np.concatenate([table[name][:start], new, rest])
+    config = backbone.get_config() | {
+        "max_sequence_length": length,
+        "vocabulary_size": rows + more,
+        "dtype": backbone.dtype_policy,
+    }
+    copied = BertBackbone.from_config(config)
+    if model is not backbone:
+        copied = _task(model, copied, vocabulary)
+    for name, weight in weights_by_name(copied).items():
+        weight.assign(table[name])
+    report = copy.deepcopy(getattr(model, "loading_report", LoadingReport(model.name, "model")))
+    report.reshaped += done
+    copied.loading_report = report
+    return copied
+
+
+def _check(old: int, length: int, positions: str | None, tokens: str) -> None:
+    if tokens not in TOKEN_METHODS:
+        raise ValueError(f"tokens={tokens!r}: expected one of {', '.join(TOKEN_METHODS)}")
+    if length < 1:
+        raise ValueError(f"max_sequence_length={length}: expected 1 or more")
+    if length == old:
+        return
+    suits = ("cut",) if length < old else tuple(m for m in POSITION_METHODS if m != "cut")
+    if positions not in suits:
+        raise ValueError(
+            f"positions={positions!r}: from {old} to {length} positions, expected one of "
+            f"{', '.join(suits)}"
+        )
+
+
+def _grown_vocabulary(model, new_tokens: Sequence[str]) -> list[str] | None:
+    preprocessor = getattr(model, "preprocessor", None)
+    if preprocessor is None:
+        if new_tokens:
+            raise ValueError("new_tokens are for a task with a preprocessor, whose they become")
+        return None
+    vocabulary = preprocessor.tokenizer.get_vocabulary()
+    known, twice = set(vocabulary), []
+    for token in new_tokens:
+        if token in known:
+            twice.append(token)
+        known.add(token)
+    if twice:
+        raise ValueError(f"new_tokens: {', '.join(map(repr, twice[:5]))} are there already")
+    return [*vocabulary, *new_tokens]
+
+
+def _positions(table, length: int, method: str, rng, deviation: float):  # [P, H] -> [length, H]
+    if method == "cut":
+        return table[:length]
+    if method == "tile":
+        return table[np.arange(length) % len(table)]
+    if method == "new":
+        return np.concatenate(
+            [table, _drawn(rng, (length - len(table), table.shape[1]), deviation)]
+        )
+    places = np.linspace(0, len(table) - 1, length)
+    below = np.minimum(places.astype(int), max(len(table) - 2, 0))
+    above = np.minimum(below + 1, len(table) - 1)
+    share = (places - below)[:, None]
+    return ((1 - share) * table[below] + share * table[above]).astype("float32")
+
+
+def _rows(table, number: int, method: str, rng, deviation: float):
+    """Rows for new tokens, of a table [V, H] or of a bias [V]."""
+    shape = (number, *table.shape[1:])
+    if method == "mean":
+        return np.broadcast_to(table.mean(axis=0, dtype="float64"), shape).astype("float32")
+    return _drawn(rng, shape, deviation) if table.ndim == 2 else np.zeros(shape, "float32")
+
+
+def _drawn(rng, shape, deviation: float):
+    """The initializer's law: normal, cut off at two deviations."""
+    values = rng.normal(size=shape)
+    while (far := np.abs(values) > 2).any():
+        values[far] = rng.normal(size=int(far.sum()))
+    return (deviation * values).astype("float32")
+
+
+def _task(model, backbone: BertBackbone, vocabulary: list[str] | None) -> keras.Model:
+    """The same task on another backbone."""
+    preprocessor = model.preprocessor
+    if preprocessor is not None:
+        tokenizer = preprocessor.tokenizer
+        config = tokenizer.get_config() | {"vocabulary": vocabulary}
+        config.pop("config_file", None)
+        length = preprocessor.sequence_length
+        if length == model.backbone.max_sequence_length:
+            length = backbone.max_sequence_length  # all positions stay all positions
+        settings = {"sequence_length": min(length, backbone.max_sequence_length)}
+        for name in ("padding", "masking"):
+            if hasattr(preprocessor, name):
+                settings[name] = getattr(preprocessor, name)
+        preprocessor = type(preprocessor)(type(tokenizer).from_config(config), **settings)
+    config = model.get_config()
+    others = {k: v for k, v in config.items() if k not in ("backbone", "preprocessor")}
+    return type(model)(backbone=backbone, preprocessor=preprocessor, **others)
+
+
+def _values(weight) -> np.ndarray:
+    return np.asarray(keras.ops.convert_to_numpy(weight), "float32")

@@ -1,0 +1,219 @@
+import gzip
+import json
+import math
+
+import pytest
+
+from keras_bert.metrics.squad import normalize_answer, squad_v1_scores, squad_v2_scores
+
+REFERENCES = {
+    "q1": ["the Norman dukes", "Normans"],
+    "q2": ["10th century"],
+    "q3": ["Rollo"],
+}
+
+
+def load(shared_dir, name):
+    path = shared_dir / "data" / "squad" / f"{name}.json.gz"
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+def gold_texts(squad):
+    return {
+        question["id"]: [answer["text"] for answer in question["answers"]] or [""]
+        for article in squad["data"]
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("The Cat, a dog  and\tAN ox.", "cat dog and ox"),
+        ("theatre another a-level", "theatre another alevel"),  # whole words; after punctuation
+        ("“10th”  century", "“10th” century"),  # punctuation of ASCII alone
+        ("the", ""),
+        ("U.S.", "us"),
+    ],
+)
+def test_normalize_answer(text, right):
+    assert normalize_answer(text) == right
+
+
+def test_v1_by_hand():
+    answers = {"q1": "Norman dukes", "q2": "the 10th", "q3": "Charles"}
+    scores = squad_v1_scores(REFERENCES, answers)
+    # q1 whole; q2 one of two gold words and nothing else, F1 2/3; q3 nothing
+    assert scores == {
+        "exact_match": pytest.approx(100 / 3),
+        "f1": pytest.approx(100 * (1 + 2 / 3) / 3),
+        "total": 3,
+    }
+
+
+def test_v1_repeated_words_count_as_often_as_both_have_them():
+    # shared: "b" once and "c" twice, of 4 and 5 words
+    scores = squad_v1_scores({"q": ["b c c d"]}, {"q": "c c c b e"})
+    assert scores["f1"] == pytest.approx(100 * 2 * 3 / 9) and scores["exact_match"] == 0
+
+
+def test_an_unanswered_question_counts_0_and_is_named():
+    answers = {"q1": "Normans", "q3": "Rollo"}
+    for function, exact in ((squad_v1_scores, "exact_match"), (squad_v2_scores, "exact")):
+        with pytest.warns(UserWarning, match="1 questions without an answer.*: q2") as caught:
+            scores = function(REFERENCES, answers)
+        assert caught[0].filename == __file__
+        assert scores[exact] == scores["f1"] == pytest.approx(200 / 3)
+
+
+def test_answers_to_no_question_are_named():
+    answers = dict.fromkeys(REFERENCES, "x") | {f"stray{i}": "x" for i in range(22)}
+    with pytest.warns(UserWarning, match="22 answers to no question.*: stray0, .*and 2 more"):
+        assert squad_v1_scores(REFERENCES, answers)["total"] == 3
+
+
+def test_where_nothing_is_left_of_a_text_the_versions_differ():
+    """evaluate-v1.1 finds no shared word, F1 0; evaluate-v2.0 finds two equal empty answers."""
+    references, answers = {"q": ["The"]}, {"q": "a"}
+    assert squad_v1_scores(references, answers) == {"exact_match": 100, "f1": 0, "total": 1}
+    scores = squad_v2_scores(references, answers)
+    assert scores["exact"] == scores["f1"] == 100
+    assert scores["HasAns_total"] == 1 and "NoAns_total" not in scores
+
+
+def test_v2_by_hand():
+    references = REFERENCES | {"n1": [""], "n2": []}
+    answers = {"q1": "Normans", "q2": "", "q3": "Rollo the duke", "n1": "", "n2": "Rollo"}
+    # q3: one shared word, of 1 and 2
+    assert squad_v2_scores(references, answers) == {
+        "exact": pytest.approx(40),
+        "f1": pytest.approx(100 * (1 + 2 / 3 + 1) / 5),
+        "total": 5,
+        "HasAns_exact": pytest.approx(100 / 3),
+        "HasAns_f1": pytest.approx(100 * (1 + 2 / 3) / 3),
+        "HasAns_total": 3,
+        "NoAns_exact": 50,
+        "NoAns_f1": 50,
+        "NoAns_total": 2,
+    }
+
+
+def test_v2_threshold_makes_answers_none():
+    references = {"q": ["cat"], "n": [""]}
+    answers, odds = {"q": "cat", "n": "dog"}, {"q": 1.0, "n": 3.0}
+    exact = [
+        squad_v2_scores(references, answers, odds, threshold)["exact"]
+        for threshold in (None, 3.0, 2.0, 1.0, 0.5)
+    ]
+    assert exact == [50, 50, 100, 100, 50]  # odds above the threshold, not at it
+
+
+def test_v2_best_thresholds_by_hand():
+    references = {"a": ["cat"], "b": ["cat sat"], "c": ["mat"], "n": [""], "m": [""]}
+    answers = {"a": "cat", "b": "cat", "c": "dog", "n": "dog", "m": "ox"}
+    odds = {"a": -2.0, "b": 0.5, "c": 1.0, "n": 0.0, "m": 2.0}
+    scores = squad_v2_scores(references, answers, odds)
+    # exact: none anywhere 2; after a 3, n 2, b 2, c 2, m 1. F1: 2, 3, 2, 2 2/3, 2 2/3, 1 2/3
+    assert scores["best_exact"] == 60 and scores["best_exact_thresh"] == -2.0
+    assert scores["best_f1"] == 60 and scores["best_f1_thresh"] == -2.0
+    odds["n"] = 0.75
+    scores = squad_v2_scores(references, answers, odds)
+    assert scores["best_exact"] == 60 and scores["best_exact_thresh"] == -2.0
+    assert scores["best_f1"] == pytest.approx(100 * (3 + 2 / 3) / 5)
+    assert scores["best_f1_thresh"] == 0.5
+
+
+def test_v2_the_best_score_is_what_its_threshold_gives():
+    """Also where odds are equal, or no answer at all is best."""
+    references = {f"q{i}": ["cat"] if i % 3 else [""] for i in range(20)}
+    answers = {q: "cat" if int(q[1:]) % 4 else "a dog" for q in references}
+    for odds in (
+        {q: float(int(q[1:]) * 7 % 5) for q in references},
+        dict.fromkeys(references, -3.5),
+        {q: -5.0 if texts == [""] else 1.0 for q, texts in references.items()},
+    ):
+        scores = squad_v2_scores(references, answers, odds)
+        for name in ("exact", "f1"):
+            at = scores[f"best_{name}_thresh"]
+            reached = squad_v2_scores(references, answers, odds, at)[name]
+            assert reached == pytest.approx(scores[f"best_{name}"]) and math.isfinite(at)
+            tried = [-9.0, *odds.values()]
+            every = [squad_v2_scores(references, answers, odds, t)[name] for t in tried]
+            assert max(every) == pytest.approx(reached)
+
+
+@pytest.mark.parametrize(
+    ("references", "answers", "message"),
+    [
+        ({}, {}, "no questions"),
+        ({"q": "cat"}, {}, "'q': expected a list of texts, got 'cat'"),
+        ({"q": [None]}, {}, r"'q': expected a list of texts, got \[None\]"),
+        ({"q": ["cat"]}, {"q": 3}, "'q': expected the answer's text, got 3"),
+        ({"q": ["cat"]}, {"q": None}, "got None"),
+    ],
+)
+def test_what_cannot_be_scored(references, answers, message):
+    for function in (squad_v1_scores, squad_v2_scores):
+        with pytest.raises(ValueError, match=message):
+            function(references, answers)
+
+
+@pytest.mark.parametrize("texts", [[], [""]])
+def test_v1_knows_no_questions_without_an_answer(texts):
+    with pytest.raises(ValueError, match="'q' has no gold answer.*use squad_v2_scores"):
+        squad_v1_scores({"q": texts}, {"q": ""})
+
+
+@pytest.mark.parametrize(
+    ("odds", "message"),
+    [
+        (None, "A threshold .0.0. needs null_odds"),
+        ({"q": 1.0}, "null_odds lack 1 of the 2 answered questions, the first is 'n'"),
+        ({"q": 1.0, "n": math.nan}, "1 questions are not finite; the first is nan of 'n'"),
+        ({"q": 1.0, "n": -math.inf}, "the first is -inf of 'n'"),  # B93
+    ],
+)
+def test_v2_odds_that_cannot_be_compared(odds, message):
+    with pytest.raises(ValueError, match=message):
+        squad_v2_scores({"q": ["cat"], "n": [""]}, {"q": "cat", "n": ""}, odds, threshold=0.0)
+
+
+def test_the_bert_ensemble_on_v1_dev(shared_dir):
+    """The BERT paper (arXiv:1810.04805, table 2) gives 86.2 / 92.2."""
+    scores = squad_v1_scores(
+        gold_texts(load(shared_dir, "dev-v1.1")), load(shared_dir, "predictions-v1.1-bert-ensemble")
+    )
+    assert {k: round(v, 4) for k, v in scores.items()} == {
+        "exact_match": 86.2062,
+        "f1": 92.1956,
+        "total": 10570,
+    }
+
+
+def test_logistic_regression_on_v1_dev(shared_dir):
+    """13 questions are unanswered, and 28 answers are to questions that are not in dev."""
+    references = gold_texts(load(shared_dir, "dev-v1.1"))
+    answers = load(shared_dir, "predictions-v1.1-logistic-regression")
+    with pytest.warns(UserWarning) as caught:
+        scores = squad_v1_scores(references, answers)
+    assert [str(w.message).split()[0] for w in caught] == ["13", "28"]
+    assert round(scores["exact_match"], 4) == 40.1419 and round(scores["f1"], 4) == 50.9815
+
+
+def test_bert_on_v2_dev(shared_dir):
+    scores = squad_v2_scores(
+        gold_texts(load(shared_dir, "dev-v2.0-reconstructed")),
+        load(shared_dir, "predictions-v2.0-bert-single"),
+    )
+    assert {k: round(v, 4) for k, v in scores.items()} == {
+        "exact": 78.7417,
+        "f1": 81.7753,
+        "total": 11873,
+        "HasAns_exact": 74.1059,
+        "HasAns_f1": 80.1818,
+        "HasAns_total": 5928,
+        "NoAns_exact": 83.3642,
+        "NoAns_f1": 83.3642,
+        "NoAns_total": 5945,
+    }
