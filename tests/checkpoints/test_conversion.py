@@ -83,7 +83,18 @@ def check_same(old: Contents, new: Contents, settings: bool = True):
             assert getattr(new, name) == getattr(old, name), name
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "pretrainer",
+        "span",
+        *(
+            pytest.param(k, marks=pytest.mark.slow)
+            for k in KINDS
+            if k not in ("pretrainer", "span")
+        ),
+    ],
+)
 def test_around_without_a_model(kind, tmp_path):
     """Google, Hugging Face, KerasHub, Google: every head, bit for bit."""
     old = make(kind, pooler=kind not in POOLERLESS)
@@ -99,7 +110,7 @@ def test_around_without_a_model(kind, tmp_path):
     ("kind", "task"),
     [
         ("pretrainer", keras_bert.BertPretrainer),
-        ("classifier", keras_bert.BertClassifier),
+        pytest.param("classifier", keras_bert.BertClassifier, marks=pytest.mark.slow),
     ],
 )
 def test_around_through_presets_of_ours(kind, task, tmp_path):

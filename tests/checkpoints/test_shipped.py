@@ -45,9 +45,10 @@ def test_it_fills_in_and_knows_what_follows(model):
     assert follows > 0.5 > model.next_sentence(first, "Congress shall have power to declare war.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("every", "masked_within", "sentence_within"),
-    [(12, 0.03, 0.1), pytest.param(1, 0.001, 0.001, marks=pytest.mark.slow)],
+    [(12, 0.03, 0.1), (1, 0.001, 0.001)],
 )
 def test_held_out_scores_are_those_of_the_card(
     model, shared_dir, tmp_path, every, masked_within, sentence_within

@@ -203,6 +203,7 @@ def test_a_merge_scales_by_alpha(batch):
     np.testing.assert_allclose(model(batch), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("merged", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_an_exported_model_answers_the_same(batch, tmp_path, merged):
     model = update(classifier())

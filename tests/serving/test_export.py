@@ -83,6 +83,7 @@ def test_strings_in_answers_out(exported, model, tmp_path):  # B79, B80, B81
     np.testing.assert_allclose(replies[-1]["logits"], pairs, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_ids_of_any_length(exported, model):  # B83
     rng = np.random.default_rng(0)
     requests, expected = [], []

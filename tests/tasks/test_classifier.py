@@ -120,6 +120,7 @@ def test_fit_is_repeatable_by_seed_and_shuffles():
     assert abs(weights[0] - weights[2]).max() > 0
 
 
+@pytest.mark.slow
 def test_fit_again_starts_the_schedule_again_without_a_new_trace():
     texts, labels = weather(32)
     model = classifier()
@@ -180,6 +181,7 @@ def test_a_loss_on_probabilities_is_refused(loss):  # B63
         classifier().compile(loss=loss)
 
 
+@pytest.mark.slow
 def test_float16_stays_finite_with_a_batch_of_one():  # B61
     texts, labels = weather(40)
     model = classifier(dtype="mixed_float16")
@@ -269,6 +271,7 @@ def test_freezing_and_lora():
     assert all(np.abs(w).max() > 0 for w in moved)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")  # how Keras learns the size
 def test_unknown_dataset_size_trains_at_a_constant_rate(caplog):
     texts, labels = weather(16)

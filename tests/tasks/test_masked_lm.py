@@ -53,6 +53,7 @@ def tokens(candidates):
 # === fill ===
 
 
+@pytest.mark.slow
 def test_learns_to_fill_from_texts():
     keras.utils.set_random_seed(1)
     model = masked_lm(hidden=16)
@@ -285,6 +286,7 @@ def test_a_resumed_run_sees_the_same_masks(tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_validation_on_texts():
     model = masked_lm()
     kwargs = {"batch_size": 3, "verbose": 0}

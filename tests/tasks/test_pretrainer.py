@@ -285,6 +285,7 @@ def test_more_tokens_than_positions_are_named():
     assert next(iter(model._source(stream(given | {"position_ids": positions})).one_pass()))
 
 
+@pytest.mark.slow
 def test_longer_rows_later_keep_weights_and_positions():
     """Phase 2: the position table has all its rows from the start."""
     model = pretrainer(positions=2 * TOKENS)
@@ -390,6 +391,7 @@ def test_keras_file_goes_on_training(tmp_path):
     assert "mlm_accuracy" in history and abs(np.asarray(table) - before).max() > 0
 
 
+@pytest.mark.slow
 def test_a_frozen_table_stays():
     model = pretrainer()
     model.backbone.freeze(0)
@@ -460,6 +462,7 @@ def test_verbs_that_a_model_lacks():
         with_texts(8)
 
 
+@pytest.mark.slow
 def test_without_next_sentences_texts_are_masked():
     model = with_texts(next_sentence=False)
     loss, *_ = model.evaluate(["rain falls", "the boats go home"], verbose=0)

@@ -247,6 +247,7 @@ def test_time_budget_stops_and_drives_the_schedule(tmp_path, monkeypatch):
 # === Throughput ===
 
 
+@pytest.mark.slow
 def test_throughput(monkeypatch):
     clock = Clock(0.5)
     monkeypatch.setattr(throughput, "perf_counter", clock)

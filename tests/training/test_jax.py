@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("train_on_jax.py")
+pytestmark = pytest.mark.slow  # a minute, most of it compilation
 
 
 @pytest.fixture(scope="module")

@@ -118,6 +118,7 @@ def test_counts_leave_out_rows_without_weight(few):
     assert steps == 10 and 0 < rows < 10 * 12 and rows < tokens
 
 
+@pytest.mark.slow
 def test_two_worker_processes_are_one_device(few, tmp_path):  # B121
     sockets = [socket.socket() for _ in range(2)]
     for s in sockets:

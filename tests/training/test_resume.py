@@ -128,6 +128,7 @@ def resumed(model, folder, data, **kwargs):
     return model.get_weights()
 
 
+@pytest.mark.slow
 def test_truncated_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
     settings = {"batch_size": 4, "epochs": 2}
     unbroken = tiny_model()
@@ -181,6 +182,7 @@ def test_dataset_of_unknown_length(tmp_path, stop):  # B66
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_dataset_of_unknown_length_with_steps_per_epoch(tmp_path):
     x, y = ids()
     whole = tf.data.Dataset.from_tensor_slices((x, y.astype("int32"))).batch(4)
@@ -223,6 +225,7 @@ def test_checkpoint_of_another_model_is_refused_before_training(tmp_path):
         resumed(foreign, tmp_path, ids(), batch_size=4)
 
 
+@pytest.mark.slow
 def test_keeps_the_last_and_the_best(tmp_path):
     model = tiny_model()
     keep = Resume(tmp_path, every_steps=1, keep=2, monitor="val_accuracy")

@@ -129,6 +129,7 @@ def test_loss_scale_halves_and_doubles():
     assert int(inner.iterations) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "optimizer",
     [
@@ -154,6 +155,7 @@ def test_optimizers_in_keras_own_way(optimizer):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_regularization_losses_count_once():
     def regularized():
         made = model()
@@ -211,6 +213,7 @@ def test_durations_make_so_many_updates():
         assert schedule["total_steps"] == updates
 
 
+@pytest.mark.slow
 def test_changing_what_is_trained_traces_the_step_anew():
     made = model()
     made.compile(learning_rate=1e-2)
@@ -223,6 +226,7 @@ def test_changing_what_is_trained_traces_the_step_anew():
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_train_on_batch_and_eager_steps():
     made, eager = model(), model()
     x, y = ids()
@@ -234,6 +238,7 @@ def test_train_on_batch_and_eager_steps():
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_executions_of_several_steps_end_with_the_epochs(caplog):
     made, single = model(), model()
     made.compile(learning_rate=1e-2, steps_per_execution=4)
@@ -246,6 +251,7 @@ def test_executions_of_several_steps_end_with_the_epochs(caplog):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_stop_in_the_first_epoch_after_a_resume_is_kept(tmp_path):
     class Stop(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):

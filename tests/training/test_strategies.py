@@ -68,7 +68,7 @@ def operations(graph) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("task", ["classifier", "pretrainer"])
+@pytest.mark.parametrize("task", [pytest.param("classifier", marks=pytest.mark.slow), "pretrainer"])
 def test_the_whole_step_compiles_with_static_shapes_and_no_host_ops(task):  # B122
     """Stands in for a TPU, which this has not run on: a TPU compiles the whole step with XLA."""
     if task == "classifier":
