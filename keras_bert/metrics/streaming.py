@@ -142,7 +142,7 @@ class PearsonCorrelation(_Sums):
     """Pearson's correlation of numbers.
 
     0 if the labels or the predictions are all equal; a spread below some 3e-5 of their size is
-    taken for none, and from 4e-3 on the figure is good to 1e-6.
+    taken for none, and from 1e-2 on the figure is good to 1e-6.
 
     Args:
         name: the metric's name.

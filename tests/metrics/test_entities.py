@@ -6,6 +6,8 @@ import pytest
 from keras_bert.metrics.entities import entity_scores
 from keras_bert.metrics.tag_schemes import to_iobes
 
+pytest.importorskip("seqeval")
+
 RIGHT = ["B-PER I-PER O B-LOC O".split(), "B-ORG B-ORG I-ORG".split(), ["O"]]
 FOUND = ["B-PER I-PER O I-LOC O".split(), "B-ORG I-ORG I-ORG".split(), ["B-LOC"]]
 
