@@ -2,8 +2,10 @@
 
 Files and settings follow keras_hub/src/models/bert and keras_hub/src/utils/preset_utils.py.
 KerasHub's BERT has the tanh GELU, an epsilon of 1e-12 and one share of dropout; its masked-LM head
-has the exact GELU and an epsilon of 1e-5. What it has no place for lies in keras_bert.json and
-keras_bert_heads.safetensors beside its files; KerasHub passes over both.
+has the exact GELU and an epsilon of 1e-5. Its tokenizer takes other ways than BERT's rule for some
+characters: lower-casing is NFKC case folding there (ß becomes ss), U+00A0 and its like separate no
+words, and control characters do. What KerasHub has no place for lies in keras_bert.json and
+keras_bert_heads.safetensors beside its files; it passes over both.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,6 +24,7 @@ from keras_bert.checkpoints.kerashub_names import (
     LONGEST_WORD,
     NAMES,
     POOLER,
+    SECOND_COPY,
     SIZES,
     TASK,
     TASK_WEIGHTS,
@@ -52,8 +55,8 @@ def read(source: Source, weights: bool = True) -> Contents:
 
     A BertTextClassifier is the head "classifier". Its output activation is left out, for a head of
     ours gives logits; "sigmoid" makes it "multi_label". A tokenizer that lower-cases strips accents
-    too, as the original does, where KerasHub's does so only if told. Optimizers' slots and states
-    of random numbers are not in `left_over`.
+    too, as the original does, where KerasHub's does so only if told. Optimizers' slots, states of
+    random numbers and second copies of the backbone are not in `left_over`.
 
     Args:
         source: the preset.
@@ -264,7 +267,8 @@ def _take_file(
         [row.theirs for row in shapes if row.ours in POOLER],
     )
     contents.tensors |= to_ours(shapes, found.tensors, str(path))[0]
-    contents.left_over += [f"{path.name}/{name}" for name in found.others]
+    others = [name for name in found.others if not name.startswith(SECOND_COPY)]
+    contents.left_over += [f"{path.name}/{name}" for name in others]
     if len(contents.tensors.keys() & set(POOLER)) == 1:
         raise ValueError(f"{path} has half of a pooler")
     return found.dtypes
@@ -294,95 +298,3 @@ def _check_head(contents: Contents) -> None:
             f"{contents.source}: the head has {kernel.shape[1]} kernels, {bias.size} biases and "
             f"the labels {_short(labels)}"
         )
-
-
-# Old interface
-
-
-def backbone_config(source: Source) -> dict[str, Any]:
-    """Turns config.json into `BertBackbone` arguments: KerasHub's BERT has the tanh GELU.
-
-    Raises:
-        ValueError: for a missing key.
-    """
-    config = source.json("config.json")["config"]
-    missing = [key for key in tuple(SIZES) if key not in config]
-    if missing:
-        raise ValueError(f"{source.name}/config.json has no {', '.join(missing)}")
-    dropout = config.get("dropout", 0.1)
-    return {key: config[key] for key in tuple(SIZES)} | {
-        "activation": "gelu_tanh",
-        "hidden_dropout": dropout,
-        "attention_dropout": dropout,
-    }
-
-
-def tokenizer_config(source: Source) -> tuple[dict[str, Any], Any]:
-    """Gives `BertTokenizer` arguments and the vocabulary's path."""
-    config = source.json("tokenizer.json")["config"]
-    settings = {
-        "lowercase": config.get("lowercase", False),
-        "strip_accents": config.get("strip_accents", False) or config.get("lowercase", False),
-    }
-    return settings, source.path("assets/tokenizer/vocabulary.txt")
-
-
-def read_tensors(source: Source) -> dict[str, Any]:
-    """Reads a preset's weights through KerasHub's own model, under its names.
-
-    KerasHub keeps the attention heads on an axis of their own; here they are laid flat:
-    [H, N, D] and [N, D, H] to [H, H].
-
-    Raises:
-        ValueError: if the weights do not fit the configuration.
-    """
-    config = source.json("config.json")["config"]
-    import keras_hub
-
-    model = keras_hub.models.BertBackbone(
-        dropout=config.get("dropout", 0.1), **{key: config[key] for key in tuple(SIZES)}
-    )
-    path = source.path("model.weights.h5")
-    try:
-        model.load_weights(path)
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{path} does not fit {source.name}/config.json: {error}") from error
-    tensors = {weight.path: __import__("numpy").asarray(weight) for weight in model.weights}
-    for name, value in tensors.items():
-        if "/self_attention_layer/" in name:
-            shape = (-1,) if name.endswith("bias") else (config["hidden_dim"],) * 2
-            tensors[name] = value.reshape(shape)
-    return tensors
-
-
-def backbone_slots(backbone):
-    """The name table of `keras_hub.models.BertBackbone`."""
-    from keras_bert.checkpoints.tensors import Slot
-
-    embeddings = backbone.embeddings
-    yield Slot("token_embedding/embeddings", embeddings.word.embeddings)
-    yield Slot("position_embedding/embeddings", embeddings.position_table)
-    yield Slot("segment_embedding/embeddings", embeddings.segment_table)
-    yield from _pair("embeddings_layer_norm", embeddings.layer_norm, "gamma", "beta")
-    for i, block in enumerate(backbone.blocks):
-        prefix = f"transformer_layer_{i}"
-        attention = f"{prefix}/self_attention_layer"
-        yield from _pair(f"{attention}/query", block.attention.query_dense)
-        yield from _pair(f"{attention}/key", block.attention.key_dense)
-        yield from _pair(f"{attention}/value", block.attention.value_dense)
-        yield from _pair(f"{attention}/attention_output", block.attention.output_dense)
-        norm = f"{prefix}/self_attention_layer_norm"
-        yield from _pair(norm, block.attention_norm, "gamma", "beta")
-        yield from _pair(f"{prefix}/feedforward_intermediate_dense", block.intermediate)
-        yield from _pair(f"{prefix}/feedforward_output_dense", block.feedforward_output)
-        yield from _pair(
-            f"{prefix}/feedforward_layer_norm", block.feedforward_norm, "gamma", "beta"
-        )
-    yield from _pair("pooled_dense", backbone.pooler)
-
-
-def _pair(name, layer, first="kernel", second="bias"):
-    from keras_bert.checkpoints.tensors import Slot
-
-    yield Slot(f"{name}/{first}", getattr(layer, first))
-    yield Slot(f"{name}/{second}", getattr(layer, second))

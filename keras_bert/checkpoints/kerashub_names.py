@@ -82,6 +82,8 @@ TASKS = {
     "BertClassifier": CLASSIFIER,  # its name in KerasNLP
     "BertMaskedLM": MASKED_LM_HEAD,
 }
+# In task.weights.h5 of KerasHub 0.17 the backbone lies once more, and is never read from there.
+SECOND_COPY = "layers/bert_backbone/"
 # How the names of blocks begin, in both of Keras's spellings.
 BLOCKS = tuple(
     f"{WEIGHTS}/{root}/transformer_encoder" for root in ("layers", "_layer_checkpoint_dependencies")

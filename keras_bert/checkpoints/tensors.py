@@ -1,19 +1,11 @@
 """Copies named tensors into a model's weights, strictly."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import keras
 import numpy as np
 
 from keras_bert.checkpoints.report import LoadingReport
-
-
-class Slot(NamedTuple):  # TEMPORARY: old interface
-    name: str
-    weight: keras.Variable
-    transpose: bool = False
-    optional: bool = False
 
 
 def fill(
