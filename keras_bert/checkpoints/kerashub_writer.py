@@ -167,7 +167,8 @@ def _notes(contents: Contents) -> list[str]:
     config, notes = contents.config, []
     form, epsilon = config["activation"], config["layer_norm_epsilon"]
     if form != "gelu_tanh":
-        far = " by up to some thousandths" if form == "gelu_exact" else ""
+        # all-MiniLM-L6-v2, 4 rows of 50 random ids: 0.009 at most; pooled, 0.0003.
+        far = " by up to 0.01 or so" if form == "gelu_exact" else ""
         notes.append(f"KerasHub computes the tanh GELU, not {form}: its outputs differ{far}.")
     for name in _NUMBERS:
         if config[name] != FIXED[name]:

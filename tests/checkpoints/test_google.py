@@ -499,7 +499,7 @@ def test_a_config_that_is_none(tmp_path):
     path.write_text("{'vocab_size': 31}")
     assert "bert_config.json is not valid JSON" in message(ValueError, folder)
     path.write_text('{"vocab_size": ' + "[" * 100_000)
-    assert "nested too deeply" in message(ValueError, folder)
+    assert "bert_config.json is not valid JSON" in message(ValueError, folder)
     path.write_text("[1]")
     assert "expected a JSON object, found list" in message(ValueError, folder)
     path.write_text(json.dumps({k: v for k, v in CONFIG.items() if "size" not in k}))
