@@ -99,6 +99,7 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         tensors=tensors,
         head=head,
         labels=getattr(model, "labels", None),
+        problem=getattr(model, "problem", "single_label"),
         head_dropout=getattr(model, "dropout", None) if head else None,
         tokenizer=tokenizer and {name: getattr(tokenizer, name) for name in _TOKENIZER},
         vocabulary=tokenizer and tokenizer.get_vocabulary(),

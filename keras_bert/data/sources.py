@@ -20,7 +20,7 @@ class RowSource:
     Args:
         x: a tuple of columns of N texts, or a dict of arrays [N, ...].
         labels: [N, ...] or None.
-        weights: [N] or None.
+        weights: [N, ...] or None.
         batch_size: rows of a batch.
         preprocess: maps (x, y, sample_weight) of a batch to what the model reads.
         shuffle: whether to draw a new order for every pass: for pass p the permutation that
@@ -97,7 +97,9 @@ class RowSource:
             batch = keras.tree.map_structure(lambda column: tf.gather(column, rows), table)
             x = batch[0][0] if isinstance(batch[0], tuple) and len(batch[0]) == 1 else batch[0]
             if self._whole and len(batch) == 3:
-                batch = (*batch[:2], batch[2] * tf.cast(real, batch[2].dtype))
+                weights = batch[2]
+                shape = [-1] + [1] * (weights.shape.rank - 1)
+                batch = (*batch[:2], weights * tf.reshape(tf.cast(real, weights.dtype), shape))
             return self._preprocess(x, *batch[1:])
 
         return finish(indices.map(gather, num_parallel_calls=tf.data.AUTOTUNE))
@@ -155,7 +157,7 @@ class ArraySource(keras.utils.PyDataset):
     Args:
         x: the model's inputs by name, arrays of N rows.
         labels: [N, ...] or None.
-        weights: [N] or None.
+        weights: [N, ...] or None.
         batch_size: rows of a batch; with labels the last is filled up with rows of weight 0.
         shuffle: whether to draw a new order for every pass.
         seed: seed of the orders.
@@ -198,7 +200,8 @@ class ArraySource(keras.utils.PyDataset):
         x = {name: value[rows] for name, value in self.x.items()}
         if self.labels is None:
             return (x,)
-        weights = self.weights[rows] * (place < self.size)
+        shape = (-1,) + (1,) * (self.weights.ndim - 1)
+        weights = self.weights[rows] * (place < self.size).reshape(shape)
         return x, self.labels[rows], weights.astype("float32")
 
     def _permutation(self, number):

@@ -1,20 +1,22 @@
 """Classification of texts and of pairs of texts (Devlin et al. 2019, section 4.1)."""
 
-import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import keras
 import numpy as np
 
-from keras_bert.checkpoints import Checkpoint, open_checkpoint
-from keras_bert.checkpoints.preset import load_h5
+from keras_bert.checkpoints import open_checkpoint
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.metrics import PearsonCorrelation, predicted_labels, tune_thresholds
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving.classifier import export_classifier
+from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.targets import check_labels, class_ids, found_names, label_matrix, numbers
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
-logger = logging.getLogger("keras_bert")
+PROBLEMS = ("single_label", "multi_label", "regression")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -26,17 +28,22 @@ class BertClassifier(BertTask):
 
     Args:
         backbone: a `BertBackbone`.
-        num_classes: number of classes K; by default that of `labels`.
+        num_classes: number of classes K; by default that of `labels`. Of a regression, how many
+            numbers there are, by default 1.
         labels: K names. Without them labels are ids; `fit` on names takes the sorted ones.
         preprocessor: a `BertClassifierPreprocessor`, or None to work on ids alone.
         dropout: share of the pooled output dropped in training.
+        problem: "single_label", one class a text, by a softmax; "multi_label", any number of
+            them, by a sigmoid each; "regression", numbers, by the squared error.
+        thresholds: K probabilities from which on a label is given, of a multi-label classifier;
+            0.5 for each by default. See `tune_thresholds`.
         **kwargs: as `keras.Model`.
 
     Call arguments:
         inputs: the backbone's.
 
     Returns:
-        float32 logits [B, K].
+        float32 logits [B, K]; of a regression the numbers.
 
     Raises:
         ValueError: if neither `num_classes` nor `labels` is given, they disagree, or the
@@ -55,17 +62,22 @@ class BertClassifier(BertTask):
         labels: list[str] | None = None,
         preprocessor: BertClassifierPreprocessor | None = None,
         dropout: float = 0.1,
+        problem: str = "single_label",
+        thresholds: Sequence[float] | None = None,
         **kwargs,
     ):
-        for label in labels or ():
-            if not isinstance(label, str):
-                kind = type(label).__name__
-                raise TypeError(f"labels hold {label!r} of type {kind}; names are str")
-        labels = None if labels is None else list(labels)
+        if problem not in PROBLEMS:
+            raise ValueError(f"problem={problem!r}: expected one of {', '.join(PROBLEMS)}")
+        labels = check_labels(labels)
         num_classes = num_classes or (labels and len(labels))
-        if not num_classes or num_classes < 2:
-            raise ValueError(f"num_classes={num_classes}, labels={labels}: expected 2 or more")
-        if labels and (len(labels) != num_classes or len(set(labels)) != num_classes):
+        if num_classes is None and problem == "regression":
+            num_classes = 1
+        least = 2 if problem == "single_label" else 1
+        if not num_classes or num_classes < least:
+            raise ValueError(
+                f"num_classes={num_classes}, labels={labels}: expected {least} or more"
+            )
+        if labels and len(labels) != num_classes:
             raise ValueError(f"num_classes={num_classes} but labels={labels}")
         check_text_side(preprocessor, backbone)
 
@@ -84,12 +96,34 @@ class BertClassifier(BertTask):
         inputs = backbone.input
         pooled = backbone(inputs)["pooled_output"]  # [B, H]
         logits = self.head(self.head_dropout(pooled))  # [B, K]
+        # Known before the model is compiled, which construction ends with.
+        self.problem = problem
+        self.num_classes = num_classes
         super().__init__(inputs=inputs, outputs=logits, **kwargs)
 
         # === Configuration ===
-        self.num_classes = num_classes
         self.labels = labels
         self.dropout = dropout
+        self.thresholds = thresholds
+
+    @property
+    def thresholds(self) -> list[float] | None:
+        """K probabilities from which on a label is given; None unless there are several."""
+        return self._thresholds
+
+    @thresholds.setter
+    def thresholds(self, values: Sequence[float] | None) -> None:
+        if self.problem != "multi_label":
+            if values is not None:
+                raise ValueError(f"thresholds are of multi-label problems, not of {self.problem}")
+            self._thresholds = None
+            return
+        values = [0.5] * self.num_classes if values is None else [float(v) for v in values]
+        if len(values) != self.num_classes or not all(0 <= v <= 1 for v in values):
+            raise ValueError(
+                f"thresholds={values}: expected {self.num_classes} numbers from 0 to 1"
+            )
+        self._thresholds = values
 
     @classmethod
     def from_preset(
@@ -100,6 +134,7 @@ class BertClassifier(BertTask):
         sequence_length: int | None = None,
         padding: str | None = None,
         dropout: float | None = None,
+        problem: str | None = None,
         load_weights: bool = True,
         skip_mismatch: bool = False,
         **kwargs,
@@ -119,8 +154,11 @@ class BertClassifier(BertTask):
                 the checkpoint's, or all positions that the model has.
             padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
             dropout: of the head; 0.1 by default.
+            problem: "single_label", "multi_label" or "regression"; by default the checkpoint's,
+                else "single_label".
             load_weights: False for new weights in the same shape.
-            skip_mismatch: whether to make a new head if the checkpoint's has other classes.
+            skip_mismatch: whether to make a new head if the checkpoint's has other classes, or
+                is for another problem.
             **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
 
         Raises:
@@ -129,112 +167,89 @@ class BertClassifier(BertTask):
                 unknown or not the checkpoint's, or `sequence_length` exceeds the positions.
         """
         checkpoint = open_checkpoint(preset, load_weights)
-        saved = checkpoint.settings("task.json", cls.__name__) or _saved_classifier(checkpoint)
-        saved_labels, saved_classes = saved.get("labels"), saved.get("num_classes")
-        num_classes = num_classes or (labels and len(labels)) or saved_classes
-        if num_classes is None:
+        saved = saved_task(checkpoint, cls)
+        saved_problem = saved.get("problem", "single_label") if saved else None
+        problem = problem or saved_problem or "single_label"
+        if problem == "regression" and num_classes is None and labels is None:
+            num_classes = saved["num_classes"] if saved_problem == problem else 1
+        same = saved_problem in (None, problem)
+        if not same and not skip_mismatch:
             raise ValueError(
-                f"{preset} has no classifier that can be read, so the number of classes is not "
-                "known: pass num_classes= or labels="
+                f"{preset} has a head for the problem {saved_problem!r}, not for {problem!r}: "
+                "pass skip_mismatch=True for a new one"
             )
-        generic = [f"LABEL_{i}" for i in range(saved_classes or 0)]
-        renamed = labels and saved_labels not in (None, generic) and list(labels) != saved_labels
-        fits = saved_classes == num_classes and not renamed
-        if saved_classes and not fits and not skip_mismatch:
-            raise ValueError(
-                f"{preset} is a classifier of {saved_classes} classes ({saved_labels}), not of "
-                f"{num_classes} ({labels}): pass skip_mismatch=True for a new head"
-            )
-        text = checkpoint.settings("preprocessor.json", cls.preprocessor_cls.__name__)
+        num_classes, labels, fits = choose_classes(
+            preset, saved if same else {}, num_classes, labels, skip_mismatch
+        )
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = None
-        if checkpoint.has_text_side():
-            preprocessor = cls.preprocessor_cls(
-                checkpoint.tokenizer(),
-                sequence_length or text.get("sequence_length") or backbone.max_sequence_length,
-                padding or text.get("padding", "bucket"),
-            )
+        preprocessor = text_side(
+            checkpoint,
+            cls.preprocessor_cls,
+            backbone,
+            sequence_length=sequence_length,
+            padding=padding,
+        )
         if dropout is None:
-            dropout = 0.1 if saved.get("dropout") is None else saved["dropout"]
-        if labels is None and fits and saved_labels != generic:
-            labels = saved_labels
-        model = cls(backbone, num_classes, labels, preprocessor, dropout)
-        report = checkpoint.report
-        paths = [weight.path for weight in model.head.weights]
-        if fits and load_weights and checkpoint.contents is None:
-            load_h5(model.load_task_weights, checkpoint.source.path("task.weights.h5"))
-            report.loaded += paths
-        elif fits and load_weights and "head" in checkpoint.heads():
-            checkpoint.fill_head(model, "head")
-        else:
-            report.new += paths
-            if saved_classes and load_weights and not fits:
-                report.skipped += ["head/kernel", "head/bias"]
-        if load_weights and report.new:
-            logger.warning("%s", report)
-        model.loading_report = report
+            dropout = saved.get("dropout", 0.1)
+        thresholds = saved.get("thresholds") if fits else None
+        model = cls(backbone, num_classes, labels, preprocessor, dropout, problem, thresholds)
+        load_head(model, checkpoint, fits and load_weights, bool(saved) and load_weights)
+        if load_weights:
+            warn_of_new(model)
         return model
 
     def default_loss(self):
         # On TensorFlow the step divides by the weight sum anyway; elsewhere Keras has to be told.
-        return keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, reduction="mean_with_sample_weight"
-        )
+        reduction = "mean_with_sample_weight"
+        if self.problem == "multi_label":
+            return keras.losses.BinaryCrossentropy(from_logits=True, reduction=reduction)
+        if self.problem == "regression":
+            return keras.losses.MeanSquaredError(reduction=reduction)
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)
 
     def default_metrics(self) -> list:
+        if self.problem == "multi_label":
+            return [keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)]
+        if self.problem == "regression":
+            error = keras.metrics.MeanSquaredError(name="mean_squared_error")
+            return [error, *([PearsonCorrelation()] if self.num_classes == 1 else [])]
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def encode_labels(self, y) -> np.ndarray:
         """Checks labels and turns names into ids.
 
         Args:
-            y: ids, or names. The first names a classifier without `labels` sees become its
-                labels, sorted.
+            y: N ids or names; of a multi-label problem N lists of them, or 0 and 1 [N, K]; of a
+                regression numbers, [N] or [N, K]. The first names that a classifier without
+                `labels` sees become its labels, sorted.
 
         Returns:
-            int32 ids [N].
+            int32 ids [N]; of the other problems float32 [N, K].
 
         Raises:
             ValueError: if a label is unknown; the error names its row.
         """
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = y[:, 0]
-        if y.ndim != 1:
-            raise ValueError(f"labels have shape {y.shape}; expected one a row, [N]")
-        if y.dtype.kind == "O" and all(isinstance(v, int) for v in y.tolist()):
-            y = y.astype("int64")
-        if y.dtype.kind in "USO":
-            names = [v.decode() if isinstance(v, bytes) else v for v in y.tolist()]
-            for row, name in enumerate(names):
-                if not isinstance(name, str):
-                    kind = type(name).__name__
-                    raise ValueError(f"label {name!r} in row {row} is a {kind}; expected a str")
-            if self.labels is None:
-                found = sorted(set(names))
-                if len(found) != self.num_classes:
-                    raise ValueError(
-                        f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
-                        f"num_classes={self.num_classes}. Pass labels=[...] to say which there are"
-                    )
-                self.labels = found
-            ids = {name: i for i, name in enumerate(self.labels)}
-            y = np.array([ids.get(name, -1) for name in names])
-            shown, expected = names, ", ".join(self.labels)
-        else:
-            shown, expected = y.tolist(), f"ids 0 to {self.num_classes - 1}"
-        wrong = (y < 0) | (y >= self.num_classes) | (y != y.astype("int32"))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(f"label {shown[row]!r} in row {row} is unknown; expected {expected}")
-        return y.astype("int32")
+        if self.problem == "regression":
+            return numbers(y, self.num_classes)
+        if self.problem == "multi_label":
+            return label_matrix(y, self.num_classes, self.labels)
+        if self.labels is None and (found := found_names(y)):
+            if len(found) != self.num_classes:
+                raise ValueError(
+                    f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
+                    f"num_classes={self.num_classes}. Pass labels=[...] to say which there are"
+                )
+            self.labels = found
+        return class_ids(y, self.num_classes, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
         """Turns weights by label name or id into weights by id; 1 where there is none.
 
         Raises:
-            ValueError: if a label is unknown or named twice.
+            ValueError: if a label is unknown or named twice, or a row has not one label.
         """
+        if self.problem != "single_label":
+            raise ValueError(f"class_weight has no meaning for the problem {self.problem!r}")
         ids = self.encode_labels(list(class_weight)).tolist()
         if len(set(ids)) < len(ids):
             raise ValueError(f"class_weight={class_weight} names a class twice")
@@ -245,13 +260,20 @@ class BertClassifier(BertTask):
         """Turns a batch of label names [B] into ids inside `tf.data`; ids stay as they are.
 
         Raises:
-            ValueError: if the classifier has no names.
+            ValueError: if the classifier has no names, or the problem is not "single_label".
             tf.errors.InvalidArgumentError: when the data runs, if a label is unknown.
         """
         import tensorflow as tf
 
+        if y is not None and self.problem == "regression":
+            return tf.reshape(tf.cast(y, tf.float32), [-1, self.num_classes])
         if y is None or y.dtype != tf.string:
             return y
+        if self.problem != "single_label":
+            raise ValueError(
+                f"labels of a {self.problem} dataset are names; expected 0 and 1, "
+                f"[B, {self.num_classes}]"
+            )
         if self.labels is None:
             raise ValueError("the dataset's labels are names: give the classifier labels=[...]")
         matches = tf.reshape(y, [-1, 1]) == tf.constant(self.labels)[None, :]  # [B, K]
@@ -270,17 +292,52 @@ class BertClassifier(BertTask):
 
         Returns:
             (labels, probabilities): a list of N names, or ids where the classifier has no names,
-            and a float32 array [N]; for one string a single label and a float.
+            and a float32 array [N]; for one string a single label and a float. Of a multi-label
+            problem a list of N lists of the labels whose probability reaches its threshold, and
+            the probabilities of all of them, [N, K]; for one string a list and [K].
+
+        Raises:
+            ValueError: for a regression, whose numbers `predict` gives.
         """
+        if self.problem == "regression":
+            raise ValueError("a regression has no labels: predict gives its numbers, [N, K]")
         if isinstance(texts, str | bytes):
             labels, probabilities = self.classify([texts], batch_size, **kwargs)
-            return labels[0], float(probabilities[0])
+            one = probabilities[0]
+            return labels[0], one if self.problem == "multi_label" else float(one)
         logits = self.predict(texts, batch_size, **kwargs)
+        if self.problem == "multi_label":
+            probabilities = _sigmoid(logits)
+            given = predicted_labels(probabilities, self.thresholds)
+            names = self.labels or list(range(self.num_classes))
+            labels = [[names[i] for i in np.flatnonzero(row)] for row in given]
+            return labels, probabilities
         exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
         ids = logits.argmax(axis=1)
         probabilities = (exponents / exponents.sum(axis=1, keepdims=True)).max(axis=1)
         labels = [self.labels[i] for i in ids] if self.labels else ids.tolist()
         return labels, probabilities
+
+    def tune_thresholds(self, x, y, batch_size: int | None = None, **kwargs) -> list[float]:
+        """Sets `thresholds` to those of the greatest F1 of each class, on data kept from training.
+
+        Args:
+            x: texts or ids, as in `fit`.
+            y: their labels.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`.
+
+        Returns:
+            The K thresholds; `keras_bert.metrics.tune_thresholds` says how they are found.
+
+        Raises:
+            ValueError: unless the problem is "multi_label".
+        """
+        if self.problem != "multi_label":
+            raise ValueError(f"a classifier for the problem {self.problem!r} has no thresholds")
+        probabilities = _sigmoid(self.predict(x, batch_size, **kwargs))
+        self.thresholds = tune_thresholds(self.encode_labels(y), probabilities).tolist()
+        return self.thresholds
 
     def export(self, path: str | Path, text: bool = True) -> list[str]:
         """Writes a SavedModel for TensorFlow Serving; see `keras_bert.serving.classifier`.
@@ -300,6 +357,8 @@ class BertClassifier(BertTask):
             "num_classes": self.num_classes,
             "labels": self.labels,
             "dropout": self.dropout,
+            "problem": self.problem,
+            "thresholds": self.thresholds,
         }
 
 
@@ -327,24 +386,6 @@ def check_text_side(preprocessor, backbone: BertBackbone) -> None:
         )
 
 
-def _saved_classifier(checkpoint: Checkpoint) -> dict:
-    """What another form says of its classifier: num_classes, labels, dropout; empty without one.
-
-    Raises:
-        ValueError: if it gives several labels or a number to a text.
-    """
-    contents = checkpoint.contents
-    if contents is None or contents.head != "classifier":
-        return {}
-    if contents.problem != "single_label":
-        raise ValueError(
-            f"{contents.source} is a classifier for the problem {contents.problem!r}, which is "
-            "not supported: expected 'single_label'"
-        )
-    kernel = contents.tensors.get("head/kernel")
-    num_classes = len(contents.labels or ()) or (None if kernel is None else kernel.shape[1])
-    return {
-        "num_classes": num_classes,
-        "labels": contents.labels,
-        "dropout": contents.head_dropout,
-    }
+def _sigmoid(logits: np.ndarray) -> np.ndarray:
+    """The logistic function, without overflow."""
+    return np.exp(-np.logaddexp(0, -logits))

@@ -153,11 +153,14 @@ class BertTask(Step, keras_hub.models.Task):
             config["accumulation_steps"] = self.accumulation_steps
             if self._schedule is not None:
                 config |= {"optimizer": "auto", **self._schedule}
+            config["optimizer_built"] = self.optimizer.built
         return config
 
     def compile_from_config(self, config):
+        built = config.pop("optimizer_built", True)
         self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trainable_variables)
+        if built:  # else the file has none of its variables
+            self.optimizer.build(self.trainable_variables)
 
     def fit(
         self,
@@ -441,6 +444,10 @@ class BertTask(Step, keras_hub.models.Task):
     def _preprocess(self, x, y=None, sample_weight=None):
         return self.preprocessor(x, y=y, sample_weight=sample_weight)
 
+    def _pack_ids(self, x, y=None, sample_weight=None):
+        """Makes what the step reads of a batch of rows of ids; inside `tf.data`."""
+        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+
     def _source(
         self,
         x,
@@ -487,7 +494,7 @@ class BertTask(Step, keras_hub.models.Task):
 
         def preprocess(x, y=None, sample_weight=None):
             if ids:
-                return weigh(keras.utils.pack_x_y_sample_weight(x, y, sample_weight))
+                return weigh(self._pack_ids(x, y, sample_weight))
             return weigh(self._preprocess(x, y, sample_weight))
 
         return RowSource(

@@ -37,6 +37,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
     """
 
     tokenizer_cls = BertTokenizer
+    settings = ("sequence_length", "padding")  # arguments that a preset keeps
 
     def __init__(
         self,

@@ -26,6 +26,8 @@ class BertMaskedLMPreprocessor(BertClassifierPreprocessor):
             rounded up: 20 for 128 tokens, as in the original.
     """
 
+    settings = ("sequence_length", "padding", "masking")
+
     def __init__(
         self,
         tokenizer: BertTokenizer,

@@ -43,12 +43,17 @@ def bucket_length(longest, sequence_length: int, smallest: int = 16):
     """
     import tensorflow as tf
 
+    ladder = tf.constant(bucket_lengths(sequence_length, smallest))
+    return tf.reduce_min(tf.boolean_mask(ladder, ladder >= longest))
+
+
+def bucket_lengths(sequence_length: int, smallest: int = 16) -> list[int]:
+    """All lengths that `bucket_length` gives, the least first."""
     ladder, length = [], smallest
     while length < sequence_length:
         ladder.append(length)
         length *= 2
-    ladder = tf.constant([*ladder, sequence_length])
-    return tf.reduce_min(tf.boolean_mask(ladder, ladder >= longest))
+    return [*ladder, sequence_length]
 
 
 def pack(segments: Sequence, tokenizer, sequence_length: int, padding: str = "full"):

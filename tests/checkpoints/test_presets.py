@@ -104,7 +104,7 @@ def test_every_weight_takes_a_value():  # B68
 
 
 def test_another_number_of_classes(copy):  # B75
-    with pytest.raises(ValueError, match="3 classes .* not of 5 .*skip_mismatch=True"):
+    with pytest.raises(ValueError, match="3 classes .* not for 5 .*skip_mismatch=True"):
         BertClassifier.from_preset(copy, num_classes=5)
     model = BertClassifier.from_preset(copy, num_classes=5, skip_mismatch=True)
     assert model.loading_report.new == ["head/kernel", "head/bias"] and model.labels is None
@@ -114,7 +114,7 @@ def test_another_number_of_classes(copy):  # B75
 
 def test_encoder_alone_needs_the_number_of_classes(copy):
     edit(copy / "config.json", architectures=["BertModel"])
-    with pytest.raises(ValueError, match="no classifier that can be read.*pass num_classes="):
+    with pytest.raises(ValueError, match="no head that can be read.*pass num_classes="):
         BertClassifier.from_preset(copy)
 
 
@@ -327,10 +327,16 @@ def test_generic_label_names_are_no_names(copy):
     assert named.labels == ["a", "b", "c"] and named.loading_report.new == []
 
 
-def test_several_labels_for_a_text_are_refused(copy):
+def test_several_labels_for_a_text(copy, batch):
     edit(copy / "config.json", problem_type="multi_label_classification")
-    with pytest.raises(ValueError, match="'multi_label', which is not supported"):
-        BertClassifier.from_preset(copy)
+    model = BertClassifier.from_preset(copy)
+    assert model.problem == "multi_label" and model.loading_report.new == []
+    expected = BertClassifier.from_preset(TINY).predict(batch, verbose=0)
+    np.testing.assert_array_equal(model.predict(batch, verbose=0), expected)
+    with pytest.raises(ValueError, match="problem 'multi_label', not for 'single_label'"):
+        BertClassifier.from_preset(copy, problem="single_label")
+    other = BertClassifier.from_preset(copy, problem="regression", skip_mismatch=True)
+    assert other.num_classes == 1 and other.loading_report.skipped == ["head/kernel", "head/bias"]
 
 
 def test_label_ids_with_a_gap(copy):

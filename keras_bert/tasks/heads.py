@@ -1,0 +1,127 @@
+"""How tasks with one head of their own come out of a checkpoint."""
+
+import logging
+from pathlib import Path
+
+import keras
+
+from keras_bert.checkpoints import Checkpoint
+from keras_bert.checkpoints.preset import load_h5
+from keras_bert.models.backbone import BertBackbone
+
+logger = logging.getLogger("keras_bert")
+
+
+def saved_task(checkpoint: Checkpoint, task: type) -> dict:
+    """The settings that a checkpoint holds of a task; empty where it holds none, or another one.
+
+    Args:
+        checkpoint: of any form. Another form than ours gives `labels`, `dropout`, `problem` and
+            `num_classes`, what it does not say left out.
+        task: a class with a `head_kind`, one of `keras_bert.checkpoints.contents.HEADS`.
+    """
+    contents = checkpoint.contents
+    if contents is None:
+        return checkpoint.settings("task.json", task.__name__)
+    if contents.head is None or contents.head != task.head_kind:
+        return {}
+    kernel = contents.tensors.get("head/kernel")
+    found = {
+        "labels": contents.labels,
+        "dropout": contents.head_dropout,
+        "problem": contents.problem,
+        "num_classes": len(contents.labels or ()) or (None if kernel is None else kernel.shape[1]),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def choose_classes(
+    preset: str | Path,
+    saved: dict,
+    num_classes: int | None,
+    labels: list[str] | None,
+    skip_mismatch: bool,
+) -> tuple[int, list[str] | None, bool]:
+    """Says which classes a task gets, of those that a user asks for and those of a checkpoint.
+
+    Args:
+        preset: the checkpoint's name, for errors.
+        saved: its settings.
+        num_classes: asked for, or None.
+        labels: asked for, or None.
+        skip_mismatch: whether the checkpoint's head may be left out.
+
+    Returns:
+        (number of classes, their names or None, whether the checkpoint's head fits).
+
+    Raises:
+        ValueError: if the number is not known, or the checkpoint's head is for other classes.
+    """
+    saved_labels, saved_classes = saved.get("labels"), saved.get("num_classes")
+    num_classes = num_classes or (labels and len(labels)) or saved_classes
+    if num_classes is None:
+        raise ValueError(
+            f"{preset} has no head that can be read, so the number of classes is not known: pass "
+            "num_classes= or labels="
+        )
+    generic = [f"LABEL_{i}" for i in range(saved_classes or 0)]
+    renamed = labels and saved_labels not in (None, generic) and list(labels) != saved_labels
+    fits = saved_classes == num_classes and not renamed
+    if saved_classes and not fits and not skip_mismatch:
+        raise ValueError(
+            f"{preset} has a head for {saved_classes} classes ({saved_labels}), not for "
+            f"{num_classes} ({labels}): pass skip_mismatch=True for a new head"
+        )
+    if labels is None and fits and saved_labels != generic:
+        labels = saved_labels
+    return num_classes, labels, fits
+
+
+def text_side(checkpoint: Checkpoint, preprocessor: type, backbone: BertBackbone, **wanted):
+    """Makes the preprocessor of a task; None where the checkpoint has no tokenizer.
+
+    Args:
+        checkpoint: where the tokenizer lies, and perhaps the settings.
+        preprocessor: its class, whose `settings` are the names of its arguments.
+        backbone: says how many positions there are.
+        **wanted: settings in place of the checkpoint's; None for what it says.
+    """
+    if not checkpoint.has_text_side():
+        return None
+    saved = checkpoint.settings("preprocessor.json", preprocessor.__name__)
+    settings = {"sequence_length": backbone.max_sequence_length, "padding": "bucket"}
+    settings |= {name: saved[name] for name in preprocessor.settings if name in saved}
+    settings |= {name: value for name, value in wanted.items() if value is not None}
+    return preprocessor(checkpoint.tokenizer(), **settings)
+
+
+def load_head(model: keras.Model, checkpoint: Checkpoint, there: bool, skipped: bool) -> None:
+    """Loads what a task has on its backbone, or reports it as new; sets `loading_report`.
+
+    Args:
+        model: the task, with a layer `head`.
+        checkpoint: where it came from.
+        there: whether the checkpoint holds its head, and the weights are to be loaded.
+        skipped: whether it holds one that does not fit and is left out.
+    """
+    report = checkpoint.report
+    mine = [weight.path for weight in model.weights]
+    known = {weight.path for weight in model.backbone.weights}
+    paths = [path for path in mine if path not in known]
+    if there and checkpoint.contents is None:
+        load_h5(model.load_task_weights, checkpoint.source.path("task.weights.h5"))
+        report.loaded += paths
+    elif there and "head" in checkpoint.heads():
+        checkpoint.fill_head(model, "head")
+        report.new += [path for path in paths if path not in report.loaded]
+    else:
+        report.new += paths
+        if skipped:
+            report.skipped += ["head/kernel", "head/bias"]
+    model.loading_report = report
+
+
+def warn_of_new(model: keras.Model) -> None:
+    """Logs what is new in a model that was to be loaded."""
+    if model.loading_report.new:
+        logger.warning("%s", model.loading_report)

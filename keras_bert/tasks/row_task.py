@@ -1,0 +1,119 @@
+"""Tasks whose examples become rows of ids before training: windows, tags by piece, choices."""
+
+from functools import partial
+
+import keras
+import numpy as np
+
+from keras_bert.tasks.task import BertTask
+
+
+class RowTask(BertTask):
+    """Base of tasks where an example is more than a text and a label.
+
+    `fit` and `evaluate` turn all examples into rows in memory first, so that each row has its
+    own labels and weights, and read the rows as `BertTask` reads ids. With the preprocessor's
+    padding "bucket" a batch is cut to the least of 16, 32, 64, ... tokens that holds its rows.
+
+    A subclass gives `make_rows`.
+    """
+
+    labels_by_token = False  # whether the last axis of labels and weights is T too
+
+    def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
+        """Turns examples into rows.
+
+        Args:
+            x: examples, as `fit` takes them.
+            y: their labels, or None.
+            sample_weight: N weights of the examples, or None.
+
+        Returns:
+            (ids, labels, weights): a dict of int32 arrays of R rows, whose last axis is T;
+            labels [R, ...] or None; float32 weights [R] or [R, T], or None.
+
+        Raises:
+            ValueError: if there is no preprocessor, or an example is wrong.
+        """
+        raise NotImplementedError
+
+    def _source(
+        self,
+        x,
+        y=None,
+        sample_weight=None,
+        batch_size=None,
+        shuffle=False,
+        seed=0,
+        class_weight=None,
+        labelled=True,
+    ):
+        if not isinstance(x, dict) and not hasattr(x, "element_spec"):
+            self.check_has_preprocessor()
+            x, y, sample_weight = self.make_rows(x, y, sample_weight)
+        return super()._source(
+            x, y, sample_weight, batch_size, shuffle, seed, class_weight, labelled
+        )
+
+    def _pack_ids(self, x, y=None, sample_weight=None):
+        """Cuts a batch of rows off after its longest; inside `tf.data`."""
+        if getattr(self.preprocessor, "padding", "full") == "bucket":
+            import tensorflow as tf
+
+            from keras_bert.text.packing import bucket_length
+
+            mask = x["padding_mask"]
+            used = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
+            width = bucket_length(used, mask.shape[-1] or self.preprocessor.sequence_length)
+            x = {name: value[..., :width] for name, value in x.items()}
+            if self.labels_by_token:
+                y, sample_weight = (v if v is None else v[..., :width] for v in (y, sample_weight))
+        return super()._pack_ids(x, y, sample_weight)
+
+    def check_has_preprocessor(self) -> None:
+        """Raises a ValueError where there is no text side."""
+        if self.preprocessor is None:
+            name = type(self).__name__
+            raise ValueError(
+                f"this {name} has no preprocessor, whose tokenizer texts need: make it with "
+                f"preprocessor={self.preprocessor_cls.__name__}(tokenizer)"
+            )
+
+    def predict_rows(self, ids: dict[str, np.ndarray], batch_size: int = 32, **kwargs):
+        """Gives the model's output for rows of ids, those of like length together.
+
+        Args:
+            ids: int32 arrays of R rows, whose last axis is T.
+            batch_size: rows of a batch.
+            **kwargs: as `keras.Model.predict`, without a progress bar by default.
+
+        Returns:
+            float32 arrays of R rows, structured as the model's output. An axis that is as long
+            as a cut row is filled up with zeros to T.
+        """
+        from keras_bert.text.packing import bucket_lengths
+
+        kwargs = {"verbose": 0} | kwargs
+        rows, length = ids["padding_mask"].shape[0], ids["padding_mask"].shape[-1]
+        used = ids["padding_mask"].sum(axis=-1)
+        used = used.reshape(rows, -1).max(axis=1, initial=1)  # several texts may share a row
+        ladder = bucket_lengths(length)
+        place = np.searchsorted(ladder, used)
+        parts, order = [], []
+        for number in np.unique(place):
+            chosen, width = np.flatnonzero(place == number), ladder[number]
+            batch = {name: value[chosen][..., :width] for name, value in ids.items()}
+            # Straight to the step's own `predict`: the rows are checked and cut already.
+            output = super().predict(batch, batch_size, **kwargs)
+            parts.append(keras.tree.map_structure(partial(_filled, width, length), output))
+            order.append(chosen)
+        back = np.argsort(np.concatenate(order))
+        return keras.tree.map_structure(lambda *v: np.concatenate(v)[back], *parts)
+
+
+def _filled(width: int, length: int, value: np.ndarray) -> np.ndarray:
+    """Fills axis 1 up from the cut length to the whole, where it is one of tokens."""
+    if value.ndim < 2 or value.shape[1] != width or width == length:
+        return value
+    room = [(0, 0), (0, length - width)] + [(0, 0)] * (value.ndim - 2)
+    return np.pad(value, room)

@@ -1,0 +1,149 @@
+"""What a user passes as labels, checked and turned into what the losses read."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def check_labels(labels: Sequence[str] | None) -> list[str] | None:
+    """Checks names of classes.
+
+    Raises:
+        TypeError: if a name is not a str.
+        ValueError: if a name is there twice.
+    """
+    if labels is None:
+        return None
+    for label in labels:
+        if not isinstance(label, str):
+            raise TypeError(f"labels hold {label!r} of type {type(label).__name__}; names are str")
+    if len(set(labels)) != len(labels):
+        raise ValueError(f"labels={list(labels)}: a name is there twice")
+    return list(labels)
+
+
+def class_ids(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
+    """One class a row.
+
+    Args:
+        y: N names or ids, [N] or [N, 1].
+        num_classes: number of classes K.
+        labels: their K names, or None for ids alone.
+
+    Returns:
+        int32 ids [N].
+
+    Raises:
+        ValueError: if a label is unknown; the error names its row.
+    """
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise ValueError(f"labels have shape {y.shape}; expected one a row, [N]")
+    if y.dtype.kind == "O" and all(isinstance(v, int) for v in y.tolist()):
+        y = y.astype("int64")
+    if y.dtype.kind in "USO":
+        shown = _names(y.tolist())
+        ids = {name: i for i, name in enumerate(labels or ())}
+        y = np.array([ids.get(name, -1) for name in shown])
+        expected = ", ".join(labels or ())
+    else:
+        shown, expected = y.tolist(), f"ids 0 to {num_classes - 1}"
+    wrong = (y < 0) | (y >= num_classes) | (y != y.astype("int32"))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"label {shown[row]!r} in row {row} is unknown; expected {expected}")
+    return y.astype("int32")
+
+
+def found_names(y) -> list[str] | None:
+    """The names that labels hold, sorted; None where they are ids.
+
+    Raises:
+        ValueError: if some are names and some are not.
+    """
+    y = np.asarray(y)
+    if y.dtype.kind not in "USO" or all(isinstance(v, int) for v in y.ravel().tolist()):
+        return None
+    return sorted(set(_names(y.ravel().tolist())))
+
+
+def _names(values: list) -> list[str]:
+    names = [v.decode() if isinstance(v, bytes) else v for v in values]
+    for row, name in enumerate(names):
+        if not isinstance(name, str):
+            kind = type(name).__name__
+            raise ValueError(f"label {name!r} in row {row} is a {kind}; expected a str")
+    return names
+
+
+def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
+    """Any number of classes a row.
+
+    Args:
+        y: N lists of names or ids, empty ones too; or an array of 0 and 1, [N, K].
+        num_classes: number of classes K.
+        labels: their K names, or None for ids alone.
+
+    Returns:
+        float32 [N, K], 1 for the classes of a row.
+
+    Raises:
+        ValueError: if a label is unknown or twice in a row; the error names the row.
+    """
+    if getattr(y, "ndim", 1) == 2:
+        matrix = np.asarray(y)
+        if matrix.shape[1] != num_classes or not np.isin(matrix, (0, 1)).all():
+            raise ValueError(
+                f"labels have shape {matrix.shape} and values from {matrix.min()} to "
+                f"{matrix.max()}; expected 0 or 1 for each of {num_classes} classes"
+            )
+        return matrix.astype("float32")
+    ids = {name: i for i, name in enumerate(labels or ())}
+    matrix = np.zeros((len(y), num_classes), "float32")
+    for row, given in enumerate(y):
+        if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+            raise ValueError(
+                f"labels of row {row} are {given!r}; expected a list of names or ids, which may "
+                "be empty"
+            )
+        for label in given:
+            place = ids.get(label, -1) if isinstance(label, str) else label
+            if place not in range(num_classes):
+                expected = ", ".join(labels or ()) or f"ids 0 to {num_classes - 1}"
+                raise ValueError(f"label {label!r} in row {row} is unknown; expected {expected}")
+            if matrix[row, place]:
+                raise ValueError(f"label {label!r} is twice in row {row}")
+            matrix[row, place] = 1
+    return matrix
+
+
+def numbers(y, num_outputs: int) -> np.ndarray:
+    """Numbers to predict.
+
+    Args:
+        y: N numbers, or [N, K].
+        num_outputs: K.
+
+    Returns:
+        float32 [N, K].
+
+    Raises:
+        ValueError: if one is not a finite number, or the shape is another.
+    """
+    try:
+        values = np.asarray(y, "float32")
+    except (TypeError, ValueError):
+        bad = next((row, v) for row, v in enumerate(y) if not isinstance(v, int | float))
+        raise ValueError(f"label {bad[1]!r} in row {bad[0]} is no number") from None
+    if values.ndim == 1 and num_outputs == 1:
+        values = values[:, None]
+    if values.ndim != 2 or values.shape[1] != num_outputs:
+        expected = "[N]" if num_outputs == 1 else f"[N, {num_outputs}]"
+        raise ValueError(f"labels have shape {values.shape}; expected numbers of shape {expected}")
+    wrong = ~np.isfinite(values).all(axis=1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"label {values[row].tolist()} in row {row} is not finite")
+    return values

@@ -1,0 +1,94 @@
+"""Texts that are too long, cut into overlapping windows. TensorFlow, in graph."""
+
+from typing import NamedTuple
+
+
+class Windows(NamedTuple):
+    """Where each window lies. W windows over B texts, in the order of the texts.
+
+    Args:
+        text: int32 [W], the text that a window is of.
+        start: int32 [W], its first piece, counted in the text.
+        length: int32 [W], how many pieces it has; 0 only for a text without pieces.
+    """
+
+    text: object
+    start: object
+    length: object
+
+
+def cut(lengths, size: int, stride: int) -> Windows:
+    """Cuts texts into windows that begin `stride` pieces apart.
+
+    Each text has one window at least, so that none is lost, and every piece is in one. Rule:
+    google-research/bert `run_squad.py`, `convert_examples_to_features`: windows are as long as
+    they may be, and the last one ends with the text.
+
+    Args:
+        lengths: int tensor [B], pieces of the texts.
+        size: the most pieces of a window; an int or an int tensor [B], one for each text.
+        stride: pieces from the start of one window to that of the next; where a text's size is
+            less, that.
+
+    Returns:
+        `Windows`.
+
+    Raises:
+        ValueError: if `size` or `stride` is less than 1.
+        tf.errors.InvalidArgumentError: the same, of tensors.
+    """
+    import tensorflow as tf
+
+    for name, value in (("size", size), ("stride", stride)):
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"{name}={value}: expected 1 or more pieces")
+    lengths = tf.cast(lengths, tf.int32)
+    size = tf.broadcast_to(tf.cast(size, tf.int32), tf.shape(lengths))
+    least = tf.debugging.assert_positive(size, message="windows have no room for text")
+    with tf.control_dependencies([least]):
+        stride = tf.minimum(tf.cast(stride, tf.int32), size)
+    further = tf.maximum(lengths - size, 0)
+    count = 1 + (further + stride - 1) // stride
+    text = tf.repeat(tf.range(tf.size(lengths)), count)
+    number = tf.ragged.range(count).flat_values
+    start = number * tf.gather(stride, text)
+    length = tf.minimum(tf.gather(size, text), tf.gather(lengths, text) - start)
+    return Windows(text, start, length)
+
+
+def has_most_context(windows: Windows, lengths, width):
+    """Says for each piece of each window whether this is the window that knows it best.
+
+    That is the one where the fewer of the pieces before and after it are most; one hundredth of
+    the window's length is added, and of equal windows the first is taken. Rule:
+    google-research/bert `run_squad.py`, `_check_is_max_context`. Every piece of a text has
+    exactly one such window.
+
+    Args:
+        windows: from `cut`.
+        lengths: int tensor [B], pieces of the texts.
+        width: int scalar, at least as long as the longest window.
+
+    Returns:
+        bool [W, width]; False where the window has no piece.
+    """
+    import tensorflow as tf
+
+    lengths = tf.cast(lengths, tf.int32)
+    place = tf.range(width)[None, :]  # [1, S]
+    length = windows.length[:, None]
+    inside = place < length  # [W, S]
+    fewer = tf.minimum(place, length - 1 - place)
+    # Hundredths, as whole numbers: 0.01 has no exact float.
+    score = 100 * fewer + length
+    begin = tf.cumsum(lengths, exclusive=True)
+    piece = tf.gather(begin, windows.text)[:, None] + windows.start[:, None] + place
+    total = tf.reduce_sum(lengths)
+    piece = tf.where(inside, piece, total)  # one more piece takes what is outside
+    best = tf.math.unsorted_segment_max(score, piece, total + 1)
+    equal = inside & (score == tf.gather(best, piece))
+    window = tf.broadcast_to(tf.range(tf.size(windows.text))[:, None], tf.shape(piece))
+    first = tf.math.unsorted_segment_min(
+        tf.where(equal, window, tf.size(windows.text)), piece, total + 1
+    )
+    return equal & (window == tf.gather(first, piece))
