@@ -17,6 +17,7 @@ FOUNDATION = {"config", "atomic"}
 ALLOWED = {
     "presets": set(),
     "metrics": set(),
+    "reports": set(),
     "layers": set(),
     "data": {"text"},
     "text": {"data"},

@@ -12,6 +12,7 @@ from keras_bert.metrics import PearsonCorrelation, predicted_labels, tune_thresh
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving.classifier import export_classifier
 from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.long_texts import predict_windows
 from keras_bert.tasks.targets import check_labels, class_ids, found_names, label_matrix, numbers
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
@@ -282,13 +283,35 @@ class BertClassifier(BertTask):
         with tf.control_dependencies([tf.Assert(known, message)]):
             return tf.argmax(tf.cast(matches, "int32"), axis=1, output_type=tf.int32)
 
+    def predict(self, x, batch_size: int | None = None, overlap: int | None = None, **kwargs):
+        """Gives the logits, or of a regression the numbers, of each row.
+
+        Args:
+            x: as in `fit`, without labels; or one string.
+            batch_size: rows of a batch, 32 by default.
+            overlap: reads texts whole that are longer than a row, in windows that share so many
+                pieces; see `keras_bert.tasks.long_texts`. None cuts off what is beyond
+                `sequence_length`, as training does.
+            **kwargs: as `keras.Model.predict`.
+
+        Returns:
+            float32 [N, K]; for one string [K].
+        """
+        if overlap is None:
+            return super().predict(x, batch_size, **kwargs)
+        if isinstance(x, str | bytes):
+            return self.predict([x], batch_size, overlap, **kwargs)[0]
+        if isinstance(x, dict) or hasattr(x, "element_spec"):
+            raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
+        return predict_windows(self, x, overlap, batch_size, **kwargs)
+
     def classify(self, texts, batch_size: int | None = None, **kwargs):
         """Gives each text's label and its probability.
 
         Args:
             texts: a list of N texts, a tuple (firsts, seconds), one string, or ids as in `fit`.
             batch_size: rows of a batch, 32 by default.
-            **kwargs: as `keras.Model.predict`.
+            **kwargs: as `predict`, `overlap` among them.
 
         Returns:
             (labels, probabilities): a list of N names, or ids where the classifier has no names,

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from keras_bert.tasks.task import BertTask
+from keras_bert.text.packing import bucket_length, bucket_lengths
 
 
 class RowTask(BertTask):
@@ -60,8 +61,6 @@ class RowTask(BertTask):
         if getattr(self.preprocessor, "padding", "full") == "bucket":
             import tensorflow as tf
 
-            from keras_bert.text.packing import bucket_length
-
             mask = x["padding_mask"]
             used = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
             width = bucket_length(used, mask.shape[-1] or self.preprocessor.sequence_length)
@@ -80,35 +79,39 @@ class RowTask(BertTask):
             )
 
     def predict_rows(self, ids: dict[str, np.ndarray], batch_size: int = 32, **kwargs):
-        """Gives the model's output for rows of ids, those of like length together.
+        """Gives the model's output for rows of ids; see `predict_rows` of this module."""
+        return predict_rows(self, ids, batch_size, **kwargs)
 
-        Args:
-            ids: int32 arrays of R rows, whose last axis is T.
-            batch_size: rows of a batch.
-            **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
-        Returns:
-            float32 arrays of R rows, structured as the model's output. An axis that is as long
-            as a cut row is filled up with zeros to T.
-        """
-        from keras_bert.text.packing import bucket_lengths
+def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 32, **kwargs):
+    """Gives a task's output for rows of ids, those of like length together.
 
-        kwargs = {"verbose": 0} | kwargs
-        rows, length = ids["padding_mask"].shape[0], ids["padding_mask"].shape[-1]
-        used = ids["padding_mask"].sum(axis=-1)
-        used = used.reshape(rows, -1).max(axis=1, initial=1)  # several texts may share a row
-        ladder = bucket_lengths(length)
-        place = np.searchsorted(ladder, used)
-        parts, order = [], []
-        for number in np.unique(place):
-            chosen, width = np.flatnonzero(place == number), ladder[number]
-            batch = {name: value[chosen][..., :width] for name, value in ids.items()}
-            # Straight to the step's own `predict`: the rows are checked and cut already.
-            output = super().predict(batch, batch_size, **kwargs)
-            parts.append(keras.tree.map_structure(partial(_filled, width, length), output))
-            order.append(chosen)
-        back = np.argsort(np.concatenate(order))
-        return keras.tree.map_structure(lambda *v: np.concatenate(v)[back], *parts)
+    Args:
+        task: it need not be a `RowTask`.
+        ids: int32 arrays of R rows, whose last axis is T.
+        batch_size: rows of a batch.
+        **kwargs: as `keras.Model.predict`, without a progress bar by default.
+
+    Returns:
+        float32 arrays of R rows, structured as the model's output. An axis that is as long as a
+        cut row is filled up with zeros to T.
+    """
+    kwargs = {"verbose": 0} | kwargs
+    rows, length = ids["padding_mask"].shape[0], ids["padding_mask"].shape[-1]
+    used = ids["padding_mask"].sum(axis=-1)
+    used = used.reshape(rows, -1).max(axis=1, initial=1)  # several texts may share a row
+    ladder = bucket_lengths(length)
+    place = np.searchsorted(ladder, used)
+    parts, order = [], []
+    for number in np.unique(place):
+        chosen, width = np.flatnonzero(place == number), ladder[number]
+        batch = {name: value[chosen][..., :width] for name, value in ids.items()}
+        # Past a subclass's own `predict`: the rows are checked and cut already.
+        output = BertTask.predict(task, batch, batch_size, **kwargs)
+        parts.append(keras.tree.map_structure(partial(_filled, width, length), output))
+        order.append(chosen)
+    back = np.argsort(np.concatenate(order))
+    return keras.tree.map_structure(lambda *v: np.concatenate(v)[back], *parts)
 
 
 def _filled(width: int, length: int, value: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 import keras
 import keras_hub
 
+from keras_bert.text import windows
 from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import BertTokenizer
 
@@ -88,6 +89,42 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
                 for value in batch.values():
                     value.set_shape([segments[0].shape[0], None])
             return batch
+
+    def pack_windows(self, segments: tuple, overlap: int):
+        """Packs texts whole, in as many rows as they need.
+
+        A text that is too long is cut into windows, see `keras_bert.text.windows.cut`. Of a pair
+        the second text is cut, and each row begins with the first, which keeps at most half of
+        the row; what is beyond that is cut off.
+
+        Args:
+            segments: a tuple of one or two batches of strings [B].
+            overlap: pieces that a window shares with the one before it.
+
+        Returns:
+            (rows, windows): a dict of int32 tensors [W, T], and their `Windows`.
+
+        Raises:
+            ValueError: if `overlap` leaves no room for new pieces.
+        """
+        import tensorflow as tf
+
+        room = self.sequence_length - 1 - len(segments)
+        if not 0 <= overlap < room - (room // 2 if len(segments) > 1 else 0):
+            raise ValueError(
+                f"overlap={overlap}: expected from 0 to less than the pieces that fit into a row, "
+                f"with sequence_length={self.sequence_length}"
+            )
+        with tf.device("cpu"):
+            *firsts, cut = [self.tokenizer.tokenize(segment) for segment in segments]
+            sizes = tf.fill([cut.nrows(out_type=tf.int32)], room)
+            if firsts:
+                firsts = [firsts[0][:, : room // 2]]
+                sizes -= tf.cast(firsts[0].row_lengths(), tf.int32)
+            found = windows.cut(cut.row_lengths(), sizes, sizes - overlap)
+            rows = [tf.gather(first, found.text) for first in firsts]
+            rows.append(windows.take(cut, found))
+            return pack(rows, self.tokenizer, self.sequence_length, self.padding), found
 
     def compute_output_spec(self, x, y=None, sample_weight=None):
         raise NotImplementedError("texts have no symbolic form: map the preprocessor in tf.data")

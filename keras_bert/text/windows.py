@@ -27,8 +27,8 @@ def cut(lengths, size: int, stride: int) -> Windows:
     Args:
         lengths: int tensor [B], pieces of the texts.
         size: the most pieces of a window; an int or an int tensor [B], one for each text.
-        stride: pieces from the start of one window to that of the next; where a text's size is
-            less, that.
+        stride: pieces from the start of one window to that of the next, as `size`; where a text's
+            size is less, that.
 
     Returns:
         `Windows`.
@@ -54,6 +54,25 @@ def cut(lengths, size: int, stride: int) -> Windows:
     start = number * tf.gather(stride, text)
     length = tf.minimum(tf.gather(size, text), tf.gather(lengths, text) - start)
     return Windows(text, start, length)
+
+
+def take(pieces, windows: Windows):
+    """Gives the pieces of each window.
+
+    Args:
+        pieces: RaggedTensor [B, None], one value a piece.
+        windows: from `cut`.
+
+    Returns:
+        RaggedTensor [W, None] of the same type.
+    """
+    import tensorflow as tf
+
+    begin = tf.gather(tf.cast(pieces.row_starts(), tf.int32), windows.text) + windows.start
+    places = tf.ragged.range(begin, begin + windows.length)
+    return tf.RaggedTensor.from_row_lengths(
+        tf.gather(pieces.flat_values, places.flat_values), windows.length
+    )
 
 
 def has_most_context(windows: Windows, lengths, width):

@@ -54,6 +54,27 @@ def test_recipe_writes_what_it_promises(data, tmp_path, task, metric):
         assert metrics["val_accuracy_by_epoch"][-1] == pytest.approx(accuracy)
 
 
+@pytest.mark.slow
+def test_all_tasks_in_one_go(data, tmp_path, monkeypatch):
+    """Three of the nine, one of numbers; the slice is taken where the whole is not there."""
+    folder = data / "STS-B"
+    folder.mkdir()
+    row = "rain wind\tthe boat\t"
+    for name in ("train_slice", "dev"):
+        rows = [f"{row}{score / 2}" for score in range(11)]
+        (folder / f"{name}.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows]))
+    three = {name: glue.glue.TASKS[name] for name in ("sst2", "cola", "stsb")}
+    monkeypatch.setattr(glue.glue, "TASKS", three)
+    flags = f"--task all --preset {TINY} --data_dir {data} --output_dir {tmp_path / 'runs'}"
+    flags += " --train_split train train_slice --epochs 1 --batch_size 8 --sequence_length 12"
+    found = glue.main([*flags.split(), "--report"])
+    means = [found["by_task"][name][task.headline]["mean"] for name, task in three.items()]
+    assert found["mean"] == pytest.approx(np.mean(means))
+    splits = {name: found["by_task"][name]["by_seed"][0]["train_split"] for name in three}
+    assert splits == {"sst2": "train", "cola": "train", "stsb": "train_slice"}
+    assert (tmp_path / "runs" / "cola-seed0" / "report" / "classes.png").is_file()
+
+
 def test_unknown_flags_are_refused(data, capsys):
     with pytest.raises(SystemExit):
         glue.parse(f"--task sst2 --preset {TINY} --learning_rat 1".split())

@@ -12,7 +12,7 @@ from keras_bert.checkpoints import open_checkpoint, save_checkpoint
 from keras_bert.metrics import evaluate
 
 TOY_VOCAB = "[PAD] [UNK] [CLS] [SEP] [MASK] the . a cat mat hello notebook strasse fine sat".split()
-WORDS = ["cat", "mat", "hello", "notebook", "strasse", "fine"]
+WORDS = ["cat", "mat", "hello"]
 
 
 def model_for(problem, **kwargs):
@@ -25,16 +25,16 @@ def model_for(problem, **kwargs):
 
 
 def texts_and_words(count=96, seed=0):
-    """Texts of 0 to 3 different words each."""
+    """Texts of 0 to 2 different words each."""
     rng = np.random.default_rng(seed)
-    chosen = [rng.choice(WORDS, rng.integers(0, 4), replace=False).tolist() for _ in range(count)]
+    chosen = [rng.choice(WORDS, rng.integers(0, 3), replace=False).tolist() for _ in range(count)]
     return [" ".join(["the", *words, "."]) for words in chosen], chosen
 
 
 def test_several_labels_are_learnt_by_name(tmp_path):
     texts, words = texts_and_words(256)
     model = model_for("multi_label", labels=WORDS)
-    model.compile(learning_rate=1e-2)
+    model.compile(learning_rate=5e-3)
     history = model.fit(texts, words, batch_size=16, epochs=30, verbose=0)
     assert history.history["accuracy"][-1] > 0.97
     new_texts, new_words = texts_and_words(40, seed=1)
@@ -50,13 +50,13 @@ def test_several_labels_are_learnt_by_name(tmp_path):
         for t in (0.5, thresholds)
     ]
     assert scores[1] >= scores[0]
-    model.thresholds = [0.25, 0.5, 0.5, 0.5, 0.5, 0.75]
+    model.thresholds = [0.25, 0.5, 0.75]
     labels, _ = model.classify(new_texts, verbose=0)
     model.save_to_preset(str(tmp_path / "preset"))
     loaded = BertClassifier.from_preset(tmp_path / "preset")
     assert loaded.thresholds == model.thresholds and loaded.problem == "multi_label"
     assert loaded.classify(new_texts, verbose=0)[0] == labels
-    assert loaded.classify("the cat .", verbose=0)[1].shape == (6,)
+    assert loaded.classify("the cat .", verbose=0)[1].shape == (3,)
 
 
 def test_the_loss_of_several_labels_is_the_mean_over_labels_and_rows():
@@ -131,8 +131,8 @@ def test_other_forms_keep_the_problem(tmp_path, problem):
         ("multi_label", [["cat"], "mat"], "labels of row 1 are 'mat'; expected a list"),
         ("multi_label", [["cat"], ["dog"]], "label 'dog' in row 1 is unknown; expected cat, mat"),
         ("multi_label", [["cat", "cat"], []], "label 'cat' is twice in row 0"),
-        ("multi_label", [[0], [6]], "label 6 in row 1 is unknown"),
-        ("multi_label", np.array([[0, 2]] * 2), r"shape \(2, 2\).*expected 0 or 1 for each of 6"),
+        ("multi_label", [[0], [3]], "label 3 in row 1 is unknown"),
+        ("multi_label", np.array([[0, 2]] * 2), r"shape \(2, 2\).*expected 0 or 1 for each of 3"),
         ("regression", [0.5, float("nan")], "row 1 is not finite"),
         ("regression", [0.5, "high"], "label 'high' in row 1 is no number"),
         ("regression", [[1, 2], [3, 4]], r"labels have shape \(2, 2\); expected numbers of shape"),

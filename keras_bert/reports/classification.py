@@ -1,0 +1,133 @@
+"""A classifier's report: three pictures and a page of its worst mistakes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_bert.reports.counts import calibration, class_scores, confusion, softmax
+from keras_bert.reports.mistakes import mistakes_page
+
+_WRITTEN_UP_TO = 30  # classes whose counts stand in the confusion matrix
+
+
+def write_report(
+    folder: str | Path,
+    texts: Sequence[str] | tuple[Sequence[str], Sequence[str]],
+    labels: Sequence[int] | Sequence[str],
+    logits: np.ndarray,
+    label_names: Sequence[str] | None = None,
+    worst: int = 100,
+) -> list[Path]:
+    """Writes confusion_matrix.png, calibration.png, classes.png and mistakes.html.
+
+    Args:
+        folder: to write into, made if need be.
+        texts: N texts, or a pair of such columns.
+        labels: N right classes, ids or names.
+        logits: [N, K], what `predict` gives.
+        label_names: K names; without them the ids.
+        worst: how many mistakes the page shows, the ones of the greatest loss first.
+
+    Returns:
+        The files.
+
+    Raises:
+        ImportError: if matplotlib is missing, which is in the extra "plots".
+        ValueError: if columns differ in length, or a label is unknown.
+    """
+    logits = np.asarray(logits)
+    if logits.ndim != 2:
+        raise ValueError(f"logits have shape {logits.shape}; expected [N, K]")
+    names = [str(name) for name in label_names or range(logits.shape[1])]
+    columns = texts if isinstance(texts, tuple) else (texts,)
+    sizes = [len(column) for column in (*columns, labels)]
+    if len(names) != logits.shape[1] or set(sizes) != {len(logits)}:
+        raise ValueError(
+            f"{len(logits)} rows of {logits.shape[1]} logits, with texts and labels of "
+            f"{sizes} and {len(names)} names"
+        )
+    ids = np.array([_class_id(label, names, row) for row, label in enumerate(labels)], int)
+    probabilities = softmax(logits)
+    matrix = confusion(ids, probabilities.argmax(axis=1), len(names))
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [
+        folder / name
+        for name in ("confusion_matrix.png", "calibration.png", "classes.png", "mistakes.html")
+    ]
+    _draw_confusion(files[0], matrix, names)
+    _draw_calibration(files[1], ids, probabilities)
+    _draw_classes(files[2], matrix, names)
+    files[3].write_text(mistakes_page(columns, ids, probabilities, names, worst), "utf-8")
+    return files
+
+
+def _class_id(label, names: list[str], row: int) -> int:
+    if isinstance(label, str) and label in names:
+        return names.index(label)
+    if not isinstance(label, str) and 0 <= label < len(names) and label == int(label):
+        return int(label)
+    raise ValueError(f"label {label!r} in row {row} is unknown; expected {', '.join(names)}")
+
+
+def _figure(width: float, height: float):
+    # Not pyplot: it would set up a window system, and keep every figure.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _draw_confusion(path: Path, matrix: np.ndarray, names: list[str]) -> None:
+    size = min(4 + 0.35 * len(names), 20)
+    figure = _figure(size + 1, size)
+    axes = figure.subplots()
+    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    figure.colorbar(image, label="share of the right class")
+    axes.set(xlabel="predicted", ylabel="right", title="Confusion matrix")
+    axes.set_xticks(range(len(names)), names, rotation=90 if len(names) > 4 else 0)
+    axes.set_yticks(range(len(names)), names)
+    if len(names) <= _WRITTEN_UP_TO:
+        for row, column in np.argwhere(matrix):
+            color = "white" if shares[row, column] > 0.5 else "black"
+            axes.text(column, row, matrix[row, column], ha="center", va="center", color=color)
+    figure.savefig(path, dpi=120)
+
+
+def _draw_calibration(path: Path, labels: np.ndarray, probabilities: np.ndarray) -> None:
+    found = calibration(labels, probabilities)
+    figure = _figure(5, 6)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    above.plot([0, 1], [0, 1], color="grey", linestyle="--", label="as sure as right")
+    there = found.count > 0
+    above.plot(found.confidence[there], found.accuracy[there], marker="o", label="this model")
+    title = f"Calibration: expected error {found.expected_error:.3f}"
+    above.set(ylabel="share that is right", ylim=(0, 1.02), title=title)
+    above.legend()
+    edges = np.linspace(0, 1, len(found.count) + 1)
+    below.bar(edges[:-1], found.count, width=edges[1], align="edge", edgecolor="white")
+    below.set(xlabel="probability of the predicted class", ylabel="predictions", xlim=(0, 1))
+    figure.savefig(path, dpi=120)
+
+
+def _draw_classes(path: Path, matrix: np.ndarray, names: list[str]) -> None:
+    scores = class_scores(matrix)
+    figure = _figure(7, min(1.2 + 0.3 * len(names), 40))
+    axes = figure.subplots()
+    axes.axis("off")
+    rows = [
+        [f"{p:.3f}", f"{r:.3f}", f"{f:.3f}", f"{n:,}"] for p, r, f, n in zip(*scores, strict=True)
+    ]
+    mean = [f"{score.mean():.3f}" for score in scores[:3]]
+    axes.table(
+        [*rows, [*mean, f"{scores.support.sum():,}"]],
+        rowLabels=[*names, "mean"],
+        colLabels=["precision", "recall", "F1", "examples"],
+        loc="center",
+    )
+    figure.savefig(path, dpi=120)

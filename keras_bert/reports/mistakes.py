@@ -1,0 +1,67 @@
+"""A page of a classifier's worst mistakes."""
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+_STYLE = """
+body { font-family: system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: 0.4em 0.8em 0.4em 0; }
+tr { border-bottom: 1px solid #ddd; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+.second { color: #555; }
+"""
+
+
+def mistakes_page(
+    columns: Sequence[Sequence[str]],
+    labels: np.ndarray,
+    probabilities: np.ndarray,
+    names: Sequence[str],
+    worst: int = 100,
+) -> str:
+    """Writes a table of the wrong predictions, those that gave the right class least first.
+
+    Args:
+        columns: one column of N texts, or two.
+        labels: ids of the right classes, [N].
+        probabilities: [N, K].
+        names: K names.
+        worst: how many are shown at most.
+
+    Returns:
+        HTML, complete in itself; the texts are escaped.
+    """
+    predictions = probabilities.argmax(axis=1)
+    wrong = np.flatnonzero(predictions != labels)
+    right_ones = probabilities[np.arange(len(labels)), labels]
+    shown = wrong[np.argsort(right_ones[wrong], kind="stable")][:worst]
+    rows = []
+    for row in shown:
+        first, *second = [_text(column[row]) for column in columns]
+        text = first + "".join(f'<div class="second">{other}</div>' for other in second)
+        cells = [
+            f'<td class="number">{row}</td><td>{text}</td><td>{escape(names[labels[row]])}</td>',
+            f"<td>{escape(names[predictions[row]])}</td>",
+            f'<td class="number">{probabilities[row, predictions[row]]:.3f}</td>',
+            f'<td class="number">{right_ones[row]:.3f}</td>',
+        ]
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    head = "".join(
+        f"<th>{title}</th>"
+        for title in ("row", "text", "right", "predicted", "its probability", "the right one's")
+    )
+    count = f"{len(wrong):,} of {len(labels):,} predictions are wrong; {len(shown):,} are shown"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Mistakes</title>'
+        f"<style>{_STYLE}</style></head><body>\n<h1>Mistakes</h1>\n<p>{count}, the worst first."
+        f"</p>\n<table><thead><tr>{head}</tr></thead>\n<tbody>\n"
+        + "\n".join(rows)
+        + "\n</tbody></table></body></html>\n"
+    )
+
+
+def _text(value: str | bytes) -> str:
+    return escape(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)

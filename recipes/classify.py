@@ -1,0 +1,91 @@
+"""Fine-tunes a BERT on a table of your own: classes, several labels a text, or numbers.
+
+Source: Devlin et al. 2019, section 4.1, as for GLUE.
+Data: CSV, TSV or JSON lines with named columns; see `keras_bert.data.read_table`.
+Run: python recipes/classify.py --train train.csv --dev dev.csv --text_column text \
+    --label_column label --preset DIR --report
+"""
+
+import argparse
+from functools import partial
+
+import keras_bert
+from keras_bert.data import Examples, read_table
+from keras_bert.metrics import evaluate
+from keras_bert.tasks.classifier import PROBLEMS
+from keras_bert.training import strategy
+from keras_bert.training.experiment import flags, seeds, summarise
+
+KINDS = {"single_label": "class", "multi_label": "several", "regression": "number"}
+METRICS = {
+    "single_label": ["accuracy", "macro_f1"],
+    "multi_label": ["micro_f1", "macro_f1"],
+    "regression": ["pearson", "spearman"],
+}
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = flags(__doc__)
+    parser.add_argument("--train", required=True, help="file to train on")
+    parser.add_argument("--dev", required=True, help="file to score on, and to tune thresholds on")
+    parser.add_argument("--text_column", nargs="+", required=True, help="one, or two for pairs")
+    parser.add_argument("--label_column", required=True)
+    parser.add_argument("--label_separator", default=",", help="between several labels of a text")
+    parser.add_argument("--problem", choices=PROBLEMS, default="single_label")
+    parser.add_argument("--report", action="store_true", help="pictures and the worst mistakes")
+    return parser.parse_args(argv)
+
+
+def read(args: argparse.Namespace, path: str) -> Examples:
+    kind, separator = KINDS[args.problem], args.label_separator
+    return read_table(
+        path, args.text_column, args.label_column, label_kind=kind, label_separator=separator
+    )
+
+
+def find_labels(args: argparse.Namespace, train: Examples) -> list[str] | None:
+    """All labels of the training file, sorted; None for numbers."""
+    if args.problem == "regression":
+        return None
+    several = args.problem == "multi_label"
+    return sorted({name for row in train.labels for name in (row if several else [row])})
+
+
+def main(argv: list[str] | None = None) -> dict:
+    args = parse(argv)
+    devices = strategy(args.strategy)
+    train, dev = read(args, args.train).head(args.limit), read(args, args.dev)
+    labels = find_labels(args, train)
+    make = partial(
+        keras_bert.BertClassifier.from_preset,
+        args.preset,
+        labels=labels,
+        problem=args.problem,
+        sequence_length=args.sequence_length,
+        padding=args.padding,
+        dtype=args.dtype,
+        skip_mismatch=True,  # a head for other labels is replaced
+        load_weights=not args.new_weights,
+    )
+    monitor = "val_pearson" if args.problem == "regression" else "val_accuracy"
+    runs, names = [], METRICS[args.problem]
+    for model, one in seeds(args, devices, "classify", make, monitor):
+        validation = (dev.texts, dev.labels)
+        model.fit(train.texts, train.labels, validation_data=validation, **one.fit)
+        outputs, right = model.predict(dev.texts, args.batch_size), model.encode_labels(dev.labels)
+        if args.problem == "multi_label":
+            thresholds = model.tune_thresholds(dev.texts, dev.labels)
+            probabilities = model.classify(dev.texts)[1]
+            scores = evaluate(names, right, probabilities, thresholds)
+        else:
+            scores = evaluate(names, right.ravel(), outputs)
+        if args.report and args.problem == "single_label":
+            from keras_bert.reports import write_report
+
+            write_report(one.output / "report", dev.texts, dev.labels, outputs, labels)
+        runs.append(one.finish(model, len(train.labels), scores, labels=labels))
+    return summarise("classify", runs, names)
+
+
+if __name__ == "__main__":
+    main()
