@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.atomic import write_file
-from keras_bert.checkpoints.contents import HEADS, MASKED_LM, NEXT_SENTENCE, Contents
+from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, short
+from keras_bert.checkpoints.contents import HEADS, MASKED_LM, Contents
 from keras_bert.checkpoints.names import Row, expand, to_ours, to_theirs
-from keras_bert.checkpoints.sidecar import FILE, read_sidecar, write_sidecar
+from keras_bert.checkpoints.shapes import faults_of, few
+from keras_bert.checkpoints.sidecar import FILE, check_settings, read_sidecar, write_sidecar
 from keras_bert.checkpoints.source import Source
 from keras_bert.checkpoints.tensorflow_files import (
     find_prefix,
@@ -84,19 +86,6 @@ _KEYS = {
     "attention_dropout": "attention_probs_dropout_prob",
     "initializer_range": "initializer_range",
 }
-# Whole numbers from 1 on. The limits lie far above any BERT: sizes beyond them are damage, and are
-# refused before anything is made of them.
-_LARGEST = {
-    "vocabulary_size": 10_000_000,
-    "num_layers": 1_000,
-    "num_heads": 1_000_000,
-    "hidden_dim": 1_000_000,
-    "intermediate_dim": 10_000_000,
-    "max_sequence_length": 10_000_000,
-    "num_segments": 1_000_000,
-}
-# Numbers from 0 on.
-_BELOW = dict(hidden_dropout=1, attention_dropout=1, layer_norm_epsilon=1, initializer_range=1_000)
 # modeling.py's "gelu" is the tanh form.
 _ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "tanh": "tanh", "linear": "linear"}
 # Of layer normalization: tf.contrib.layers.layer_norm's, which modeling.py uses.
@@ -107,7 +96,6 @@ _DEFAULTS = {  # of `BertBackbone`, for settings that do not name all
     "layer_norm_epsilon": _EPSILON,
     "initializer_range": 0.02,
 }
-_PROBLEMS = ("single_label", "multi_label", "regression")
 
 
 def read(source: Source, weights: bool = True, prefix: str | None = None) -> Contents:
@@ -135,16 +123,12 @@ def read(source: Source, weights: bool = True, prefix: str | None = None) -> Con
         FileNotFoundError: if a file is missing; vocab.txt may be.
         ValueError: if a file is damaged, or the files do not fit each other.
     """
-    try:
-        said = read_sidecar(source)
-        _check_values(said, f"{source.name}/{FILE}")
-        config = _read_config(source, said.pop("config", {}))
-    except RecursionError:
-        raise ValueError(f"{source.name}: a JSON file in it is nested too deeply") from None
+    said = read_sidecar(source)
+    config = _read_config(source, said.pop("config", {}))
     contents = Contents(source.name, config, **said)
     if source.has(VOCABULARY) or contents.tokenizer is not None:
         contents.vocabulary = read_vocabulary(source.path(VOCABULARY))
-        _check_rows(contents, f"{source.name}/{VOCABULARY}")
+        check_vocabulary_fits(contents.vocabulary, config, f"{source.name}/{VOCABULARY}")
         if contents.tokenizer is not None or "tokenizer" not in said:
             contents.tokenizer = _tokenizer(contents.vocabulary) | (contents.tokenizer or {})
     if weights:
@@ -166,18 +150,18 @@ def write(contents: Contents, folder: Path) -> list[str]:
         ValueError: if the contents do not fit each other; nothing is written then.
     """
     config = _DEFAULTS | contents.config
-    _check_config(config, contents.source)
-    _check_values(vars(contents), contents.source)
+    check_config(config, contents.source, _KEYS)
+    check_settings(contents)
     if contents.vocabulary is not None:
         check_vocabulary(contents.vocabulary, contents.source)
-        _check_rows(contents, contents.source)
+        check_vocabulary_fits(contents.vocabulary, config, contents.source)
     elif contents.tokenizer is not None:
         raise ValueError(f"{contents.source} has a tokenizer without a vocabulary")
     table = _table(contents)
     tensors, unknown = to_theirs(table, contents.tensors, config["num_heads"])
     faults = _faults(table, {name: value.shape for name, value in tensors.items()}, contents)
     if faults:
-        raise ValueError(f"the tensors of {contents.source} do not fit it: {_few(faults)}")
+        raise ValueError(f"the tensors of {contents.source} do not fit it: {few(faults)}")
 
     notes = _notes(contents)
     notes += [f"{name} has no place in this form and is not written." for name in unknown]
@@ -207,51 +191,9 @@ def _read_config(source: Source, said: dict[str, Any]) -> dict[str, Any]:
     config |= said
     if config["activation"] is None:
         known = ", ".join(_ACTIVATIONS)
-        raise ValueError(f"{where}: hidden_act is {str(name)[:40]!r}; expected one of {known}")
-    _check_config(config, where)
+        raise ValueError(f"{where}: hidden_act is {short(name)}; expected one of {known}")
+    check_config(config, where, _KEYS)
     return config
-
-
-def _check_config(config: Mapping[str, Any], where: str) -> None:
-    faults = []
-    for name, most in _LARGEST.items():
-        value = config.get(name)
-        if type(value) is not int or not 1 <= value <= most:
-            faults.append(f"{_KEYS[name]} is {str(value)[:40]}, expected 1 to {most}")
-    for name, limit in _BELOW.items():
-        value = config.get(name)
-        if type(value) not in (int, float) or not 0 <= value < limit:
-            faults.append(f"{name} is {str(value)[:40]}, expected 0 or more and below {limit}")
-    if not isinstance(config.get("activation"), str):
-        faults.append(f"activation is {str(config.get('activation'))[:40]}, expected a name")
-    if not faults and config["hidden_dim"] % config["num_heads"]:
-        faults.append(
-            f"hidden_size {config['hidden_dim']} is no multiple of {config['num_heads']} heads"
-        )
-    if faults:
-        raise ValueError(f"{where}: {'; '.join(faults)}")
-
-
-def _check_values(said: Mapping[str, Any], where: str) -> None:
-    """Looks at what `read_sidecar` leaves to the form: the values, their kinds being right."""
-    labels, dropout, tokenizer = (said.get(n) for n in ("labels", "head_dropout", "tokenizer"))
-    settings = _tokenizer([]) | (tokenizer or {})
-    right = {
-        "head": said.get("head") in HEAD_NAMES,
-        "problem": said.get("problem", "single_label") in _PROBLEMS,
-        "dtype": said.get("dtype", "float32") in ("float32", "float16", "bfloat16"),
-        "labels": labels is None or all(isinstance(label, str) for label in labels),
-        "head_dropout": dropout is None or 0 <= dropout < 1,
-        "tokenizer": len(settings) == 4
-        and isinstance(settings["lowercase"], bool)
-        and isinstance(settings["strip_accents"], bool | None)
-        and isinstance(settings["special_tokens_in_text"], bool)
-        and type(settings["max_word_length"]) is int
-        and settings["max_word_length"] > 0,
-    }
-    wrong = [f"{name}: {str(said[name])[:200]}" for name, fits in right.items() if not fits]
-    if wrong:
-        raise ValueError(f"{where}: unexpected {'; '.join(wrong)}")
 
 
 def _tokenizer(vocabulary: list[str]) -> dict[str, Any]:
@@ -263,12 +205,6 @@ def _tokenizer(vocabulary: list[str]) -> dict[str, Any]:
         "max_word_length": 200,
         "special_tokens_in_text": False,
     }
-
-
-def _check_rows(contents: Contents, where: str) -> None:
-    tokens, rows = len(contents.vocabulary), contents.config["vocabulary_size"]
-    if tokens > rows:
-        raise ValueError(f"{where} has {tokens} tokens, but vocab_size is {rows}")
 
 
 def _read_weights(
@@ -295,7 +231,7 @@ def _read_weights(
         first = [name for name in sorted(index) if not _TRAINING.search(name)][:8] or ["none"]
         files = sorted(path.name for path in source.folder.iterdir()) if source.folder else [prefix]
         raise ValueError(
-            f"{source.name}/{prefix} and {CONFIG} do not fit each other: {_few(faults)}. Its "
+            f"{source.name}/{prefix} and {CONFIG} do not fit each other: {few(faults)}. Its "
             f"{len(index)} variables begin with: {', '.join(first)}. Files: {', '.join(files)}"
         )
     wanted = [row.theirs for row in table if row.theirs in index]
@@ -318,52 +254,7 @@ def _table(contents: Contents) -> list[Row]:
 def _faults(
     table: list[Row], shapes: Mapping[str, tuple[int, ...]], contents: Contents
 ) -> list[str]:
-    """What is missing or of another shape, by the checkpoint's names.
-
-    The pooler and the heads of pre-training may be missing, but each as a whole.
-    """
-    optional = ("pooler/", MASKED_LM, NEXT_SENTENCE)
-    present = {row.ours.split("/")[0] + "/" for row in table if row.theirs in shapes}
-    absent = tuple(group for group in optional if group not in present)
-    kernel = shapes.get(HEAD_NAMES[contents.head][0].theirs) if contents.head else None
-    classes = {"span": 2, "choice": 1}.get(contents.head) or (kernel[0] if kernel else 0) or 1
-    faults = []
-    for row in (row for row in table if not row.ours.startswith(absent)):
-        shape, found = _expected(row, contents.config, classes), shapes.get(row.theirs)
-        if found is None:
-            faults.append(f"{row.theirs} is missing")
-        elif tuple(found) != shape:
-            faults.append(f"{row.theirs} has shape {list(found)}, expected {list(shape)}")
-    if contents.head and contents.labels is not None and len(contents.labels) != classes:
-        faults.append(f"{len(contents.labels)} labels are for {classes} classes")
-    return faults
-
-
-def _expected(row: Row, config: Mapping[str, Any], classes: int) -> tuple[int, ...]:
-    """The shape of a variable of the checkpoint."""
-    hidden, inner = config["hidden_dim"], config["intermediate_dim"]
-    shapes = {
-        "word/embeddings": (config["vocabulary_size"], hidden),
-        "embeddings/position_table": (config["max_sequence_length"], hidden),
-        "embeddings/segment_table": (config["num_segments"], hidden),
-        "intermediate/kernel": (hidden, inner),
-        "intermediate/bias": (inner,),
-        "feedforward_output/kernel": (inner, hidden),
-        "masked_lm_head/output_bias": (config["vocabulary_size"],),
-        "next_sentence_head/dense/kernel": (hidden, 2),
-        "next_sentence_head/dense/bias": (2,),
-        "head/kernel": (hidden, classes),
-        "head/bias": (classes,),
-    }
-    ending = "/".join(row.ours.split("/")[-2:])
-    other = (hidden, hidden) if row.ours.endswith("kernel") else (hidden,)
-    shape = shapes.get(row.ours) or shapes.get(ending) or other
-    return shape[::-1] if row.layout == "transposed" else shape
-
-
-def _few(faults: list[str]) -> str:
-    more = f"; and {len(faults) - 8} more" if len(faults) > 8 else ""
-    return "; ".join(faults[:8]) + more
+    return faults_of(table, shapes, contents.config, contents.head, contents.labels)
 
 
 def _notes(contents: Contents) -> list[str]:
@@ -377,6 +268,10 @@ def _notes(contents: Contents) -> list[str]:
     epsilon = config.get("layer_norm_epsilon", _EPSILON)
     if epsilon != _EPSILON:
         notes.append(f"The original adds {_EPSILON} in layer normalization instead of {epsilon}.")
+    if contents.masked_lm and contents.has(MASKED_LM):
+        notes.append(
+            f"The masked-LM head's own settings, {contents.masked_lm}, have no place in this form."
+        )
     if contents.dtype != "float32":
         notes.append(f"The {contents.dtype} tensors are written as float32.")
     plain = _tokenizer(contents.vocabulary or [])

@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 
 from keras_bert.checkpoints import huggingface_config as settings
+from keras_bert.checkpoints.checks import check_vocabulary_fits
 from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
 from keras_bert.checkpoints.huggingface_files import SAFETENSORS, stored_tensors
 from keras_bert.checkpoints.huggingface_names import (
     BUFFERS,
     NAMES,
     TIED,
-    check_shapes,
     full_name,
     head_by_tensors,
     plain_name,
     table,
 )
 from keras_bert.checkpoints.huggingface_tokenizer import read_tokenizer, write_tokenizer
-from keras_bert.checkpoints.names import expand, to_ours, to_theirs
+from keras_bert.checkpoints.names import Row, expand, to_ours, to_theirs
 from keras_bert.checkpoints.safetensors_files import StoredTensor, write_tensors
+from keras_bert.checkpoints.shapes import OPTIONAL, faults_of, few
 from keras_bert.checkpoints.sidecar import read_sidecar, write_sidecar
 from keras_bert.checkpoints.source import Source
 
@@ -55,11 +56,7 @@ def read(source: Source, weights: bool = True) -> Contents:
     contents.dtype = settings.read_dtype(values)
     tokenizer, tokens = read_tokenizer(source, values.get("tokenizer_class"))
     contents.tokenizer, contents.vocabulary = tokenizer, tokens
-    if len(tokens or ()) > config["vocabulary_size"]:
-        raise ValueError(
-            f"{source.name}: its vocabulary has {len(tokens or ())} tokens, and vocab_size in "
-            f"{settings.FILE} is {config['vocabulary_size']}"
-        )
+    check_vocabulary_fits(tokens, config, source.name)
     if weights:
         with stored_tensors(source) as stored:
             _take_tensors(contents, stored, class_name)
@@ -77,12 +74,8 @@ def _take_tensors(
         contents.head = head_by_tensors(plain)
     rows = expand(table(contents.head), _num_layers(contents, plain))
     wanted = {row.theirs: plain[row.theirs] for row in rows if row.theirs in plain}
-    shapes = {
-        ours: plain[theirs].shape[:: -1 if layout == "transposed" else 1]
-        for ours, theirs, layout in rows
-        if theirs in wanted
-    }
-    check_shapes(rows, shapes, contents.config, contents.head, contents.source)
+    shapes = {name: tensor.shape for name, tensor in wanted.items()}
+    _check_shapes(rows, shapes, contents, contents.head)
     types = {tensor.dtype for tensor in wanted.values()}
     for tensor in wanted.values():
         if tensor.dtype is None:
@@ -127,6 +120,16 @@ def _num_layers(contents: Contents, plain: Mapping[str, StoredTensor]) -> int:
     return claimed
 
 
+def _check_shapes(
+    rows: list[Row], shapes: Mapping[str, tuple[int, ...]], contents: Contents, head: str | None
+) -> None:
+    """Raises a ValueError unless the tensors are those of a BERT of these sizes and labels."""
+    labels, optional = contents.labels or None, (*OPTIONAL, "head/")
+    faults = faults_of(rows, shapes, contents.config, head, labels, optional)
+    if faults:
+        raise ValueError(f"{contents.source} does not fit its configuration: {few(faults)}")
+
+
 def _check_tied(
     tensor: StoredTensor, first: str, tensors: Mapping[str, np.ndarray], source: str
 ) -> None:
@@ -164,22 +167,21 @@ def _take_head_settings(contents: Contents, values: dict[str, Any], where: str) 
 
 def _needs_sidecar(contents: Contents) -> bool:
     in_text = (contents.tokenizer or {}).get("special_tokens_in_text")
-    return bool(in_text or (contents.head == "span" and contents.head_dropout))
+    return bool(
+        in_text or contents.masked_lm or (contents.head == "span" and contents.head_dropout)
+    )
 
 
 def _take_sidecar(contents: Contents, source: Source) -> None:
-    """Takes the two things that the form can't say; all others it says itself."""
+    """Takes the three things that the form can't say; all others it says itself."""
     beside = read_sidecar(source)
-    in_text = (beside.get("tokenizer") or {}).get("special_tokens_in_text", False)
-    if not isinstance(in_text, bool):
-        raise ValueError(f"{source.name}: special_tokens_in_text is {in_text!r:.80}")
+    contents.masked_lm = beside.get("masked_lm", {})
     if contents.tokenizer is not None:
-        contents.tokenizer["special_tokens_in_text"] = in_text
+        inside = (beside.get("tokenizer") or {}).get("special_tokens_in_text", False)
+        contents.tokenizer["special_tokens_in_text"] = inside
     share = beside.get("head_dropout")
     if contents.head == "span" and share is not None:
-        if isinstance(share, bool) or not 0 <= share < 1:
-            raise ValueError(f"{source.name}: head_dropout is {share!r:.80}")
-        contents.head_dropout = float(share)
+        contents.head_dropout = share
 
 
 def write(contents: Contents, folder: Path) -> list[str]:
@@ -203,14 +205,8 @@ def write(contents: Contents, folder: Path) -> list[str]:
     head = settings.CLASSES[class_name]
     tensors, notes = _tensors_of(contents, class_name)
     rows = expand(table(head), contents.config["num_layers"])
-    shapes = {name: value.shape for name, value in tensors.items()}
-    check_shapes(rows, shapes, contents.config, head, contents.source)
-    if head is not None and contents.labels and len(contents.labels) != shapes["head/bias"][0]:
-        raise ValueError(
-            f"{contents.source} has {len(contents.labels)} labels, and the head "
-            f"{shapes['head/bias'][0]} classes"
-        )
     theirs, unknown = to_theirs(rows, tensors, contents.config["num_heads"])
+    _check_shapes(rows, {name: value.shape for name, value in theirs.items()}, contents, head)
     if unknown:
         notes.append(f"transformers' {class_name} has no place for {', '.join(unknown)}: left out")
     if class_name != "BertModel":
@@ -239,6 +235,11 @@ def _tensors_of(contents: Contents, class_name: str) -> tuple[dict[str, np.ndarr
         for what in dict.fromkeys(left_out.values())
         if any(contents.has(part) for part, name in left_out.items() if name == what)
     ]
+    if contents.masked_lm and contents.has(MASKED_LM) and MASKED_LM not in left_out:
+        notes.append(
+            f"transformers' {class_name} has no settings for the masked-LM head alone, here "
+            f"{contents.masked_lm}: its logits differ"
+        )
     if contents.head is not None and not contents.has("head/"):
         notes.append(f"the head {contents.head!r} has no tensors: its settings are left out")
     if not contents.has("pooler/") and class_name == "BertModel":

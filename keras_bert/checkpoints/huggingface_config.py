@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from keras_bert.checkpoints.checks import DTYPES, check_config, check_number, check_size, short
 from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
 from keras_bert.checkpoints.source import Source
 
@@ -40,7 +41,7 @@ _PROBLEMS = {
     "multi_label": "multi_label_classification",
     "regression": "regression",
 }
-_SIZES = {
+_KEYS = {
     "vocabulary_size": "vocab_size",
     "num_layers": "num_hidden_layers",
     "num_heads": "num_attention_heads",
@@ -48,17 +49,13 @@ _SIZES = {
     "intermediate_dim": "intermediate_size",
     "max_sequence_length": "max_position_embeddings",
     "num_segments": "type_vocab_size",
-}
-_FRACTIONS = {
+    "activation": "hidden_act",
     "hidden_dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
     "layer_norm_epsilon": "layer_norm_eps",
     "initializer_range": "initializer_range",
 }
 _DEFAULTS = {"layer_norm_eps": 1e-12, "initializer_range": 0.02}  # older files leave them out
-# Ten times the layers of any BERT, and a table of a hundred million rows: more is a damaged file.
-_MOST_LAYERS, _LARGEST = 1000, 100_000_000
-_DTYPES = ("float32", "float16", "bfloat16")
 
 
 def read_config(source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -73,26 +70,18 @@ def read_config(source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     values, where = source.json(FILE), f"{source.name}/{FILE}"
     _check_encoder(values, where)
-    keys = ("hidden_act", *_SIZES.values(), *_FRACTIONS.values())
-    missing = [key for key in keys if key not in values and key not in _DEFAULTS]
+    values = _DEFAULTS | values
+    missing = [key for key in _KEYS.values() if key not in values]
     if missing:
         raise ValueError(f"{where} has no key {', '.join(map(repr, missing))}")
-    activation = values["hidden_act"]
-    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+    config = {ours: values[theirs] for ours, theirs in _KEYS.items()}
+    check_config(config, where, _KEYS)
+    if config["activation"] not in _ACTIVATIONS:
         raise ValueError(
-            f"{where}: hidden_act is {_short(activation)}; expected one of "
+            f"{where}: hidden_act is {short(config['activation'])}; expected one of "
             f"{', '.join(_ACTIVATIONS)}"
         )
-    config: dict[str, Any] = {ours: _size(values, key, where) for ours, key in _SIZES.items()}
-    if config["hidden_dim"] % config["num_heads"]:
-        raise ValueError(
-            f"{where}: hidden_size {config['hidden_dim']} is not divisible by "
-            f"num_attention_heads {config['num_heads']}"
-        )
-    config["activation"] = _ACTIVATIONS[activation]
-    for ours, key in _FRACTIONS.items():
-        config[ours] = _fraction(values.get(key, _DEFAULTS.get(key)), key, where)
-    return values, config
+    return values, config | {"activation": _ACTIVATIONS[config["activation"]]}
 
 
 def _check_encoder(values: dict[str, Any], where: str) -> None:
@@ -101,35 +90,12 @@ def _check_encoder(values: dict[str, Any], where: str) -> None:
     if values.get("model_type") != "bert" or position != "absolute" or decoder:
         raise ValueError(
             f"{where}: expected a BERT encoder (model_type 'bert', absolute positions), found "
-            f"model_type {_short(values.get('model_type'))}, position_embedding_type "
-            f"{_short(position)}, is_decoder {_short(values.get('is_decoder', False))}, "
-            f"add_cross_attention {_short(values.get('add_cross_attention', False))}"
+            f"model_type {short(values.get('model_type'))}, position_embedding_type "
+            f"{short(position)}, is_decoder {short(values.get('is_decoder', False))}, "
+            f"add_cross_attention {short(values.get('add_cross_attention', False))}"
         )
     if values.get("pruned_heads"):
-        raise ValueError(
-            f"{where}: pruned_heads is {_short(values['pruned_heads'])}; expected {{}}"
-        )
-
-
-def _size(values: dict[str, Any], key: str, where: str) -> int:
-    most = _MOST_LAYERS if key == "num_hidden_layers" else _LARGEST
-    value = values[key]
-    if type(value) is not int or not 1 <= value <= most:
-        raise ValueError(f"{where}: {key} is {_short(value)}; expected a number from 1 to {most:,}")
-    return value
-
-
-def _fraction(value: Any, key: str, where: str) -> float:
-    """A share of units to drop, from 0 to 1, or a small number that is more than 0."""
-    share = "dropout" in key
-    if type(value) not in (int, float) or not 0 <= value <= 1 or value == (1 if share else 0):
-        expected = "from 0 and less than 1" if share else "more than 0 and at most 1"
-        raise ValueError(f"{where}: {key} is {_short(value)}; expected a number {expected}")
-    return float(value)
-
-
-def _short(value: Any) -> str:
-    return repr(value)[:80]
+        raise ValueError(f"{where}: pruned_heads is {short(values['pruned_heads'])}; expected {{}}")
 
 
 def read_class(values: dict[str, Any], where: str) -> str | None:
@@ -145,7 +111,7 @@ def read_class(values: dict[str, Any], where: str) -> str | None:
     if names is None:
         return None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{where}: architectures is {_short(names)}; expected a list of names")
+        raise ValueError(f"{where}: architectures is {short(names)}; expected a list of names")
     return next((name for name in names if name in CLASSES), names[0] if names else None)
 
 
@@ -161,13 +127,9 @@ def read_labels(values: dict[str, Any], where: str) -> list[str] | None:
     names = values.get("id2label")
     if not names:
         count = values.get("num_labels")
-        if count is None:
-            return None
-        if type(count) is not int or not 1 <= count <= _LARGEST:
-            raise ValueError(f"{where}: num_labels is {_short(count)}; expected 1 or more")
-        return generic_labels(count)
+        return None if count is None else generic_labels(check_size(count, "num_labels", where))
     if not isinstance(names, dict) or set(names) != {str(i) for i in range(len(names))}:
-        keys = ", ".join(sorted(names))[:200] if isinstance(names, dict) else _short(names)
+        keys = ", ".join(sorted(names))[:200] if isinstance(names, dict) else short(names)
         raise ValueError(
             f"{where}: id2label has the keys {keys}; expected 0 to {_count(names) - 1}"
         )
@@ -195,7 +157,7 @@ def read_problem(values: dict[str, Any], num_classes: int, where: str) -> str:
     by_name = {theirs: ours for ours, theirs in _PROBLEMS.items()}
     if not isinstance(problem, str) or problem not in by_name:
         raise ValueError(
-            f"{where}: problem_type is {_short(problem)}; expected one of {', '.join(by_name)}"
+            f"{where}: problem_type is {short(problem)}; expected one of {', '.join(by_name)}"
         )
     found = by_name[problem]
     return "regression" if num_classes == 1 and found == "single_label" else found
@@ -213,14 +175,15 @@ def read_head_dropout(values: dict[str, Any], head: str | None, where: str) -> f
     share = values.get("classifier_dropout")
     if share is None and head is not None:
         share = values["hidden_dropout_prob"]
-    share = None if share is None else _fraction(share, "classifier_dropout", where)
+    if share is not None:
+        check_number(share, "classifier_dropout", where)
     return 0.0 if head == "span" else share
 
 
 def read_dtype(values: dict[str, Any]) -> str:
     """Gives the type that the tensors have by the file, "float32" where it names no other."""
     name = str(values.get("dtype") or values.get("torch_dtype")).removeprefix("torch.")
-    return name if name in _DTYPES else "float32"
+    return name if name in DTYPES else "float32"
 
 
 def class_of(contents: Contents) -> str:
@@ -249,10 +212,9 @@ def write_config(contents: Contents, class_name: str, folder: Path) -> None:
     values: dict[str, Any] = {
         "architectures": [class_name],
         "model_type": "bert",
-        **{theirs: int(config[ours]) for ours, theirs in _SIZES.items()},
+        **{theirs: config[ours] for ours, theirs in _KEYS.items()},
         "hidden_act": names[0],
-        **{theirs: float(config[ours]) for ours, theirs in _FRACTIONS.items()},
-        "classifier_dropout": None if share is None else float(share),
+        "classifier_dropout": share,
         "position_embedding_type": "absolute",
         "pad_token_id": _padding_id(contents),
         "tie_word_embeddings": True,

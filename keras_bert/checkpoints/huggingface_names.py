@@ -1,10 +1,7 @@
-"""Names and shapes of the tensors of transformers' BERT (modeling_bert.py)."""
+"""Names of the tensors of transformers' BERT (modeling_bert.py)."""
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE
 from keras_bert.checkpoints.names import Row
 
 
@@ -54,9 +51,6 @@ TIED = {
 # Buffers that hold 0, 1, 2, ... or zeros: no weights.
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _OF_BACKBONE = ("embeddings.", "encoder.", "pooler.")
-# Layers that may be missing, each of them whole.
-_OPTIONAL = ("pooler/", MASKED_LM, NEXT_SENTENCE, "head/")
-_SHOWN = 10  # faults that an error lists
 
 
 def table(head: str | None) -> tuple[Row, ...]:
@@ -84,77 +78,3 @@ def plain_name(name: str) -> str:
 def full_name(name: str) -> str:
     """The way back of `plain_name`, for a class with a head."""
     return f"bert.{name}" if name.startswith(_OF_BACKBONE) else name
-
-
-def check_shapes(
-    rows: Iterable[Row],
-    shapes: Mapping[str, tuple[int, ...]],
-    config: Mapping[str, Any],
-    head: str | None,
-    source: str,
-) -> None:
-    """Raises a ValueError unless the tensors are those of a BERT with this configuration.
-
-    The pooler and the heads may be missing, but not halves of them.
-
-    Args:
-        rows: the expanded name table.
-        shapes: by our names, matrices as [inputs, outputs].
-        config: arguments of `BertBackbone`.
-        head: its kind.
-        source: where the tensors lie, for the error.
-    """
-    expected, faults = _expected_shapes(config, head), []
-    begun = tuple(part for part in _OPTIONAL if any(name.startswith(part) for name in shapes))
-    for ours, theirs, _ in rows:
-        wanted = expected[re.sub(r"^block_\d+/", "block_{i}/", ours)]
-        if ours not in shapes:
-            if not ours.startswith(_OPTIONAL) or ours.startswith(begun):
-                faults.append(f"{theirs} is missing")
-        elif not _fits(shapes[ours], wanted):
-            faults.append(
-                f"{theirs} has shape {shapes[ours]}, the model's {ours} "
-                f"{str(wanted).replace('None', 'any')}"
-            )
-    if faults:
-        more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-        raise ValueError(
-            f"{source} does not fit its configuration (matrices as [inputs, outputs]): "
-            f"{'; '.join(faults[:_SHOWN])}{more}"
-        )
-
-
-def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    return len(shape) == len(wanted) and all(
-        size == other or (other is None and size > 0)
-        for size, other in zip(shape, wanted, strict=True)
-    )
-
-
-def _expected_shapes(
-    config: Mapping[str, Any], head: str | None
-) -> dict[str, tuple[int | None, ...]]:
-    """Shapes of all weights by our names, with "{i}" for a block; None is any number of classes."""
-    words, hidden = config["vocabulary_size"], config["hidden_dim"]
-    inner, classes = config["intermediate_dim"], {"span": 2, "choice": 1}.get(head)
-    matrices = {
-        "block_{i}/intermediate": (hidden, inner),
-        "block_{i}/feedforward_output": (inner, hidden),
-        "next_sentence_head/dense": (hidden, 2),
-        "head": (hidden, classes),
-    }
-    shapes: dict[str, tuple[int | None, ...]] = {
-        "embeddings/word/embeddings": (words, hidden),
-        "embeddings/position_table": (config["max_sequence_length"], hidden),
-        "embeddings/segment_table": (config["num_segments"], hidden),
-        "masked_lm_head/output_bias": (words,),
-    }
-    for ours, _, layout in table(head):
-        layer, kind = ours.rsplit("/", 1)
-        if layout == "transposed":
-            shapes[ours] = matrices.get(layer, (hidden, hidden))
-        elif kind == "bias":
-            shapes[ours] = matrices.get(layer, (hidden, hidden))[1:]
-        else:
-            shapes.setdefault(ours, (hidden,))
-    return shapes

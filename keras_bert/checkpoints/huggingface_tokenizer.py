@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from keras_bert.checkpoints.checks import short
 from keras_bert.checkpoints.contents import Contents
 from keras_bert.checkpoints.source import Source
 from keras_bert.text.tokenizer import SPECIAL_TOKENS
@@ -76,7 +77,7 @@ def _is_general(class_name: Any, has_fast: bool, where: str) -> bool:
         return False
     if class_name not in _GENERAL_CLASSES:
         raise ValueError(
-            f"{where}: the tokenizer is a {_short(class_name)}; {_ONLY}: expected tokenizer_class "
+            f"{where}: the tokenizer is a {short(class_name)}; {_ONLY}: expected tokenizer_class "
             f"{', '.join(_BERT_CLASSES + _GENERAL_CLASSES)}"
         )
     if not has_fast:
@@ -91,7 +92,7 @@ def _check_special_tokens(values: dict[str, Any], where: str) -> None:
             found = found.get("content")
         if found is not None and found != token:
             raise ValueError(
-                f"{where}: {key} is {_short(found)}; special tokens under other names are not "
+                f"{where}: {key} is {short(found)}; special tokens under other names are not "
                 f"supported: expected {token}"
             )
 
@@ -101,7 +102,7 @@ def _wordpiece(fast: dict[str, Any], where: str) -> dict[str, Any]:
     model = fast.get("model")
     if not isinstance(model, dict) or model.get("type", "WordPiece") != "WordPiece":
         kind = model.get("type") if isinstance(model, dict) else model
-        raise ValueError(f"{where} holds no WordPiece vocabulary, but a model {_short(kind)}")
+        raise ValueError(f"{where} holds no WordPiece vocabulary, but a model {short(kind)}")
     vocabulary = model.get("vocab")
     if not isinstance(vocabulary, dict) or not all(
         type(i) is int and i >= 0 for i in vocabulary.values()
@@ -109,10 +110,10 @@ def _wordpiece(fast: dict[str, Any], where: str) -> dict[str, Any]:
         raise ValueError(f"{where} holds no WordPiece vocabulary of tokens and their ids")
     for key, expected in (("unk_token", "[UNK]"), ("continuing_subword_prefix", "##")):
         if model.get(key, expected) != expected:
-            raise ValueError(f"{where}: {key} is {_short(model[key])}; expected {expected!r}")
+            raise ValueError(f"{where}: {key} is {short(model[key])}; expected {expected!r}")
     longest = model.get("max_input_chars_per_word")
     if longest is not None and (type(longest) is not int or not 1 <= longest < 2**31):
-        raise ValueError(f"{where}: max_input_chars_per_word is {_short(longest)}")
+        raise ValueError(f"{where}: max_input_chars_per_word is {short(longest)}")
     return model
 
 
@@ -130,10 +131,10 @@ def _normalizer(fast: dict[str, Any], general: bool, where: str) -> dict[str, An
             not isinstance(found, dict) or found.get("type", kinds[0]) not in kinds
         ):
             kind = found.get("type") if isinstance(found, dict) else found
-            raise ValueError(f"{where}: its {part} is {_short(kind)}; {_ONLY}: {kinds[0]}")
+            raise ValueError(f"{where}: its {part} is {short(kind)}; {_ONLY}: {kinds[0]}")
     around = (fast.get("post_processor") or {}).get("special_tokens")
     if around is not None and (not isinstance(around, dict) or set(around) != {"[CLS]", "[SEP]"}):
-        raise ValueError(f"{where}: texts get {_short(around)} around them; {_ONLY}")
+        raise ValueError(f"{where}: texts get {short(around)} around them; {_ONLY}")
     return fast.get("normalizer") or {}
 
 
@@ -147,7 +148,7 @@ def _arguments(settings: dict[str, Any], normalizer: dict[str, Any], name: str) 
             if value is None and (found not in values or default is not None):
                 continue
             if value is not None and not isinstance(value, bool):
-                raise ValueError(f"{name}: its tokenizer has {found} {_short(value)}")
+                raise ValueError(f"{name}: its tokenizer has {found} {short(value)}")
             return value
         return default
 
@@ -175,9 +176,9 @@ def _base_tokens(source: Source, model: dict[str, Any]) -> list[str]:
     lines = read_vocabulary(source.path(VOCABULARY))
     for token, i in vocabulary.items():
         if i >= len(lines) or lines[i] != token.strip(" \t"):
-            line = _short(lines[i]) if i < len(lines) else "missing"
+            line = short(lines[i]) if i < len(lines) else "missing"
             raise ValueError(
-                f"{source.name}: {FAST} gives {_short(token)} the id {i}, and that line of "
+                f"{source.name}: {FAST} gives {short(token)} the id {i}, and that line of "
                 f"{VOCABULARY} is {line}; remove the one that is wrong"
             )
     return lines
@@ -191,7 +192,7 @@ def _added_tokens(
     decoder = settings.get("added_tokens_decoder") or {}
     if not isinstance(listed, list) or not isinstance(decoder, dict):
         raise ValueError(
-            f"{source.name}: added_tokens {_short(listed)}, added_tokens_decoder {_short(decoder)}"
+            f"{source.name}: added_tokens {short(listed)}, added_tokens_decoder {short(decoder)}"
         )
     for entry in listed:
         yield (entry.get("id"), entry.get("content")) if isinstance(entry, dict) else (None, entry)
@@ -209,17 +210,17 @@ def _extend(tokens: list[str], added: Iterator[tuple[Any, Any]], name: str) -> N
     by_id: dict[int, str] = {}
     for i, token in added:
         if type(i) is not int or i < 0 or not isinstance(token, str):
-            raise ValueError(f"{name}: an added token is {_short(token)} with the id {_short(i)}")
+            raise ValueError(f"{name}: an added token is {short(token)} with the id {short(i)}")
         line = tokens[i] if i < len(tokens) else by_id.setdefault(i, token)
         if line != token and line != token.strip(" \t"):
             raise ValueError(
-                f"{name}: the added token {_short(token)} has the id {i}, which is that of "
-                f"{_short(line)}"
+                f"{name}: the added token {short(token)} has the id {i}, which is that of "
+                f"{short(line)}"
             )
     expected = range(len(tokens), len(tokens) + len(by_id))
     if sorted(by_id) != list(expected):
         raise ValueError(
-            f"{name}: added tokens have the ids {_short(sorted(by_id))}; expected those from "
+            f"{name}: added tokens have the ids {short(sorted(by_id))}; expected those from "
             f"{len(tokens)} on without a gap"
         )
     tokens += [by_id[i] for i in expected]
@@ -231,10 +232,6 @@ def _check_text(tokens: list[str], name: str) -> None:
         "".join(tokens).encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(f"{name}: a token of its vocabulary is no text: {error}") from error
-
-
-def _short(value: Any) -> str:
-    return repr(value)[:80]
 
 
 def write_tokenizer(contents: Contents, folder: Path) -> list[str]:

@@ -46,7 +46,7 @@ class WeightFile(NamedTuple):
 
 
 def read_weights(
-    path: Path, shapes: Mapping[str, tuple[int | None, ...]], optional: Collection[str] = ()
+    path: Path, shapes: Mapping[str, tuple[int, ...]], optional: Collection[str] = ()
 ) -> WeightFile:
     """Reads the tensors with some names; checks all of them before it reads a number.
 
@@ -55,7 +55,7 @@ def read_weights(
 
     Args:
         path: the file.
-        shapes: of the tensors, by name; None for an axis of any size.
+        shapes: of the tensors, by name.
         optional: names that may be missing.
 
     Raises:
@@ -138,17 +138,13 @@ def _child(group: h5py.Group, step: str, name: str):
     return group[step]
 
 
-def _check(dataset, name: str, shape: tuple[int | None, ...], size: int) -> str:
+def _check(dataset, name: str, shape: tuple[int, ...], size: int) -> str:
     """Gives the type of a dataset, all of which lies in one piece in the file."""
     if not isinstance(dataset, h5py.Dataset):
         raise _Fault(f"{name} is no dataset")
     found = dataset.shape or ()
-    fits = len(found) == len(shape) and all(
-        n == wanted or (wanted is None and n > 0) for n, wanted in zip(found, shape, strict=True)
-    )
-    if not fits:
-        wanted = str(shape).replace("None", "any")
-        raise _Fault(f"{name} has shape {found}, expected {wanted}")
+    if found != shape:
+        raise _Fault(f"{name} has shape {found}, expected {shape}")
     dtype = _dtype(dataset.id.get_type())
     if dtype is None:
         raise _Fault(f"{name} is of type {dataset.dtype}, expected {', '.join(_TYPES)}")

@@ -12,6 +12,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_bert.checkpoints.checks import (
+    SIZES,
+    check_config,
+    check_number,
+    check_size,
+    check_vocabulary_fits,
+    short,
+)
 from keras_bert.checkpoints.contents import Contents
 from keras_bert.checkpoints.keras_weight_files import read_weights
 from keras_bert.checkpoints.kerashub_names import (
@@ -20,25 +28,25 @@ from keras_bert.checkpoints.kerashub_names import (
     CONFIG,
     DROPOUT,
     FIXED,
+    FIXED_MASKED_LM,
     HEADS_BESIDE,
     LONGEST_WORD,
+    MASKED_LM_HEAD,
     NAMES,
     POOLER,
     SECOND_COPY,
-    SIZES,
     TASK,
     TASK_WEIGHTS,
     TASKS,
     TOKENIZER,
     VOCABULARY,
     WEIGHTS,
-    fits,
-    shapes_beside,
-    shapes_of,
+    rows_beside,
 )
 from keras_bert.checkpoints.kerashub_writer import write
 from keras_bert.checkpoints.names import Row, expand, to_ours
 from keras_bert.checkpoints.safetensors_files import read_headers
+from keras_bert.checkpoints.shapes import faults_of, few, shapes_of
 from keras_bert.checkpoints.sidecar import FILE as SIDECAR
 from keras_bert.checkpoints.sidecar import read_sidecar
 from keras_bert.checkpoints.source import Source
@@ -66,20 +74,19 @@ def read(source: Source, weights: bool = True) -> Contents:
         FileNotFoundError: if a file is missing.
         ValueError: if a file is damaged, the files do not fit each other, or the preset is no BERT.
     """
-    try:
-        contents = Contents(source.name, _read_config(source))
-        task, values = _read_task(source)
-        if TASKS.get(task) is CLASSIFIER:
-            contents.head = "classifier"
-            contents.head_dropout = _share(values, f"{source.name}/{TASK}")
-            if values.get("activation") == "sigmoid":
-                contents.problem = "multi_label"
-        _read_text(source, contents)
-        _take_sidecar(source, contents)
-        if weights:
-            _read_tensors(source, contents, task, values.get("num_classes"))
-    except RecursionError:
-        raise ValueError(f"{source.name}: a JSON file in it is nested too deeply") from None
+    contents = Contents(source.name, _read_config(source))
+    task, values = _read_task(source)
+    if TASKS.get(task) is CLASSIFIER:
+        contents.head = "classifier"
+        contents.head_dropout = _share(values, f"{source.name}/{TASK}")
+        if values.get("activation") == "sigmoid":
+            contents.problem = "multi_label"
+    elif TASKS.get(task) is MASKED_LM_HEAD:
+        contents.masked_lm = dict(FIXED_MASKED_LM)
+    _read_text(source, contents)
+    _take_sidecar(source, contents)
+    if weights:
+        _read_tensors(source, contents, task, values.get("num_classes"))
     return contents
 
 
@@ -104,35 +111,15 @@ def _read_config(source: Source) -> dict[str, Any]:
     missing = [key for key in SIZES if key not in values]
     if missing:
         raise ValueError(f"{where} has no {', '.join(missing)}")
-    sizes = {key: _count(values[key], key, most, where) for key, most in SIZES.items()}
-    if sizes["hidden_dim"] % sizes["num_heads"]:
-        raise ValueError(
-            f"{where}: hidden_dim {sizes['hidden_dim']} is not divisible by num_heads "
-            f"{sizes['num_heads']}"
-        )
     share = _share(values, where)
-    return {**sizes, **FIXED, "hidden_dropout": share, "attention_dropout": share}
-
-
-def _count(value: Any, key: str, most: int, where: str) -> int:
-    if type(value) is not int or not 1 <= value <= most:
-        raise ValueError(f"{where}: {key} is {_short(value)}; expected a number from 1 to {most:,}")
-    return value
+    config = {key: values[key] for key in SIZES} | FIXED
+    config |= {"hidden_dropout": share, "attention_dropout": share}
+    check_config(config, where, {})
+    return config
 
 
 def _share(values: Mapping[str, Any], where: str) -> float:
-    value = values.get("dropout", DROPOUT)
-    if not _is_number(value, 1):
-        raise ValueError(f"{where}: dropout is {_short(value)}; expected from 0 to less than 1")
-    return value
-
-
-def _is_number(value: Any, limit: float) -> bool:
-    return type(value) in (int, float) and 0 <= value < limit
-
-
-def _short(value: Any) -> str:
-    return repr(value)[:80]
+    return check_number(values.get("dropout", DROPOUT), "dropout", where)
 
 
 def _read_task(source: Source) -> tuple[str, dict[str, Any]]:
@@ -156,7 +143,7 @@ def _read_text(source: Source, contents: Contents) -> None:
     if name != "BertTokenizer" or others:
         raise ValueError(
             f"{where}: expected a BertTokenizer that follows BERT's own rule, found {name:.80} "
-            f"with {_short(others)}"
+            f"with {short(others)}"
         )
     contents.tokenizer = {
         "lowercase": lowercase,
@@ -166,56 +153,23 @@ def _read_text(source: Source, contents: Contents) -> None:
     }
     path = source.path(VOCABULARY)
     contents.vocabulary = read_vocabulary(path)
-    tokens, rows = len(contents.vocabulary), contents.config["vocabulary_size"]
-    if tokens > rows:
-        raise ValueError(f"{path} has {tokens} tokens; vocabulary_size in {CONFIG} is {rows}")
+    check_vocabulary_fits(contents.vocabulary, contents.config, str(path))
 
 
 def _take_sidecar(source: Source, contents: Contents) -> None:
     """What keras_bert.json says goes before what KerasHub's files say or leave open."""
     beside, where = read_sidecar(source), f"{source.name}/{SIDECAR}"
-    _check_sidecar(beside, where)
     head = beside.get("head")
     if None not in (head, contents.head) and head != contents.head:
         raise ValueError(f"{where} has the head {head!r}; {TASK} has {contents.head!r}")
     contents.head = head or contents.head
     contents.config |= beside.get("config", {})
+    if beside:  # then the head is one of ours, which KerasHub's files hold
+        contents.masked_lm = beside.get("masked_lm", {})
     for name in ("labels", "problem", "head_dropout", "dtype"):
         setattr(contents, name, beside.get(name, getattr(contents, name)))
     if contents.tokenizer is not None:
         contents.tokenizer = beside.get("tokenizer") or contents.tokenizer
-
-
-def _check_sidecar(beside: Mapping[str, Any], where: str) -> None:
-    """Looks at what `read_sidecar` leaves to the form: the values, their kinds being right."""
-    labels, share = beside.get("labels"), beside.get("head_dropout")
-    right = {
-        "labels": labels is None or all(isinstance(label, str) for label in labels),
-        "problem": beside.get("problem", "single_label")
-        in ("single_label", "multi_label", "regression"),
-        "head_dropout": share is None or _is_number(share, 1),
-        "dtype": beside.get("dtype", "float32") in ("float32", "float16", "bfloat16"),
-        "config": all(
-            isinstance(value, str)
-            if name == "activation"
-            else _is_number(value, 1_000 if name == "initializer_range" else 1)
-            for name, value in beside.get("config", {}).items()
-        ),
-        "tokenizer": all(_is_rule(*pair) for pair in (beside.get("tokenizer") or {}).items()),
-    }
-    wrong = [f"{name}: {_short(beside[name])}" for name, fine in right.items() if not fine]
-    if wrong:
-        raise ValueError(f"{where}: unexpected {'; '.join(wrong)}")
-
-
-def _is_rule(name: str, value: Any) -> bool:
-    """Whether this may be an argument of `BertTokenizer`."""
-    if name == "max_word_length":
-        return type(value) is int and value > 0
-    flags = ("lowercase", "strip_accents", "special_tokens_in_text")
-    return name in flags and (
-        isinstance(value, bool) or (value is None and name == "strip_accents")
-    )
 
 
 # Tensors.
@@ -235,13 +189,11 @@ def _read_tensors(source: Source, contents: Contents, task: str, classes: Any) -
     if task:
         rows = TASKS.get(task, ())
         if rows is CLASSIFIER:
-            classes = _count(classes, "num_classes", 10_000_000, f"{source.name}/{TASK}")
+            check_size(classes, "num_classes", f"{source.name}/{TASK}")
         dtypes |= _take_file(contents, source.path(TASK_WEIGHTS), rows, classes)
-    if source.has(HEADS_BESIDE):
-        _take_heads_beside(contents, source.path(HEADS_BESIDE))
     if contents.dtype == "float32" and len(dtypes) == 1:
         contents.dtype = dtypes.pop()
-    _check_head(contents)
+    _take_heads_beside(source, contents)
 
 
 def _check_size(config: Mapping[str, Any], path: Path) -> None:
@@ -256,9 +208,7 @@ def _check_size(config: Mapping[str, Any], path: Path) -> None:
         )
 
 
-def _take_file(
-    contents: Contents, path: Path, rows: Iterable[Row], classes: int | None = None
-) -> set[str]:
+def _take_file(contents: Contents, path: Path, rows: Iterable[Row], classes: int = 1) -> set[str]:
     """Reads a file of Keras into the contents, and gives the types in it."""
     shapes = shapes_of(rows, contents.config, classes)
     found = read_weights(
@@ -274,27 +224,17 @@ def _take_file(
     return found.dtypes
 
 
-def _take_heads_beside(contents: Contents, path: Path) -> None:
-    stored = read_headers([path])
-    shapes = shapes_beside(contents.config, contents.head)
-    for name, tensor in stored.items():
-        wanted = shapes.get(name)
-        if wanted is None or name in contents.tensors:
-            raise ValueError(f"{path}: {name} is none of the heads that {TASK} has no place for")
-        if not fits(tensor.shape, wanted):
-            raise ValueError(f"{path}: {name} has shape {tensor.shape}, expected {wanted}")
-    contents.tensors |= {name: tensor.load() for name, tensor in stored.items()}
-
-
-def _check_head(contents: Contents) -> None:
-    if contents.head is None:
-        return
-    bias = contents.tensors.get("head/bias")
-    if bias is None or "head/kernel" not in contents.tensors:
-        raise ValueError(f"{contents.source} has no tensors of the head {contents.head!r}")
-    kernel, labels = contents.tensors["head/kernel"], contents.labels
-    if kernel.shape[1] != bias.size or (labels is not None and len(labels) != bias.size):
-        raise ValueError(
-            f"{contents.source}: the head has {kernel.shape[1]} kernels, {bias.size} biases and "
-            f"the labels {_short(labels)}"
-        )
+def _take_heads_beside(source: Source, contents: Contents) -> None:
+    """Adds the heads that lie in our file; checks all heads, and the labels."""
+    rows, path = rows_beside(contents.head), None
+    beside = {}
+    if source.has(HEADS_BESIDE):
+        path = source.path(HEADS_BESIDE)
+        beside = read_headers([path])
+    strange = beside.keys() - {row.ours for row in rows} | beside.keys() & contents.tensors.keys()
+    faults = [f"{name} is none of the heads that {TASK} has no place for" for name in strange]
+    shapes = {name: tensor.shape for name, tensor in (contents.tensors | beside).items()}
+    faults += faults_of(rows, shapes, contents.config, contents.head, contents.labels)
+    if faults:
+        raise ValueError(f"{path or source.name}: {few(sorted(faults))}")
+    contents.tensors |= {name: tensor.load() for name, tensor in beside.items()}

@@ -1,14 +1,9 @@
-"""Files of KerasHub's BERT, and names and shapes of the weights in them.
+"""Files of KerasHub's BERT, and names of the weights in them.
 
 Layers of keras_hub/src/models/bert: bert_backbone.py, bert_text_classifier.py, bert_masked_lm.py.
 KerasNLP 0.7, 0.12 and KerasHub 0.17 (Keras 3.0, 3.3 and 3.6) spell the names as KerasHub 0.32 does.
 """
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE
 from keras_bert.checkpoints.names import Row
 
 CONFIG, TASK, TOKENIZER = "config.json", "task.json", "tokenizer.json"
@@ -18,21 +13,9 @@ HEADS_BESIDE = "keras_bert_heads.safetensors"  # ours
 
 DROPOUT = 0.1  # of KerasHub's classes, where nothing is said
 LONGEST_WORD = 100  # in bytes there: the limit of tf_text.FastWordpieceTokenizer
-# Arguments of KerasHub's BertBackbone, which are `BertBackbone`'s too, and their limits, far above
-# any BERT: sizes beyond them are damage.
-SIZES = {
-    "vocabulary_size": 10_000_000,
-    "num_layers": 1_000,
-    "num_heads": 1_000_000,
-    "hidden_dim": 1_000_000,
-    "intermediate_dim": 10_000_000,
-    "max_sequence_length": 10_000_000,
-    "num_segments": 1_000_000,
-}
 # What it has built in.
 FIXED = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12, "initializer_range": 0.02}
-
-Shape = tuple[int | None, ...]  # None for an axis of any size
+FIXED_MASKED_LM = {"activation": "gelu_exact", "layer_norm_epsilon": 1e-5}
 
 
 def _dense(ours: str, theirs: str, kernel: str = "same", bias: str = "same") -> tuple[Row, Row]:
@@ -73,9 +56,6 @@ MASKED_LM_HEAD = (
     *_norm("masked_lm_head/layer_norm", "layers/masked_lm_head/_intermediate_layer_norm"),
     Row("masked_lm_head/output_bias", "layers/masked_lm_head/vars/0"),
 )
-# In the file of ours beside them.
-_NEXT_SENTENCE = _dense("next_sentence_head/dense", "")
-
 # By the class in task.json.
 TASKS = {
     "BertTextClassifier": CLASSIFIER,
@@ -90,54 +70,12 @@ BLOCKS = tuple(
 )
 
 
-def shapes_of(
-    rows: Iterable[Row], config: Mapping[str, Any], classes: int | None = None
-) -> dict[Row, Shape]:
-    """Gives the shape of each row's tensor as the row lays it out.
+def rows_beside(head: str | None) -> list[Row]:
+    """The name table of our file beside KerasHub's: all heads, by our own names.
 
     Args:
-        rows: expanded.
-        config: arguments of `BertBackbone`.
-        classes: of the head; None for any number.
+        head: its kind, or None.
     """
-    words, hidden = config["vocabulary_size"], config["hidden_dim"]
-    inner, num_heads = config["intermediate_dim"], config["num_heads"]
-    tables: dict[str, Shape] = {
-        "embeddings/word/embeddings": (words, hidden),
-        "embeddings/position_table": (config["max_sequence_length"], hidden),
-        "embeddings/segment_table": (config["num_segments"], hidden),
-        f"{MASKED_LM}output_bias": (words,),
-    }
-    matrices: dict[str, Shape] = {
-        "intermediate": (hidden, inner),
-        "feedforward_output": (inner, hidden),
-        f"{NEXT_SENTENCE}dense": (hidden, 2),
-        "head": (hidden, classes),
-    }
-    found = {}
-    for row in rows:
-        layer, part = re.sub(r"^block_\d+/", "", row.ours).rsplit("/", 1)
-        shape = tables.get(row.ours) or matrices.get(layer, (hidden, hidden))
-        if part in ("bias", "gamma", "beta"):
-            shape = shape[-1:]
-        if row.layout == "split_outputs":
-            shape = (*shape[:-1], num_heads, hidden // num_heads)
-        elif row.layout == "split_inputs":
-            shape = (num_heads, hidden // num_heads, hidden)
-        found[row] = shape
-    return found
-
-
-def shapes_beside(config: Mapping[str, Any], head: str | None) -> dict[str, Shape]:
-    """Gives names and shapes of all that may lie in the file of ours beside KerasHub's."""
-    rows = [*MASKED_LM_HEAD, *_NEXT_SENTENCE, *(CLASSIFIER if head else ())]
-    shapes = shapes_of(rows, config, {"span": 2, "choice": 1}.get(head))
-    return {row.ours: shape for row, shape in shapes.items()}
-
-
-def fits(shape: tuple[int, ...], wanted: Shape) -> bool:
-    """Whether a shape is the wanted one."""
-    return len(shape) == len(wanted) and all(
-        size == other or (other is None and size > 0)
-        for size, other in zip(shape, wanted, strict=True)
-    )
+    next_sentence = _dense("next_sentence_head/dense", "")
+    rows = (*MASKED_LM_HEAD, *next_sentence, *(CLASSIFIER if head else ()))
+    return [Row(row.ours, row.ours) for row in rows]

@@ -1,7 +1,7 @@
 """Writes presets of KerasHub's BERT."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import keras
@@ -9,27 +9,28 @@ import keras_hub
 import numpy as np
 
 from keras_bert.atomic import write_file
+from keras_bert.checkpoints.checks import SIZES, check_vocabulary_fits
 from keras_bert.checkpoints.contents import MASKED_LM, Contents
 from keras_bert.checkpoints.keras_weight_files import overwrite
 from keras_bert.checkpoints.kerashub_names import (
     CLASSIFIER,
     DROPOUT,
     FIXED,
+    FIXED_MASKED_LM,
     HEADS_BESIDE,
     LONGEST_WORD,
     MASKED_LM_HEAD,
     NAMES,
     POOLER,
-    SIZES,
     TASK_WEIGHTS,
     TOKENIZER,
     VOCABULARY,
     WEIGHTS,
-    fits,
-    shapes_beside,
+    rows_beside,
 )
 from keras_bert.checkpoints.names import Row, expand, to_theirs
 from keras_bert.checkpoints.safetensors_files import write_tensors
+from keras_bert.checkpoints.shapes import faults_of, few
 from keras_bert.checkpoints.sidecar import write_sidecar
 from keras_bert.text.vocabulary import write_vocabulary
 
@@ -60,9 +61,7 @@ def write(contents: Contents, folder: Path) -> list[str]:
         tensors |= _new_pooler(config["hidden_dim"])
         notes.append("There is no pooler: KerasHub gets a new one, which keras_bert passes over.")
     rows = expand(NAMES, config["num_layers"])
-    missing = [row.ours for row in rows if row.ours not in tensors]
-    if missing:
-        raise ValueError(f"{contents.source} lacks {', '.join(missing[:5])}")
+    _check_shapes(contents, tensors, rows)
     model, task_rows = _model(contents, _write_text(contents, folder, notes))
     model.save_to_preset(str(folder), max_shard_size=None)
     values, beside = to_theirs(rows, tensors, config["num_heads"])
@@ -72,13 +71,26 @@ def write(contents: Contents, folder: Path) -> list[str]:
         overwrite(folder / TASK_WEIGHTS, values)
     beside = {name: tensors[name] for name in beside if name not in {r.ours for r in task_rows}}
     if beside:
-        _write_heads_beside(contents, beside, folder / HEADS_BESIDE)
+        write_tensors(folder / HEADS_BESIDE, beside, "float32")
         parts = sorted({name.split("/")[0] for name in beside})
         notes.append(
             f"KerasHub's files have no place for {' and '.join(parts)}: {HEADS_BESIDE} keeps it."
         )
     write_sidecar(contents, folder)
     return notes
+
+
+def _check_shapes(
+    contents: Contents, tensors: Mapping[str, np.ndarray], rows: Iterable[Row]
+) -> None:
+    """Raises a ValueError unless the tensors are those of a BERT with its heads."""
+    rows = [*(Row(row.ours, row.ours) for row in rows), *rows_beside(contents.head)]
+    shapes = {name: value.shape for name, value in tensors.items()}
+    unknown = sorted(shapes.keys() - {row.ours for row in rows})
+    faults = [f"{name} is unknown" for name in unknown]
+    faults += faults_of(rows, shapes, contents.config, contents.head, contents.labels)
+    if faults:
+        raise ValueError(f"the tensors of {contents.source} do not fit it: {few(faults)}")
 
 
 def _new_pooler(hidden: int) -> dict[str, np.ndarray]:
@@ -124,11 +136,7 @@ def _write_text(contents: Contents, folder: Path, notes: list[str]):
     rule, tokens = contents.tokenizer, contents.vocabulary
     if rule is None or tokens is None:
         return None
-    if len(tokens) > contents.config["vocabulary_size"]:
-        raise ValueError(
-            f"{contents.source} has {len(tokens)} tokens for the "
-            f"{contents.config['vocabulary_size']} rows of its word table"
-        )
+    check_vocabulary_fits(tokens, contents.config, contents.source)
     lowercase, strip = rule.get("lowercase", True), rule.get("strip_accents")
     settings = {
         "lowercase": lowercase,
@@ -150,22 +158,10 @@ def _write_text(contents: Contents, folder: Path, notes: list[str]):
     return tokenizer if fine else None
 
 
-def _write_heads_beside(contents: Contents, tensors: Mapping[str, np.ndarray], path: Path) -> None:
-    shapes = shapes_beside(contents.config, contents.head)
-    wrong = [
-        f"{name} of shape {value.shape}"
-        for name, value in tensors.items()
-        if name not in shapes or not fits(value.shape, shapes[name])
-    ]
-    if wrong:
-        raise ValueError(f"{contents.source}: unexpected {', '.join(wrong[:5])}")
-    write_tensors(path, tensors, "float32")
-
-
 def _notes(contents: Contents) -> list[str]:
     """Tells what KerasHub says or does otherwise."""
     config, notes = contents.config, []
-    form, epsilon = config["activation"], config["layer_norm_epsilon"]
+    form = config["activation"]
     if form != "gelu_tanh":
         # all-MiniLM-L6-v2, 4 rows of 50 random ids: 0.009 at most; pooled, 0.0003.
         far = " by up to 0.01 or so" if form == "gelu_exact" else ""
@@ -179,8 +175,12 @@ def _notes(contents: Contents) -> list[str]:
             f"KerasHub has hidden_dropout for both; attention_dropout {share:g} is {_KEPT}."
         )
     if contents.head != "classifier" and contents.has(MASKED_LM):
-        other = [] if form == "gelu_exact" else ["the exact GELU"]
-        other += [] if epsilon == 1e-5 else ["layer_norm_epsilon 1e-05"]
+        own, names = config | contents.masked_lm, {"gelu_exact": "the exact GELU"}
+        other = [
+            names.get(value, f"{name} {value}")
+            for name, value in FIXED_MASKED_LM.items()
+            if own[name] != value
+        ]
         if other:
             notes.append(f"KerasHub's masked-LM head has {' and '.join(other)}: its logits differ.")
     if contents.labels is not None:

@@ -6,7 +6,12 @@ from typing import Any
 import keras
 
 from keras_bert.checkpoints import google, huggingface, kerashub, preset
-from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
+from keras_bert.checkpoints.contents import (
+    MASKED_LM,
+    NEXT_SENTENCE,
+    TASK_ARGUMENTS,
+    Contents,
+)
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.checkpoints.report import LoadingReport
 from keras_bert.checkpoints.source import Source
@@ -92,6 +97,14 @@ class Checkpoint:
         prefixes = (MASKED_LM, NEXT_SENTENCE, "head/")
         return [prefix.rstrip("/") for prefix in prefixes if self.contents.has(prefix)]
 
+    def masked_lm_settings(self) -> dict[str, Any]:
+        """Arguments of a task by which its masked-LM head differs from the backbone, or {}."""
+        if self.contents is not None:
+            return {TASK_ARGUMENTS[name]: value for name, value in self.contents.masked_lm.items()}
+        names = ("BertMaskedLM", "BertPretrainer")
+        saved = next(filter(None, (self.settings("task.json", name) for name in names)), {})
+        return {n: saved[n] for n in TASK_ARGUMENTS.values() if saved.get(n) is not None}
+
     def fill_head(self, model: keras.Model, name: str) -> None:
         """Copies one of `heads` into the layer of that name.
 
@@ -130,7 +143,7 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
     registered = str(config.get("registered_name"))
     if registered.startswith(preset.PACKAGE):
         return Checkpoint(files, "keras_bert")
-    if registered == "keras_hub>BertBackbone":
+    if registered in ("keras_hub>BertBackbone", "keras_nlp>BertBackbone"):  # its name until 2024
         return Checkpoint(files, "kerashub", kerashub.read(files, load_weights))
     if "model_type" in config:
         return Checkpoint(files, "huggingface", huggingface.read(files, load_weights))

@@ -114,7 +114,7 @@ def dtype_policy(value: Any, source: Source):
     nested = [value, *value.get("config", {}).get("policy_map", {}).values()]
     endings = ("DTypePolicy", "DTypePolicyMap")
     for part in nested:
-        known = isinstance(part, dict) and part.get("module") == "keras"
+        known = isinstance(part, dict) and part.get("module") in ("keras", "keras.dtype_policies")
         if not known or not str(part.get("class_name")).endswith(endings):
             raise ValueError(f"{source.name}: dtype {part!r} is not one of Keras's dtype policies")
     return keras.dtype_policies.get(value)

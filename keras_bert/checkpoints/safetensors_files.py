@@ -6,6 +6,7 @@ perhaps "__metadata__"; then the numbers, little-endian, every byte of them some
 """
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from math import prod
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 from safetensors.numpy import save_file
+
+from keras_bert.checkpoints.checks import DTYPES, short
 
 # safetensors' own limit; the header of BERT-Large takes 50 kB.
 _LONGEST_HEADER = 100_000_000
@@ -109,7 +112,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"its header has the key {_short(name)} twice")
+            raise ValueError(f"its header has the key {short(name)} twice")
         found[name] = value
     return found
 
@@ -119,23 +122,19 @@ def _tensor(path: Path, name: str, entry: Any, start: int) -> StoredTensor:
         raise ValueError(f"of {name} it does not say dtype, shape and data_offsets alone")
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or kind not in _BYTES:
-        raise ValueError(f"{name} is of the unknown type {_short(kind)}")
+        raise ValueError(f"{name} is of the unknown type {short(kind)}")
     if not _is_counts(shape) or len(shape) > _MOST_AXES:
-        raise ValueError(f"{name} has the shape {_short(shape)}")
+        raise ValueError(f"{name} has the shape {short(shape)}")
     if not _is_counts(offsets) or len(offsets) != 2:
-        raise ValueError(f"{name} has the data_offsets {_short(offsets)}")
+        raise ValueError(f"{name} has the data_offsets {short(offsets)}")
     length = offsets[1] - offsets[0]
     if prod(shape) * _BYTES[kind] != length:
-        raise ValueError(f"{name}, {kind} of the shape {_short(shape)}, takes up {length:,} bytes")
+        raise ValueError(f"{name}, {kind} of the shape {short(shape)}, takes up {length:,} bytes")
     return StoredTensor(path, name, kind, tuple(shape), start + offsets[0])
 
 
 def _is_counts(value: Any) -> bool:
     return isinstance(value, list) and all(type(n) is int and 0 <= n < 2**63 for n in value)
-
-
-def _short(value: Any) -> str:
-    return repr(value)[:80]
 
 
 def _check_places(places: list[tuple[int, int, str]], size: int) -> None:
@@ -163,8 +162,8 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], dtype: str) -> 
     Raises:
         ValueError: if a number is too large for the type.
     """
-    if dtype not in {name for name, _ in _FLOATS.values()}:
-        raise ValueError(f"dtype={dtype!r}: expected float32, float16 or bfloat16")
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype={dtype!r}: expected {', '.join(DTYPES)}")
     kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     narrow, changed = {}, 0
     for name, value in tensors.items():
@@ -177,4 +176,5 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], dtype: str) -> 
         changed += not np.array_equal(again, value, equal_nan=True)
     # transformers refuses a file without this entry.
     save_file(narrow, path, metadata={"format": "pt"})
+    os.chmod(path, 0o644)  # its own mode shuts other users out
     return changed

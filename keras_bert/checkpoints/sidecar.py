@@ -2,62 +2,99 @@
 
 Other programs pass over it. Without it a reader falls back on what the form says, or on what is
 usual for it. It holds any of these keys of `Contents`, and "version": config (some arguments of
-`BertBackbone`), head, labels, problem, head_dropout, tokenizer, dtype.
+`BertBackbone`), masked_lm, head, labels, problem, head_dropout, tokenizer, dtype.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from keras_bert.atomic import write_file
-from keras_bert.checkpoints.contents import HEADS, Contents
+from keras_bert.checkpoints.checks import DTYPES, NUMBERS, is_number, short
+from keras_bert.checkpoints.contents import HEADS, PROBLEMS, Contents
 from keras_bert.checkpoints.source import Source
 
 FILE = "keras_bert.json"
 _VERSION = 1
-_CONFIG = (
-    "activation",
-    "hidden_dropout",
-    "attention_dropout",
-    "layer_norm_epsilon",
-    "initializer_range",
-)
-_TYPES: dict[str, tuple] = {
-    "config": (dict,),
-    "head": (str, type(None)),
-    "labels": (list, type(None)),
-    "problem": (str,),
-    "head_dropout": (float, int, type(None)),
-    "tokenizer": (dict, type(None)),
-    "dtype": (str,),
-}
+_CONFIG = ("activation", *NUMBERS)
+_MASKED_LM = ("activation", "layer_norm_epsilon")
 
 
 def write_sidecar(contents: Contents, folder: Path) -> None:
     """Writes the file into a folder."""
-    values: dict[str, Any] = {name: getattr(contents, name) for name in _TYPES}
-    values["config"] = {name: contents.config[name] for name in _CONFIG if name in contents.config}
-    text = json.dumps({"version": _VERSION, **values}, indent=2) + "\n"
+    text = json.dumps({"version": _VERSION, **_values(contents)}, indent=2) + "\n"
     write_file(folder / FILE, text.encode())
 
 
 def read_sidecar(source: Source) -> dict[str, Any]:
-    """Reads the file; an empty dict where there is none.
+    """Reads and checks the file; an empty dict where there is none.
 
     Raises:
-        ValueError: if it is of another version, or a value is of the wrong kind.
+        ValueError: if it is of another version, or a value is impossible.
     """
     if not source.has(FILE):
         return {}
-    values = source.json(FILE)
+    values, where = source.json(FILE), f"{source.name}/{FILE}"
     if values.pop("version", None) != _VERSION:
-        raise ValueError(f"{source.name}/{FILE} is not of version {_VERSION}")
-    for name, value in values.items():
-        if name not in _TYPES or not isinstance(value, _TYPES[name]):
-            raise ValueError(f"{source.name}/{FILE}: unexpected {name}: {value!r}")
-    strange = set(values.get("config", {})) - set(_CONFIG)
-    if strange or values.get("head") not in (None, *HEADS):
-        raise ValueError(
-            f"{source.name}/{FILE}: unexpected {', '.join(sorted(strange)) or values['head']}"
-        )
+        raise ValueError(f"{where} is not of version {_VERSION}")
+    _check(values, where)
     return values
+
+
+def check_settings(contents: Contents) -> None:
+    """Raises a ValueError if contents hold what `read_sidecar` would refuse."""
+    _check(_values(contents), contents.source)
+
+
+def _values(contents: Contents) -> dict[str, Any]:
+    values = {name: getattr(contents, name) for name in _RIGHT}
+    return values | {"config": {n: contents.config[n] for n in _CONFIG if n in contents.config}}
+
+
+def _check(values: Mapping[str, Any], where: str) -> None:
+    wrong = [
+        f"{name}: {short(value)}"
+        for name, value in values.items()
+        if name not in _RIGHT or not _RIGHT[name](value)
+    ]
+    if wrong:
+        raise ValueError(f"{where}: unexpected {'; '.join(wrong)}")
+
+
+def _is_config(values: Any) -> bool:
+    return isinstance(values, dict) and all(
+        isinstance(value, str)
+        if name == "activation"
+        else is_number(value, NUMBERS.get(name, 0)) and (value > 0 or "epsilon" not in name)
+        for name, value in values.items()
+    )
+
+
+def _is_rule(values: Any) -> bool:
+    """Whether these may be arguments of `BertTokenizer`, or None."""
+    right = {
+        "lowercase": lambda value: isinstance(value, bool),
+        "strip_accents": lambda value: isinstance(value, bool | None),
+        "special_tokens_in_text": lambda value: isinstance(value, bool),
+        "max_word_length": lambda value: type(value) is int and value > 0,
+    }
+    return values is None or (
+        isinstance(values, dict)
+        and all(name in right and right[name](value) for name, value in values.items())
+    )
+
+
+_RIGHT = {
+    "config": _is_config,
+    "masked_lm": lambda value: _is_config(value) and value.keys() <= set(_MASKED_LM),
+    "head": lambda value: value in (None, *HEADS),
+    "labels": lambda value: (
+        value is None
+        or (isinstance(value, list) and all(isinstance(label, str) for label in value))
+    ),
+    "problem": lambda value: value in PROBLEMS,
+    "head_dropout": lambda value: value is None or is_number(value),
+    "tokenizer": _is_rule,
+    "dtype": lambda value: value in DTYPES,
+}

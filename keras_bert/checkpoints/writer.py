@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import google, huggingface, kerashub
-from keras_bert.checkpoints.contents import Contents
+from keras_bert.checkpoints.contents import Contents, own_masked_lm
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.tuning import lora_layers
 from keras_bert.text.tokenizer import BertTokenizer
@@ -98,6 +98,7 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         config={name: getattr(backbone, name) for name in _CONFIG},
         tensors=tensors,
         head=head,
+        masked_lm=own_masked_lm(model),
         labels=getattr(model, "labels", None),
         problem=getattr(model, "problem", "single_label"),
         head_dropout=getattr(model, "dropout", None) if head else None,

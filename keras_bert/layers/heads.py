@@ -49,7 +49,7 @@ class MaskedLMHead(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         # Behind a function, where Keras does not count the table among this layer's weights.
-        self._word_table = lambda: embeddings.word.embeddings
+        self._word_table = lambda: _word_table(embeddings.word)
         self.vocabulary_size = embeddings.vocabulary_size
         self.hidden_dim = embeddings.hidden_dim
         self.dense = keras.layers.Dense(
@@ -92,6 +92,13 @@ class MaskedLMHead(keras.layers.Layer):
     def compute_output_spec(self, x, mask_positions):
         shape = (*mask_positions.shape, self.vocabulary_size)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
+
+
+def _word_table(layer: keras.layers.Embedding):
+    """The rows as the layer gives them out: those of a quantized one hold whole numbers."""
+    if layer.quantization_mode is None:
+        return layer.embeddings
+    return layer(ops.arange(layer.input_dim))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -43,6 +43,8 @@ class BertMaskedLM(BertTask):
         backbone: a `BertBackbone`.
         preprocessor: a `BertMaskedLMPreprocessor`, or None to work on ids alone. With a
             `BertClassifierPreprocessor`, `fit` on texts masks as BERT did.
+        head_activation: of the head; the backbone's by default.
+        head_epsilon: of the head's normalization; the backbone's by default.
         **kwargs: as `keras.Model`.
 
     Call arguments:
@@ -62,6 +64,8 @@ class BertMaskedLM(BertTask):
         self,
         backbone: BertBackbone,
         preprocessor: BertClassifierPreprocessor | None = None,
+        head_activation: str | None = None,
+        head_epsilon: float | None = None,
         **kwargs,
     ):
         check_text_side(preprocessor, backbone)
@@ -70,8 +74,8 @@ class BertMaskedLM(BertTask):
         self.preprocessor = preprocessor
         self.masked_lm_head = MaskedLMHead(
             backbone.embeddings,
-            backbone.activation,
-            backbone.layer_norm_epsilon,
+            head_activation or backbone.activation,
+            backbone.layer_norm_epsilon if head_epsilon is None else head_epsilon,
             backbone.initializer_range,
             dtype=backbone.dtype_policy,
             name="masked_lm_head",
@@ -84,6 +88,16 @@ class BertMaskedLM(BertTask):
         outputs |= self._further_outputs(encoded)
         inputs = {**backbone.input, "mask_positions": positions}
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+        # === Configuration ===
+        self.head_activation = head_activation
+        self.head_epsilon = head_epsilon
+
+    def get_config(self):
+        return super().get_config() | {
+            "head_activation": self.head_activation,
+            "head_epsilon": self.head_epsilon,
+        }
 
     def _further_outputs(self, encoded: dict) -> dict:
         """Outputs of a subclass's own heads by name."""
@@ -123,7 +137,7 @@ class BertMaskedLM(BertTask):
         checkpoint = open_checkpoint(preset, load_weights)
         backbone = checkpoint.backbone(load_weights, **kwargs)
         text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
-        model = cls(backbone, preprocessor=text_side)
+        model = cls(backbone, preprocessor=text_side, **checkpoint.masked_lm_settings())
         model._load_heads(checkpoint, load_weights)
         return model
 

@@ -27,7 +27,7 @@ class BertPretrainer(BertMaskedLM):
         backbone: a `BertBackbone`.
         next_sentence: False for the masked language model alone, which learns from texts too.
         preprocessor: a `BertMaskedLMPreprocessor` for `fill` and `next_sentence`, or None.
-        **kwargs: as `keras.Model`.
+        **kwargs: as `BertMaskedLM`.
 
     Call arguments:
         inputs: the backbone's, and `mask_positions`, int32 [B, P].
@@ -97,7 +97,7 @@ class BertPretrainer(BertMaskedLM):
             next_sentence = saved_heads(checkpoint) != ["masked_lm_head"]
         backbone = checkpoint.backbone(load_weights, **kwargs)
         text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
-        model = cls(backbone, next_sentence, text_side)
+        model = cls(backbone, next_sentence, text_side, **checkpoint.masked_lm_settings())
         model._load_heads(checkpoint, load_weights)
         return model
 

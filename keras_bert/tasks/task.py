@@ -425,6 +425,16 @@ class BertTask(Step, keras_hub.models.Task):
         for variable, value in zip(mine, theirs, strict=True):
             variable.assign(value)
 
+    def quantize(self, mode: str, **kwargs) -> None:
+        """Quantizes the backbone, such as to "int8"; heads, of few weights, stay as they are.
+
+        Args:
+            mode: as `keras.Model.quantize`.
+            **kwargs: as there.
+        """
+        self.backbone.quantize(mode, **kwargs)
+        self.train_function = self.test_function = self.predict_function = None
+
     def tune(self, what: str, lora_rank: int = 8):
         """Chooses which weights are trained; see `keras_bert.models.tune`."""
         return tune(self, what, lora_rank)

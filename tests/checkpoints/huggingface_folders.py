@@ -10,6 +10,7 @@ from keras_bert import BertBackbone
 from keras_bert.checkpoints import huggingface_config, huggingface_names
 from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
 from keras_bert.checkpoints.names import expand, weights_by_name
+from keras_bert.checkpoints.shapes import shapes_of
 from keras_bert.layers.heads import MaskedLMHead, NextSentenceHead
 
 from .transformers_outputs import GOLDEN_CLASSES, GOLDEN_CONFIG, golden_tensor
@@ -27,9 +28,10 @@ def tensors_of(kind: str) -> dict[str, np.ndarray]:
         "max_sequence_length": GOLDEN_CONFIG["max_position_embeddings"],
         "num_segments": GOLDEN_CONFIG["type_vocab_size"],
     }
-    shapes = huggingface_names._expected_shapes(sizes, head)
+    sizes["num_heads"] = GOLDEN_CONFIG["num_attention_heads"]
+    rows = expand(huggingface_names.table(head), GOLDEN_CONFIG["num_hidden_layers"])
     tensors = {}
-    for row in expand(huggingface_names.table(head), GOLDEN_CONFIG["num_hidden_layers"]):
+    for row, shape in shapes_of(rows, sizes, GOLDEN_CLASSES[kind] or 1).items():
         if row.theirs.startswith("pooler.") and kind in huggingface_config.WITHOUT_POOLER:
             continue
         if row.ours.startswith(MASKED_LM) and kind not in ("BertForPreTraining", "BertForMaskedLM"):
@@ -37,13 +39,8 @@ def tensors_of(kind: str) -> dict[str, np.ndarray]:
         nsp = ("BertForPreTraining", "BertForNextSentencePrediction")
         if row.ours.startswith(NEXT_SENTENCE) and kind not in nsp:
             continue
-        generic = "/".join(
-            "block_{i}" if s.startswith("block_") else s for s in row.ours.split("/")
-        )
-        shape = [GOLDEN_CLASSES[kind] if n is None else n for n in shapes[generic]]
-        shape = shape[::-1] if row.layout == "transposed" else shape
         name = row.theirs if kind == "BertModel" else huggingface_names.full_name(row.theirs)
-        tensors[name] = golden_tensor(row.theirs, tuple(shape))
+        tensors[name] = golden_tensor(row.theirs, shape)
     return tensors
 
 

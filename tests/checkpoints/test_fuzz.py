@@ -1,7 +1,9 @@
 """Damaged checkpoints of every form end in an error of ours, soon and without much memory."""
 
+import json
 import resource
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -57,3 +59,28 @@ def test_mutated_files(form, count, tmp_path):
     assert refused > count / 20
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # KB
     assert grown < 300_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["google", "huggingface", "kerashub"])
+def test_json_nested_to_just_below_the_limit(form, tmp_path):
+    """What the parser still takes may be too deep for whoever shows it in an error."""
+    save_checkpoint(make("classifier"), tmp_path / "whole", form)
+    limit = sys.getrecursionlimit()
+    depths = range(limit - 160, limit, 2)
+    for path in (tmp_path / "whole").rglob("*.json"):
+        content = path.read_text()
+        values = json.loads(content)
+        inner = values["config"] if isinstance(values.get("config"), dict) else {}
+        for place in (values, inner):
+            for key in list(place):
+                old, place[key] = place[key], "here"
+                text = json.dumps(values)
+                place[key] = old
+                for depth in depths:
+                    path.write_text(text.replace('"here"', "[" * depth + "]" * depth))
+                    try:
+                        open_checkpoint(tmp_path / "whole", load_weights=False)
+                    except (ValueError, FileNotFoundError) as error:
+                        assert str(error)
+        path.write_text(content)

@@ -209,7 +209,19 @@ def test_heads_of_a_fixed_size(kind, tmp_path):
         f"{layer}.bias": np.zeros(3, "float32"),
     }
     change_tensors(folder, **wide)
-    with pytest.raises(ValueError, match=rf"{layer}.weight has shape \(20, 3\), the model's head"):
+    with pytest.raises(
+        ValueError, match=rf"{layer}.weight has shape \[3, 20\], expected \[[12], 20\]"
+    ):
+        read(folder)
+
+
+def test_kernel_and_bias_of_a_head_go_together(tmp_path):
+    folder = make_folder(tmp_path / "hf", "BertForTokenClassification", id2label=None)
+    change_tensors(folder, classifier__bias=np.zeros(5, "float32"))
+    with pytest.raises(ValueError, match=r"weight has shape \[7, 20\], expected \[5, 20\]$"):
+        read(folder)
+    change_tensors(folder, classifier__bias=None)
+    with pytest.raises(ValueError, match="configuration: classifier.bias is missing$"):
         read(folder)
 
 
@@ -240,15 +252,16 @@ def test_settings_alone_open_no_weights(tmp_path):
         ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000; .* 1 to 1,000"),
         ({"num_hidden_layers": 900}, "num_hidden_layers in config.json is 900, .* 2 layers"),
         ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob is 1.0; .* less than 1"),
-        ({"layer_norm_eps": float("nan")}, "layer_norm_eps is nan; .* more than 0"),
+        ({"layer_norm_eps": float("nan")}, "layer_norm_eps is nan; expected a number from 0"),
+        ({"layer_norm_eps": 0}, "layer_norm_eps is 0; expected more than 0"),
         ({"architectures": "BertModel"}, "architectures is 'BertModel'; expected a list"),
         (
             {"vocab_size": 30},
-            r"word_embeddings.weight has shape \(31, 20\), .*word/embeddings \(30, 20\)",
+            r"word_embeddings.weight has shape \[31, 20\], expected \[30, 20\]",
         ),
         (
             {"hidden_size": 15},
-            r"LayerNorm.weight has shape \(20,\).* \(15,\).* and \d+ more$",
+            r"LayerNorm.weight has shape \[20\], expected \[15\]; .* and \d+ more$",
         ),
     ],
 )
@@ -357,7 +370,7 @@ def test_a_pooler_is_left_out_where_the_class_has_none(tmp_path):
         (lambda c: c.tensors.pop("block_1/attention_norm/beta"), "LayerNorm.bias is missing"),
         (lambda c: c.tensors.pop("head/bias"), "classifier.bias is missing"),
         (lambda c: c.tensors.pop("pooler/bias"), "pooler.dense.bias is missing"),
-        (lambda c: setattr(c, "labels", ["a"]), "1 labels, and the head 3 classes"),
+        (lambda c: setattr(c, "labels", ["a"]), "1 labels are for 3 classes"),
         (lambda c: setattr(c, "dtype", "float8"), "dtype='float8': expected float32, "),
         (lambda c: c.config.update(activation="elu"), "activation 'elu' can't be said"),
         (

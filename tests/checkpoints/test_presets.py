@@ -190,7 +190,7 @@ def test_empty_folder(tmp_path):
         ("[]", "expected a JSON object, found list"),
         ("{}", "describes no BERT.*found keys none"),
         ('{"model_type": "gpt2"}', "expected a BERT encoder.*found model_type 'gpt2'"),
-        ('{"model_type": "bert"}', "has no key 'hidden_act'"),
+        ('{"model_type": "bert"}', "has no key 'vocab_size', .*'hidden_act'"),
     ],
 )
 def test_wrong_config(copy, content, message):
@@ -208,7 +208,7 @@ def test_truncated_weights(copy):
 
 def test_config_that_disagrees_with_its_tensors(copy):
     edit(copy / "config.json", intermediate_size=30)
-    with pytest.raises(ValueError, match="has shape .20, 28., the model's .* .20, 30."):
+    with pytest.raises(ValueError, match="weight has shape .28, 20., expected .30, 20."):
         BertClassifier.from_preset(copy)
 
 

@@ -1,0 +1,96 @@
+"""Checks of the numbers in a checkpoint's settings, before anything is made of them."""
+
+import reprlib
+from collections.abc import Mapping
+from typing import Any
+
+# The largest sizes of a backbone. They lie far above any BERT: what is beyond them is damage.
+SIZES = {
+    "vocabulary_size": 10_000_000,
+    "num_layers": 1_000,
+    "num_heads": 1_000_000,
+    "hidden_dim": 1_000_000,
+    "intermediate_dim": 10_000_000,
+    "max_sequence_length": 10_000_000,
+    "num_segments": 1_000_000,
+}
+# Its other numbers, which are smaller than these.
+NUMBERS = {
+    "hidden_dropout": 1,
+    "attention_dropout": 1,
+    "layer_norm_epsilon": 1,
+    "initializer_range": 1_000,
+}
+DTYPES = ("float32", "float16", "bfloat16")  # of tensors
+
+
+def short(value: Any) -> str:
+    """Shows a value in an error, however large or deeply nested a file made it."""
+    return reprlib.repr(value)
+
+
+def is_number(value: Any, limit: float = 1) -> bool:
+    """Whether this is a number from 0 to below the limit; with 1, a share of units to drop."""
+    return type(value) in (int, float) and 0 <= value < limit
+
+
+def check_number(value: Any, key: str, where: str, limit: float = 1) -> float:
+    """Gives a value that `is_number`.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    if not is_number(value, limit):
+        raise ValueError(
+            f"{where}: {key} is {short(value)}; expected a number from 0 to less than {limit:,}"
+        )
+    return value
+
+
+def check_size(value: Any, key: str, where: str, most: int = 10_000_000) -> int:
+    """Gives a value that is a whole number from 1 on.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    if type(value) is not int or not 1 <= value <= most:
+        raise ValueError(f"{where}: {key} is {short(value)}; expected a number from 1 to {most:,}")
+    return value
+
+
+def check_config(config: Mapping[str, Any], where: str, keys: Mapping[str, str]) -> None:
+    """Checks all arguments of a backbone that a checkpoint gives.
+
+    Args:
+        config: arguments of `BertBackbone`.
+        where: the file, for errors.
+        keys: what an argument is called there, where that is another name.
+
+    Raises:
+        ValueError: if one is missing or impossible.
+    """
+    names = {name: keys.get(name, name) for name in (*SIZES, *NUMBERS, "activation")}
+    for name, most in SIZES.items():
+        check_size(config.get(name), names[name], where, most)
+    for name, limit in NUMBERS.items():
+        check_number(config.get(name), names[name], where, limit)
+    if config["layer_norm_epsilon"] == 0:  # rows of equal numbers would be divided by it
+        raise ValueError(f"{where}: {names['layer_norm_epsilon']} is 0; expected more than 0")
+    if not isinstance(config.get("activation"), str):
+        raise ValueError(
+            f"{where}: {names['activation']} is {short(config.get('activation'))}; expected a name"
+        )
+    if config["hidden_dim"] % config["num_heads"]:
+        raise ValueError(
+            f"{where}: {names['hidden_dim']} {config['hidden_dim']} is not divisible by "
+            f"{names['num_heads']} {config['num_heads']}"
+        )
+
+
+def check_vocabulary_fits(tokens: list[str] | None, config: Mapping[str, Any], where: str) -> None:
+    """Raises a ValueError if there are more tokens than rows in the word table."""
+    if len(tokens or ()) > config["vocabulary_size"]:
+        raise ValueError(
+            f"{where} has {len(tokens or ())} tokens for the {config['vocabulary_size']} rows of "
+            "the word table"
+        )
