@@ -14,7 +14,7 @@ from keras_bert.data import Examples, read_table
 from keras_bert.metrics import evaluate
 from keras_bert.tasks.classifier import PROBLEMS
 from keras_bert.training import strategy
-from keras_bert.training.experiment import flags, seeds, summarise
+from keras_bert.training.experiment import flags, run_seeds
 
 KINDS = {"single_label": "class", "multi_label": "several", "regression": "number"}
 METRICS = {
@@ -58,33 +58,25 @@ def main(argv: list[str] | None = None) -> dict:
     labels = find_labels(args, train)
     make = partial(
         keras_bert.BertClassifier.from_preset,
-        args.preset,
         labels=labels,
         problem=args.problem,
-        sequence_length=args.sequence_length,
-        padding=args.padding,
-        dtype=args.dtype,
         skip_mismatch=True,  # a head for other labels is replaced
-        load_weights=not args.new_weights,
     )
-    monitor = "val_pearson" if args.problem == "regression" else "val_accuracy"
-    runs, names = [], METRICS[args.problem]
-    for model, one in seeds(args, devices, "classify", make, monitor):
-        validation = (dev.texts, dev.labels)
-        model.fit(train.texts, train.labels, validation_data=validation, **one.fit)
+
+    def score(model, output):
         outputs, right = model.predict(dev.texts, args.batch_size), model.encode_labels(dev.labels)
         if args.problem == "multi_label":
             thresholds = model.tune_thresholds(dev.texts, dev.labels)
-            probabilities = model.classify(dev.texts)[1]
-            scores = evaluate(names, right, probabilities, thresholds)
-        else:
-            scores = evaluate(names, right.ravel(), outputs)
+            return evaluate(METRICS[args.problem], right, model.classify(dev.texts)[1], thresholds)
         if args.report and args.problem == "single_label":
             from keras_bert.reports import write_report
 
-            write_report(one.output / "report", dev.texts, dev.labels, outputs, labels)
-        runs.append(one.finish(model, len(train.labels), scores, labels=labels))
-    return summarise("classify", runs, names)
+            write_report(output / "report", dev.texts, dev.labels, outputs, labels)
+        return evaluate(METRICS[args.problem], right.ravel(), outputs)
+
+    data = {"x": train.texts, "y": train.labels, "validation_data": (dev.texts, dev.labels)}
+    monitor = "val_pearson" if args.problem == "regression" else "val_accuracy"
+    return run_seeds(args, devices, make, data, score, monitor)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import keras_bert
 from keras_bert.data import glue
 from keras_bert.metrics import evaluate
 from keras_bert.training import strategy
-from keras_bert.training.experiment import flags, seeds, summarise
+from keras_bert.training.experiment import flags, run_seeds
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -48,30 +48,23 @@ def run(args: argparse.Namespace, devices, name: str) -> dict:
     train = train.head(args.limit)
     make = partial(
         keras_bert.BertClassifier.from_preset,
-        args.preset,
         labels=list(task.label_names) or None,
         problem="regression" if task.regression else "single_label",
-        sequence_length=args.sequence_length,
-        padding=args.padding,
-        dtype=args.dtype,
         skip_mismatch=True,  # a head for other labels is replaced
-        load_weights=not args.new_weights,
     )
-    monitor = "val_pearson" if task.regression else "val_accuracy"
-    runs = []
-    for model, one in seeds(args, devices, name, make, monitor):
-        validation = (dev.texts, dev.labels)
-        history = model.fit(train.texts, train.labels, validation_data=validation, **one.fit)
+
+    def score(model, output):
         outputs = model.predict(dev.texts, args.batch_size)
-        scores = evaluate(task.metric_names, dev.labels, outputs)
         if args.report and not task.regression:
             from keras_bert.reports import write_report
 
-            write_report(one.output / "report", dev.texts, dev.labels, outputs, task.label_names)
-        by_epoch = {f"{monitor}_by_epoch": history.history.get(monitor, [])}  # of this run
-        splits = {"train_split": train_split, "dev_split": dev_split}
-        runs.append(one.finish(model, len(train.labels), scores, **by_epoch, **splits))
-    return summarise(name, runs, task.metric_names)
+            write_report(output / "report", dev.texts, dev.labels, outputs, task.label_names)
+        scores = evaluate(task.metric_names, dev.labels, outputs)
+        return scores | {"train_split": train_split, "dev_split": dev_split}
+
+    data = {"x": train.texts, "y": train.labels, "validation_data": (dev.texts, dev.labels)}
+    monitor = "val_pearson" if task.regression else "val_accuracy"
+    return run_seeds(args, devices, make, data, score, monitor, name=name)
 
 
 def main(argv: list[str] | None = None) -> dict:

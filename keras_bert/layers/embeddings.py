@@ -87,7 +87,8 @@ class BertEmbeddings(keras.layers.Layer):
                 f"{self.max_sequence_length} rows: truncate the input to "
                 f"{self.max_sequence_length} tokens"
             )
-        x = self.word(token_ids)  # [B, T, H]
+        # A quantized table gives float32 under every policy.
+        x = ops.cast(self.word(token_ids), self.compute_dtype)  # [B, T, H]
         positions = ops.cast(self.position_table, self.compute_dtype)  # [P, H]
         if position_ids is None:
             x = x + positions[: ops.shape(token_ids)[1]]

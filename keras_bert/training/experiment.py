@@ -1,9 +1,9 @@
-"""Experiments over seeds: their flags, a model for all seeds, and what a run writes."""
+"""Experiments over seeds: their flags, one model for all of them, and what each run writes."""
 
 import argparse
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,83 +50,46 @@ def flags(
     return parser
 
 
-class Run:
-    """One seed's run: where it writes, and what `fit` needs.
-
-    Args:
-        args: parsed `flags`.
-        name: of the run, such as the task.
-        seed: of the run.
-        monitor: what the best epoch is judged by, such as "val_accuracy"; None without
-            validation.
-    """
-
-    def __init__(self, args: argparse.Namespace, name: str, seed: int, monitor: str | None):
-        self.name, self.seed = name, seed
-        self.output = Path(args.output_dir) / f"{name}-seed{seed}"
-        self.output.mkdir(parents=True, exist_ok=True)
-        self.timer = TrainingTimer()
-        callbacks: list[keras.callbacks.Callback] = [self.timer]
-        if monitor:
-            callbacks += standard_callbacks(self.output, monitor)
-        if args.resume:
-            callbacks.append(Resume(self.output / "checkpoints", monitor=monitor))
-        self.fit = {
-            "batch_size": args.batch_size,
-            "epochs": args.epochs,
-            "seed": seed,
-            "callbacks": callbacks,
-        }
-
-    def finish(self, model: keras.Model, rows: int, scores: dict[str, float], **more) -> dict:
-        """Writes the preset and metrics.json, and prints the latter on a line.
-
-        Args:
-            model: the trained task.
-            rows: rows of an epoch.
-            scores: metrics by name.
-            **more: whatever else belongs there.
-
-        Returns:
-            What metrics.json holds.
-        """
-        model.save_to_preset(str(self.output / "preset"))
-        metrics = {
-            "task": self.name,
-            "seed": self.seed,
-            **scores,
-            **more,
-            "train_rows": rows,
-            "train_seconds_by_epoch": self.timer.seconds,  # the first includes compilation
-            "train_rows_per_second": rows / min(self.timer.seconds, default=math.inf),
-        }
-        (self.output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
-        print(json.dumps(metrics), flush=True)
-        return metrics
-
-
-def seeds(
+def run_seeds(
     args: argparse.Namespace,
     devices,
-    name: str,
-    make: Callable[[], keras.Model],
-    monitor: str | None = None,
-) -> Iterator[tuple[keras.Model, Run]]:
-    """Gives a model and a run for each seed. The model is one, compiled once, with new weights.
+    make: Callable[..., keras.Model],
+    data: dict[str, Any],
+    score: Callable[[keras.Model, Path], dict[str, Any]],
+    monitor: str = "val_accuracy",
+    mode: str = "max",
+    name: str | None = None,
+) -> dict[str, Any]:
+    """Trains and scores a model for each seed; writes its preset, weights and metrics.json.
+
+    The model is one, compiled once, with new weights for each seed.
 
     Args:
         args: parsed `flags`.
         devices: from `keras_bert.training.strategy(args.strategy)`, which a recipe calls first:
             several workers have to meet before TensorFlow does anything.
-        name: of the runs.
-        make: makes the task.
-        monitor: as `Run`.
+        make: `from_preset` of a task, which gets what the flags say of it.
+        data: the arguments of `fit` that hold the data.
+        score: gives the metrics of a trained model by name, and may write into the run's folder.
+        monitor: what the best epoch is judged by.
+        mode: "max" or "min".
+        name: of the runs, whose folders are `NAME-seed0` then, else `seed0`.
+
+    Returns:
+        {"task", "runs", metric: {"mean", "deviation"}, "by_seed": what each metrics.json holds};
+        deviations are those of the population.
     """
-    model = None
+    model, runs, scores = None, [], []
     for seed in args.seed:
         keras.utils.set_random_seed(seed)
         with devices.scope():
-            fresh = make()
+            fresh = make(
+                args.preset,
+                sequence_length=args.sequence_length,
+                padding=args.padding,
+                dtype=args.dtype,
+                load_weights=not args.new_weights,
+            )
         if model is None:
             model = fresh
             model.compile(
@@ -136,18 +99,34 @@ def seeds(
             )
         else:
             model.copy_state(fresh)
-        yield model, Run(args, name, seed, monitor)
-
-
-def summarise(name: str, runs: Sequence[dict[str, Any]], metric_names: Sequence[str]) -> dict:
-    """Mean and population deviation of the metrics over runs; printed on a line.
-
-    Returns:
-        {"task", "runs", metric: {"mean", "deviation"}, "by_seed": runs}.
-    """
+        output = Path(args.output_dir) / (f"{name}-seed{seed}" if name else f"seed{seed}")
+        timer = TrainingTimer()
+        callbacks = [timer, *standard_callbacks(output, monitor, mode)]
+        if args.resume:
+            callbacks.append(Resume(output / "checkpoints", monitor=monitor, mode=mode))
+        model.counters.reset()
+        history = model.fit(
+            **data, batch_size=args.batch_size, epochs=args.epochs, seed=seed, callbacks=callbacks
+        ).history
+        rows = model.counters.read()["rows"] / max(len(timer.seconds), 1)
+        scores.append(score(model, output))
+        model.save_to_preset(str(output / "preset"))
+        metrics = {
+            "task": name,
+            "seed": seed,
+            **scores[-1],
+            f"{monitor}_by_epoch": history.get(monitor, []),  # of this run
+            "train_rows": round(rows),
+            "train_seconds_by_epoch": timer.seconds,  # the first includes compilation
+            "train_rows_per_second": rows / min(timer.seconds, default=math.inf),
+        }
+        (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
+        print(json.dumps(metrics), flush=True)
+        runs.append(metrics)
     summary: dict[str, Any] = {"task": name, "runs": len(runs)}
-    for metric in metric_names:
-        values = [run[metric] for run in runs]
-        summary[metric] = {"mean": float(np.mean(values)), "deviation": float(np.std(values))}
+    for metric, value in scores[0].items():
+        if type(value) in (int, float):
+            values = [one[metric] for one in scores]
+            summary[metric] = {"mean": float(np.mean(values)), "deviation": float(np.std(values))}
     print(json.dumps(summary), flush=True)
-    return summary | {"by_seed": list(runs)}
+    return summary | {"by_seed": runs}

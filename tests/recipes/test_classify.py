@@ -40,12 +40,14 @@ def test_recipe_writes_what_it_promises(tmp_path, problem):
     flags += f" --label_column label --problem {problem} --preset {TINY} --report --epochs 1"
     flags += f" --output_dir {tmp_path}/runs --batch_size 8 --sequence_length 12"
     summary = classify.main(flags.split())
-    output = tmp_path / "runs" / "classify-seed0"
+    output = tmp_path / "runs" / "seed0"
     metrics = json.loads((output / "metrics.json").read_text())
     for name in classify.METRICS[problem]:
         assert summary[name]["mean"] == metrics[name]
     model = BertClassifier.from_preset(output / "preset")
-    assert model.problem == problem and model.labels == metrics["labels"]
+    assert model.problem == problem and model.num_classes == (
+        1 if problem == "regression" else len(model.labels)
+    )
     assert (output / "report" / "mistakes.html").is_file() == (problem == "single_label")
 
 
