@@ -19,7 +19,7 @@ def check_sentences(sentences) -> list[str] | list[list[str]]:
 
     Raises:
         TypeError: if a sentence is of neither kind, or not of the first one's, or a word is no
-            str; the error names its place.
+            text; the error names its place.
         ValueError: if there is none, or one can't be written as UTF-8.
     """
     if isinstance(sentences, str | bytes):
@@ -28,8 +28,7 @@ def check_sentences(sentences) -> list[str] | list[list[str]]:
     if not sentences:
         raise ValueError("there are no sentences")
     if isinstance(sentences[0], str | bytes):
-        texts = check_texts(sentences, "sentences")
-        return [text.decode(errors="ignore") if isinstance(text, bytes) else text for text in texts]
+        return _strings(check_texts(sentences, "sentences"))
     found = []
     for row, words in enumerate(sentences):
         if isinstance(words, str | bytes) or not hasattr(words, "__iter__"):
@@ -37,14 +36,7 @@ def check_sentences(sentences) -> list[str] | list[list[str]]:
                 f"sentences[{row}] is {words!r:.80} of type {type(words).__name__}; expected a "
                 "list of words, as the first"
             )
-        words = words.tolist() if hasattr(words, "tolist") else list(words)
-        wrong = next((word for word in words if not isinstance(word, str)), None)
-        if wrong is not None:
-            raise TypeError(
-                f"word {words.index(wrong)} of sentences[{row}] is {wrong!r} of type "
-                f"{type(wrong).__name__}; expected a str"
-            )
-        found.append(check_texts(words, f"sentences[{row}]"))
+        found.append(_strings(check_texts(words, f"sentences[{row}]")))
     return found
 
 
@@ -151,6 +143,10 @@ def to_tensor(rows: Sequence, dtype: str):
     else:
         flat = tf.constant(np.concatenate([np.asarray(row, dtype) for row in rows]), dtype)
     return tf.RaggedTensor.from_row_lengths(flat, [len(row) for row in rows])
+
+
+def _strings(texts: list) -> list[str]:
+    return [text.decode(errors="ignore") if isinstance(text, bytes) else text for text in texts]
 
 
 def _named(row: int, lines: Sequence[int] | None) -> str:

@@ -64,7 +64,7 @@ def test_loss_and_gradients_are_those_of_all_paths(chain, emissions):
     assert losses[3] == 0 and float(losses[0]) > 0.1
     assert (shares.numpy()[LABELS < 0] == 0).all()
     for source in (emissions, *weights):
-        wanted = tape.gradient(expected, source)
+        wanted = tf.convert_to_tensor(tape.gradient(expected, source))
         np.testing.assert_allclose(tape.gradient(losses, source), wanted, atol=1e-12)
         assert np.abs(wanted).max() > 0.1
     assert (tape.gradient(losses, emissions).numpy()[LABELS < 0] == 0).all()
