@@ -41,16 +41,18 @@ class CRF(keras.layers.Layer):
         self.recurrence = keras.layers.RNN(cell, return_sequences=True, dtype=self.dtype_policy)
 
     def build(self, emissions_shape):
-        count, initializer = self.num_labels, truncated_normal(self.initializer_range)
-        self.transitions = self.add_weight((count, count), initializer, name="transitions")
-        self.start = self.add_weight((count,), initializer, name="start")
-        self.end = self.add_weight((count,), initializer, name="end")
+        count = self.num_labels
+        shapes = {"transitions": (count, count), "start": (count,), "end": (count,)}
+        self.transitions, self.start, self.end = (
+            self.add_weight(shape, truncated_normal(self.initializer_range), name=name)
+            for name, shape in shapes.items()
+        )
         self.recurrence.build((*emissions_shape[:2], 2 * count + 1))
 
     @property
     def scores(self) -> tuple:
         """(transitions [K, K] from row to column, start [K], end [K])."""
-        return self.transitions, self.start, self.end
+        return tuple(map(ops.convert_to_tensor, (self.transitions, self.start, self.end)))
 
     def call(self, emissions):
         return emissions

@@ -1,6 +1,11 @@
 """The token classifier from sentences to entities, with a chain over the labels and without."""
 
+import importlib.util
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -16,6 +21,7 @@ from keras_bert import (
 )
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data import TaggedSentences
+from keras_bert.layers.crf import CRF
 from keras_bert.metrics import entity_scores
 from keras_bert.tasks.conversion import convert_checkpoint, task_class
 
@@ -191,6 +197,29 @@ def test_a_step_trains_the_chain(xla):
         np.testing.assert_allclose(weight.numpy(), old - rate * gradient, atol=1e-6)
 
 
+@pytest.mark.slow  # half a minute, most of it compilation
+def test_a_step_trains_the_chain_on_jax(tmp_path):
+    if importlib.util.find_spec("jax") is None:
+        pytest.skip("JAX is not installed")
+    script = Path(__file__).with_name("tag_on_jax.py")
+    command = [sys.executable, str(script), str(tmp_path / "found.npz")]
+    environment = {**os.environ, "PYTHONPATH": str(script.parents[2])}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr[-3000:]
+    found = dict(np.load(tmp_path / "found.npz"))
+    assert found["right"].all() and found["entities"].tolist() == [["Grace", "PER"], ["Ada", "PER"]]
+    chain = CRF(2)
+    chain.build((None, None, 2))
+    chain.set_weights([found[f"before{i}"] for i in range(3)])
+    with tf.GradientTape() as tape:
+        shares = chain.token_losses(found["labels"], found["emissions"])
+        loss = tf.reduce_sum(shares) / (found["labels"] >= 0).sum()
+    np.testing.assert_allclose(found["loss"], loss, rtol=1e-5)
+    for i, gradient in enumerate(tape.gradient(loss, chain.trainable_weights)):
+        expected = found[f"before{i}"] - 0.5 * gradient
+        np.testing.assert_allclose(found[f"after{i}"], expected, atol=1e-6)
+
+
 def test_other_forms_keep_the_head(tmp_path):
     model = model_for()
     words, _ = sentences(5, seed=6)
@@ -275,17 +304,16 @@ def test_sentences_and_tags_that_are_wrong(x, y, error, match):
 
 
 def test_settings_that_are_wrong():
-    model = model_for(crf=True)
+    model = model_for(crf=True, labels=["DT", "NN", "VB"])
     with pytest.raises(ValueError, match="class_weight has no meaning with crf=True"):
-        model.fit([["ada"]], [["O"]], class_weight={"O": 2.0})
+        model.fit([["ada"]], [["DT"]], class_weight={"DT": 2.0})
     with pytest.raises(ValueError, match="label -100 at position 1 of row 0.*-1 where there"):
         model.encode_labels(np.array([[0, -100]]))
     with pytest.raises(ValueError, match="datasets of ids"):
         model.fit(tf.data.Dataset.from_tensor_slices((["ada"], [0])).batch(1))
-    tagger = model_for(labels=["DT", "NN", "VB"])
     with pytest.raises(ValueError, match="the label 'DT' marks no entity.*predict_tags"):
-        tagger.tag("ada met")
-    assert {*tagger.predict_tags(["ada met"])[0]} <= {"DT", "NN", "VB"}
+        model.tag("ada met")
+    assert {*model.predict_tags(["ada met"])[0]} <= {"DT", "NN", "VB"}
     with pytest.raises(ValueError, match="expected 2 or more"):
         model_for(labels=["O"])
     bare = BertTokenClassifier(model.backbone, num_classes=3)
