@@ -36,12 +36,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("--preset", required=True, help="folder, name or address of a BERT")
     parser.add_argument("--new_weights", action="store_true", help="only the preset's shape")
-    parser.add_argument("--data_dir", help="folder with the three files")
-    for part in FILES:
-        parser.add_argument(f"--{part}", help="a file, in place of the folder's")
-    parser.add_argument("--word_column", type=int, default=0)
-    parser.add_argument("--tag_column", type=int, default=-1)
-    parser.add_argument("--scheme", choices=("iob2", "iob1", "none"), default="iob2")
+    add_data_flags(parser)
     parser.add_argument("--crf", action="store_true", help="a chain over the labels")
     parser.add_argument("--output_dir", default="runs/ner")
     parser.add_argument("--seed", type=int, nargs="+", default=[0], help="one run a seed")
@@ -55,6 +50,15 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="save, and go on where it stopped")
     parser.add_argument("--limit", type=int, help="train on the first so many sentences only")
     return parser.parse_args(argv)
+
+
+def add_data_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data_dir", help="folder with the three files")
+    for part in FILES:
+        parser.add_argument(f"--{part}", help="a file, in place of the folder's")
+    parser.add_argument("--word_column", type=int, default=0)
+    parser.add_argument("--tag_column", type=int, default=-1)
+    parser.add_argument("--scheme", choices=("iob2", "iob1", "none"), default="iob2")
 
 
 def read(args: argparse.Namespace) -> dict[str, TaggedSentences]:
@@ -76,14 +80,22 @@ def read(args: argparse.Namespace) -> dict[str, TaggedSentences]:
     return found
 
 
-def score(model, data: TaggedSentences, args: argparse.Namespace) -> dict[str, float]:
+def scores_of(right: list, found: list, scheme: str) -> dict[str, float]:
     """Accuracy over words; with a scheme precision, recall and F1 of entities, as conlleval."""
-    found = model.predict_tags(data.words, args.batch_size)
-    pairs = [pair for a, b in zip(data.tags, found, strict=True) for pair in zip(a, b, strict=True)]
-    scores = {"accuracy": float(np.mean([right == tag for right, tag in pairs]))}
-    if args.scheme != "none":
-        scores |= entity_scores(data.tags, found, mode="conlleval")
+    pairs = [pair for a, b in zip(right, found, strict=True) for pair in zip(a, b, strict=True)]
+    scores = {"accuracy": float(np.mean([a == b for a, b in pairs]))}
+    if scheme != "none":
+        scores |= entity_scores(right, found, mode="conlleval")
     return {key: value for key, value in scores.items() if not isinstance(value, dict)}
+
+
+def summary_of(runs: list[dict], parts: list[str], scheme: str) -> dict:
+    """Mean and deviation over the runs of what counts: F1, without a scheme accuracy."""
+    summary = {"runs": len(runs)}
+    for part in parts:
+        values = [run[part]["accuracy" if scheme == "none" else "f1"] for run in runs]
+        summary[part] = {"mean": float(np.mean(values)), "deviation": float(np.std(values))}
+    return summary
 
 
 def main(argv: list[str] | None = None) -> dict:
@@ -124,7 +136,10 @@ def main(argv: list[str] | None = None) -> dict:
             seed=seed,
             callbacks=callbacks,
         )
-        scores = {part: score(model, rows, args) for part, rows in data.items()}
+        scores = {
+            part: scores_of(rows.tags, model.predict_tags(rows.words, args.batch_size), args.scheme)
+            for part, rows in data.items()
+        }
         model.save_to_preset(str(output / "preset"))
         metrics = {
             "seed": seed,
@@ -137,10 +152,7 @@ def main(argv: list[str] | None = None) -> dict:
         (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
         print(json.dumps(metrics), flush=True)
         runs.append(metrics)
-    summary = {"runs": len(runs)}
-    for part in data:
-        values = [run[part]["accuracy" if args.scheme == "none" else "f1"] for run in runs]
-        summary[part] = {"mean": float(np.mean(values)), "deviation": float(np.std(values))}
+    summary = summary_of(runs, list(data), args.scheme)
     print(json.dumps(summary), flush=True)
     return summary | {"by_seed": runs}
 

@@ -509,6 +509,8 @@ class BertTokenClassifier(RowTask):
     def _scores(self, x, batch_size, kwargs) -> Iterator:
         """Gives (sentences, `TokenRows`, scores of their words [B, None, K]) piece by piece."""
         self.check_has_preprocessor()
+        if len(x) == 0:
+            return
         sentences = check_sentences(x)
         for first, rows in self._rows(sentences):
             ids = {name: value.numpy() for name, value in rows.ids.items()}

@@ -91,12 +91,14 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
             )
         return self.rows(x).ids
 
-    def rows(self, x, padding: str | None = None) -> TokenRows:
+    def rows(self, x, padding: str | None = None, by_piece: bool = False) -> TokenRows:
         """Turns a batch of sentences into rows, in graph.
 
         Args:
             x: texts, strings [B]; or words, ragged strings [B, None].
             padding: in place of the preprocessor's own.
+            by_piece: whether all pieces are to be answered for, as if each were a word; `counts`
+                are then those of pieces.
         """
         import tensorflow as tf
 
@@ -107,6 +109,8 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
             else:
                 ids, word, starts, ends = self._pieces_of_texts(x)
             lengths = tf.cast(ids.row_lengths(), tf.int32)
+            if by_piece:
+                word = tf.ragged.range(lengths)
             room = self.sequence_length - 2
             windows = cut(lengths, room, self.stride or (room + 1) // 2)
             piece = tf.cast(tf.gather(ids.row_starts(), windows.text), tf.int32) + windows.start

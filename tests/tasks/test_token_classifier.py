@@ -1,5 +1,6 @@
 """The token classifier from sentences to entities, with a chain over the labels and without."""
 
+import functools
 import importlib.util
 import json
 import os
@@ -108,6 +109,7 @@ def test_a_long_sentence_has_a_tag_for_every_word(fitted):  # B107
     (predicted,) = fitted.predict_tags([words])
     assert len(predicted) == 150 and predicted == tags
     assert len(fitted.tag([words])[0]) == 60
+    assert fitted.predict_tags([]) == fitted.tag([]) == fitted.predict([]) == []
     (scores,) = fitted.predict([words])
     assert scores.shape == (150, 5)
 
@@ -300,7 +302,12 @@ def test_texts_can_be_trained_on():
 )
 def test_sentences_and_tags_that_are_wrong(x, y, error, match):
     with pytest.raises(error, match=match):
-        model_for().fit(x, y)
+        untrained().fit(x, y)
+
+
+@functools.cache
+def untrained():
+    return model_for()
 
 
 def test_settings_that_are_wrong():
