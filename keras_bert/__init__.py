@@ -3,10 +3,11 @@
 from keras_bert.checkpoints import save_checkpoint
 from keras_bert.config import SIZES
 from keras_bert.models import BertBackbone
-from keras_bert.tasks import BertClassifier, BertMaskedLM, BertPretrainer
+from keras_bert.tasks import BertClassifier, BertMaskedLM, BertPretrainer, BertTokenClassifier
 from keras_bert.tasks.resizing import resize
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
+from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPreprocessor
 from keras_bert.text.tokenizer import BertTokenizer
 
 __version__ = "0.1.0"
@@ -19,6 +20,8 @@ __all__ = [
     "BertMaskedLM",
     "BertMaskedLMPreprocessor",
     "BertPretrainer",
+    "BertTokenClassifier",
+    "BertTokenClassifierPreprocessor",
     "BertTokenizer",
     "__version__",
     "resize",

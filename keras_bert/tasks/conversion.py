@@ -11,9 +11,10 @@ from keras_bert.checkpoints.writer import FORMS as OTHERS
 from keras_bert.tasks.classifier import BertClassifier
 from keras_bert.tasks.masked_lm import BertMaskedLM
 from keras_bert.tasks.pretrainer import BertPretrainer
+from keras_bert.tasks.token_classifier import BertTokenClassifier
 
 FORMS = (*OTHERS, "keras_bert")
-_TASKS = (BertClassifier, BertMaskedLM, BertPretrainer)
+_TASKS = (BertClassifier, BertTokenClassifier, BertMaskedLM, BertPretrainer)
 
 
 def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> list[str]:
@@ -75,9 +76,10 @@ def task_class(checkpoint: Checkpoint) -> type[keras.Model] | None:
         return found[0] if found else None
     heads = checkpoint.heads()
     if "head" in heads:
-        if contents.head != "classifier":
+        fitting = [task for task in _TASKS if getattr(task, "head_kind", None) == contents.head]
+        if not fitting:
             raise ValueError(f"{contents.source}: no task of ours has a head for {contents.head!r}")
-        return BertClassifier
+        return fitting[0]
     if "next_sentence_head" in heads:
         return BertPretrainer
     return BertMaskedLM if heads else None

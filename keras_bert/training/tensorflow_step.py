@@ -293,7 +293,8 @@ class TensorFlowStep(TensorFlowUpdate):
         with tf.GradientTape() as tape:
             tape.watch(trainable)
             y_pred, others, extra = self._call_with(trainable, others, x, training=True)
-            sums = self._step_losses.sums(y, y_pred, weights)
+            with self._values(trainable, others):  # a loss may read weights, as a CRF's does
+                sums = self._step_losses.sums(y, y_pred, weights)
             loss = self._step_losses.total(sums, divisors)
             if extra:  # losses of regularization, the same in every part
                 parts = self._accumulation_steps * replicas.count()
@@ -313,7 +314,8 @@ class TensorFlowStep(TensorFlowUpdate):
         x, y, sample_weight = batch
         y_pred, _, _ = self._call_with(trainable, others, x, training=False)
         weights = self._step_losses.weights(y, sample_weight)
-        sums = self._step_losses.sums(y, y_pred, weights)
+        with self._values(trainable, others):
+            sums = self._step_losses.sums(y, y_pred, weights)
         return self._updated_metrics(metrics, batch, y_pred, sums, weights)
 
     def _infer(self, trainable, others, x):
@@ -327,13 +329,17 @@ class TensorFlowStep(TensorFlowUpdate):
         Returns:
             (output, values of the other variables after it, losses of regularization).
         """
-        variables = [*self.trainable_variables, *self.non_trainable_variables]
-        mapping = list(zip(variables, [*trainable, *others], strict=True))
-        with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
+        with self._values(trainable, others, collect_losses=True) as scope:
             y_pred = self(x, training=training)
             losses = self.losses
         others = [scope.get_current_value(v) for v in self.non_trainable_variables]
         return y_pred, others, losses
+
+    def _values(self, trainable, others, **kwargs):
+        """A scope in which the variables have these values."""
+        variables = [*self.trainable_variables, *self.non_trainable_variables]
+        mapping = list(zip(variables, [*trainable, *others], strict=True))
+        return keras.StatelessScope(state_mapping=mapping, **kwargs)
 
     def _updated_metrics(self, values, batch, y_pred, sums, weights):
         x, y, sample_weight = batch

@@ -1,0 +1,147 @@
+"""What the layers of a BERT say about texts, as arrays (Devlin et al. 2019, section 5.3)."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.sentences import check_sentences, to_tensor
+from keras_bert.text.tag_paths import scores_of_words
+from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPreprocessor
+from keras_bert.text.tokenizer import BertTokenizer
+
+COMBINATIONS = ("concatenate", "sum", "mean")
+UNITS = ("token", "word", "text")
+CHUNK = 500  # texts at a time
+
+
+def extract_features(
+    model: keras.Model,
+    texts: Sequence,
+    layers: Sequence[int] = (-1,),
+    combine: str = "concatenate",
+    per: str = "token",
+    tokenizer: BertTokenizer | None = None,
+    sequence_length: int | None = None,
+    batch_size: int = 32,
+) -> list[np.ndarray] | np.ndarray:
+    """Gives the hidden states of some layers for texts; trains nothing.
+
+    A text that is too long is read in overlapping windows, and a piece's vector is from the window
+    where it has most context, as in `BertTokenClassifierPreprocessor`.
+
+    Args:
+        model: a task, or a `BertBackbone` together with `tokenizer`.
+        texts: N texts, or N lists of words.
+        layers: which hidden states: 0 is the embeddings' output, 1 the first block's and so on;
+            -1 is the last. The paper's best are (-4, -3, -2, -1), concatenated.
+        combine: how several layers become one vector of D numbers: "concatenate", "sum" or "mean".
+        per: "token", one vector for each piece, [CLS] and [SEP] left out; "word", that of each
+            word's first piece; or "text", the mean over its pieces. Words of a plain text are
+            those of `BertTokenClassifierPreprocessor`.
+        tokenizer: by default the task's.
+        sequence_length: the most tokens in a row; by default the task's, or all positions.
+        batch_size: rows of a batch.
+
+    Returns:
+        For "token" and "word" a list of N float32 arrays [pieces or words, D]; for "text" float32
+        [N, D], zeros for a text without pieces.
+
+    Raises:
+        TypeError: if a text is neither a string nor a list of words.
+        ValueError: if a layer does not exist, an option is unknown, or there is no tokenizer.
+    """
+    for name, value, known in (("combine", combine, COMBINATIONS), ("per", per, UNITS)):
+        if value not in known:
+            raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
+    backbone = getattr(model, "backbone", model)
+    text_side = getattr(model, "preprocessor", None)
+    if text_side is not None:
+        tokenizer = tokenizer or text_side.tokenizer
+        sequence_length = sequence_length or text_side.sequence_length
+    if tokenizer is None:
+        raise ValueError(f"{model.name} has no tokenizer: pass tokenizer=")
+    sequence_length = sequence_length or backbone.max_sequence_length
+    text_side = BertTokenClassifierPreprocessor(tokenizer, sequence_length)
+    texts = check_sentences(texts)
+    reader = hidden_states(backbone, layers, combine)
+    found = []
+    for first in range(0, len(texts), CHUNK):
+        batch = to_tensor(texts[first : first + CHUNK], "string")
+        rows = text_side.rows(batch, padding="full", by_piece=per != "word")
+        states = _predict(reader, rows.ids, batch_size)
+        vectors = scores_of_words(states, rows)
+        if per == "text":
+            # tf.reduce_mean of a ragged tensor gives NaN where there is nothing.
+            count = np.maximum(rows.counts.numpy(), 1)[:, None]
+            found.append(ops.convert_to_numpy(_summed(vectors)) / count)
+        else:
+            splits = np.cumsum(rows.counts.numpy())[:-1]
+            found += np.split(vectors.flat_values.numpy(), splits)
+    return np.concatenate(found).astype("float32") if per == "text" else found
+
+
+def hidden_states(
+    backbone: BertBackbone, layers: Sequence[int], combine: str = "concatenate"
+) -> keras.Model:
+    """A model on the backbone's own weights that gives some of its hidden states.
+
+    Args:
+        backbone: a `BertBackbone`.
+        layers: as `extract_features`.
+        combine: as `extract_features`.
+
+    Returns:
+        A model from `token_ids`, `segment_ids` and `padding_mask`, int32 [B, T], to float32
+        [B, T, D].
+
+    Raises:
+        ValueError: if a layer does not exist.
+    """
+    total = backbone.num_layers + 1
+    wrong = [i for i in layers if not -total <= i < total]
+    if wrong or not len(layers):
+        raise ValueError(f"layers={layers}: expected numbers from {-total} to {total - 1}")
+    names = ("token_ids", "segment_ids", "padding_mask")
+    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+    places = [i % total for i in layers]
+    x = backbone.embeddings(inputs["token_ids"], inputs["segment_ids"], None)
+    mask = backbone.attention_mask(inputs["padding_mask"], None)
+    states = [x]
+    for block in backbone.blocks[: max(places)]:
+        x, _ = block(x, mask)
+        states.append(x)
+    chosen = [ops.cast(states[i], "float32") for i in places]
+    if combine == "concatenate":
+        output = ops.concatenate(chosen, axis=-1)
+    else:
+        output = sum(chosen) / (len(chosen) if combine == "mean" else 1)
+    return keras.Model(inputs, output)
+
+
+def _predict(reader: keras.Model, ids: dict, batch_size: int) -> np.ndarray:
+    """float32 [R, T, D]; rows of like length share a batch, cut off after its longest."""
+    from keras_bert.text.packing import bucket_lengths
+
+    ids = {name: value.numpy() for name, value in ids.items()}
+    rows, length = ids["token_ids"].shape
+    ladder = bucket_lengths(length)
+    place = np.searchsorted(ladder, ids["padding_mask"].sum(axis=1))
+    states = None
+    for number in np.unique(place):
+        chosen, width = np.flatnonzero(place == number), ladder[number]
+        part = reader.predict(
+            {name: value[chosen, :width] for name, value in ids.items()}, batch_size, verbose=0
+        )
+        if states is None:
+            states = np.zeros((rows, length, part.shape[-1]), "float32")
+        states[chosen, :width] = part
+    return states
+
+
+def _summed(vectors):
+    import tensorflow as tf
+
+    return tf.reduce_sum(vectors, axis=1)

@@ -1,0 +1,153 @@
+"""Sentences of words and their tags, checked and turned into tensors."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_bert.data.texts import check_texts
+from keras_bert.text.token_classifier_preprocessor import IGNORED
+
+
+def check_sentences(sentences) -> list[str] | list[list[str]]:
+    """Makes a list of what a user passes for sentences.
+
+    Args:
+        sentences: a list of texts, or a list of lists of words.
+
+    Returns:
+        A list of str, or of lists of str.
+
+    Raises:
+        TypeError: if a sentence is of neither kind, or not of the first one's, or a word is no
+            text; the error names its place.
+        ValueError: if there is none, or one can't be written as UTF-8.
+    """
+    if isinstance(sentences, str | bytes):
+        raise TypeError("sentences are one string: expected a list of texts or of lists of words")
+    sentences = list(sentences)
+    if not sentences:
+        raise ValueError("there are no sentences")
+    if isinstance(sentences[0], str | bytes):
+        return _strings(check_texts(sentences, "sentences"))
+    found = []
+    for row, words in enumerate(sentences):
+        if isinstance(words, str | bytes) or not hasattr(words, "__iter__"):
+            raise TypeError(
+                f"sentences[{row}] is {words!r:.80} of type {type(words).__name__}; expected a "
+                "list of words, as the first"
+            )
+        found.append(_strings(check_texts(words, f"sentences[{row}]")))
+    return found
+
+
+def check_tags(
+    sentences: Sequence, tags: Sequence, lines: Sequence[int] | None = None, first: int = 0
+) -> None:
+    """Checks that there is a tag for each word.
+
+    Args:
+        sentences: N sequences of words.
+        tags: N sequences of tags.
+        lines: the lines of a file where the sentences begin.
+        first: the number of the first sentence, for errors.
+
+    Raises:
+        ValueError: if numbers differ; the error names sentence and line.
+    """
+    if len(sentences) != len(tags):
+        raise ValueError(f"{len(sentences)} sentences but tags for {len(tags)}")
+    for row, (words, given) in enumerate(zip(sentences, tags, strict=True)):
+        if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+            raise ValueError(
+                f"tags of {_named(row + first, lines)} are {given!r:.80}; expected a list, one a "
+                "word"
+            )
+        if len(words) != len(given):
+            raise ValueError(f"{_named(row + first, lines)}: {len(words)} words, {len(given)} tags")
+
+
+def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[int] | None = None):
+    """Turns tags into ids.
+
+    Args:
+        y: N lists of names or ids, one a word; or ids by token, int [N, T]. -1 says that there is
+            no label.
+        num_classes: number of labels K.
+        labels: their K names, or None for ids alone.
+        lines: the lines of a file where the sentences begin, for errors.
+
+    Returns:
+        A list of N int32 arrays, or int32 [N, T].
+
+    Raises:
+        ValueError: if a tag is unknown; the error names sentence, line and word.
+    """
+    if hasattr(y, "dtype") and y.dtype.kind in "iu":
+        if y.ndim != 2:
+            raise ValueError(f"labels have shape {y.shape}; expected one for each token, [N, T]")
+        wrong = (y < IGNORED) | (y >= num_classes)
+        if wrong.any():
+            row, place = np.argwhere(wrong)[0].tolist()
+            raise ValueError(
+                f"label {y[row, place]} at position {place} of row {row} is unknown; expected ids "
+                f"0 to {num_classes - 1}, or {IGNORED} where there is no label"
+            )
+        return np.asarray(y, "int32")
+    ids = {name: i for i, name in enumerate(labels or ())} | {i: i for i in range(num_classes)}
+    ids[IGNORED] = IGNORED
+    found = []
+    for row, tags in enumerate(y):
+        if isinstance(tags, str | bytes) or not hasattr(tags, "__iter__"):
+            raise ValueError(
+                f"tags of {_named(row, lines)} are {tags!r:.80}; expected a list, one a word"
+            )
+        tags = tags.tolist() if hasattr(tags, "tolist") else list(tags)
+        # A name is never an id: True and 1.0 would be found as 1.
+        unknown = [i for i, t in enumerate(tags) if type(t) not in (str, int) or t not in ids]
+        if unknown:
+            place = unknown[0]
+            expected = ", ".join(labels or ()) or f"ids 0 to {num_classes - 1}"
+            raise ValueError(
+                f"tag {tags[place]!r} of word {place} in {_named(row, lines)} is unknown; expected "
+                f"{expected}"
+            )
+        found.append(np.array([ids[tag] for tag in tags], "int32"))
+    return found
+
+
+def token_weights(labels: np.ndarray, sample_weight=None) -> np.ndarray:
+    """Weights of the losses of tokens: 0 where there is no label.
+
+    Args:
+        labels: int [R, T].
+        sample_weight: weights of rows [R] or of tokens [R, T]; None for ones.
+
+    Returns:
+        float32 [R, T].
+    """
+    weights = (labels != IGNORED).astype("float32")
+    if sample_weight is None:
+        return weights
+    sample_weight = np.asarray(sample_weight, "float32")
+    return weights * (sample_weight[:, None] if sample_weight.ndim == 1 else sample_weight)
+
+
+def to_tensor(rows: Sequence, dtype: str):
+    """A string or int tensor [N] of scalars, or a ragged one [N, None] of sequences."""
+    import tensorflow as tf
+
+    if not len(rows) or isinstance(rows[0], str):
+        return tf.constant(rows, dtype)
+    if dtype == "string":
+        flat = tf.constant([item for row in rows for item in row], tf.string)
+    else:
+        flat = tf.constant(np.concatenate([np.asarray(row, dtype) for row in rows]), dtype)
+    return tf.RaggedTensor.from_row_lengths(flat, [len(row) for row in rows])
+
+
+def _strings(texts: list) -> list[str]:
+    return [text.decode(errors="ignore") if isinstance(text, bytes) else text for text in texts]
+
+
+def _named(row: int, lines: Sequence[int] | None) -> str:
+    return f"sentence {row}" + (f" (line {lines[row]})" if lines is not None else "")

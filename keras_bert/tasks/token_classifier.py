@@ -1,0 +1,531 @@
+"""A label for each word: names, parts of speech, word segmentation (Devlin et al. 2019, 5.3)."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.tagged import TaggedSentences, tag_names
+from keras_bert.layers.crf import CRF, CRFLoss
+from keras_bert.layers.initializers import truncated_normal
+from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.classifier import check_text_side
+from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.row_task import RowTask
+from keras_bert.tasks.sentences import (
+    check_sentences,
+    check_tags,
+    ids_of_tags,
+    to_tensor,
+    token_weights,
+)
+from keras_bert.tasks.targets import check_labels, class_ids
+from keras_bert.text.entities import TaggedEntity, character_offsets, find_entities, join_words
+from keras_bert.text.tag_paths import best_tags, scores_of_words
+from keras_bert.text.token_classifier_preprocessor import (
+    IGNORED,
+    BertTokenClassifierPreprocessor,
+    labels_of_rows,
+)
+
+CHUNK = 2000  # sentences that are turned into rows, or decoded, at a time
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertTokenClassifier(RowTask):
+    """A backbone, dropout and one dense layer on every token's output; gives logits.
+
+    A word's label is that of its first piece. The loss is the mean over all labelled words of a
+    batch. Sentences that are too long are cut into windows, see `BertTokenClassifierPreprocessor`;
+    every word counts once in the loss, and has one prediction.
+
+    With `crf` the loss is that of a linear chain over the words (`keras_bert.layers.crf`), and
+    decoding looks for the best path. A window is then trained as a sentence of its own, of the
+    words that it answers for; the search is over whole sentences.
+
+    Args:
+        backbone: a `BertBackbone`.
+        num_classes: number of labels K; by default that of `labels`.
+        labels: K names, such as ["O", "B-PER", "I-PER"]. Without them labels are ids; `fit` on
+            names takes "O" and the sorted others.
+        preprocessor: a `BertTokenClassifierPreprocessor`, or None to work on ids alone.
+        dropout: share of the output dropped in training.
+        crf: whether labels make a chain.
+        **kwargs: as `keras.Model`.
+
+    Call arguments:
+        inputs: the backbone's.
+
+    Returns:
+        float32 logits [B, T, K]; with `crf` the chain's emissions.
+
+    Raises:
+        ValueError: if neither `num_classes` nor `labels` is given, they disagree, or the
+            preprocessor does not fit the backbone.
+
+    Example:
+
+    >>> tagger = BertTokenClassifier.from_preset(source, labels=["O", "B-PER", "I-PER"])
+    >>> tagger.fit([["Ada", "met", "Grace"]], [["B-PER", "O", "B-PER"]])
+    >>> tagger.tag("Ada met Grace.")
+    [TaggedEntity(text='Ada', label='PER', start=0, end=3, score=0.99...), ...]
+    """
+
+    backbone_cls = BertBackbone
+    preprocessor_cls = BertTokenClassifierPreprocessor
+
+    head_kind = "token_classifier"  # of `keras_bert.checkpoints.contents.HEADS`
+    labels_by_token = True
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        num_classes: int | None = None,
+        labels: list[str] | None = None,
+        preprocessor: BertTokenClassifierPreprocessor | None = None,
+        dropout: float = 0.1,
+        crf: bool = False,
+        **kwargs,
+    ):
+        labels = check_labels(labels)
+        num_classes = num_classes or (labels and len(labels))
+        if not num_classes or num_classes < 2:
+            raise ValueError(f"num_classes={num_classes}, labels={labels}: expected 2 or more")
+        if labels and len(labels) != num_classes:
+            raise ValueError(f"num_classes={num_classes} but labels={labels}")
+        check_text_side(preprocessor, backbone)
+
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.head_dropout = keras.layers.Dropout(dropout, name="head_dropout")
+        self.head = keras.layers.Dense(
+            num_classes,
+            kernel_initializer=truncated_normal(backbone.initializer_range),
+            dtype="float32",
+            name="head",
+        )
+        self.chain = None
+        if crf:
+            spread = backbone.initializer_range
+            self.chain = CRF(num_classes, spread, dtype="float32", name="crf")
+
+        # === Functional model ===
+        inputs = backbone.input
+        encoded = backbone(inputs)["sequence_output"]  # [B, T, H]
+        logits = self.head(self.head_dropout(encoded))  # [B, T, K]
+        if crf:
+            logits = self.chain(logits)
+        # Known before the model is compiled, which construction ends with.
+        self.num_classes = num_classes
+        self.crf = crf
+        super().__init__(inputs=inputs, outputs=logits, **kwargs)
+
+        # === Configuration ===
+        self.labels = labels
+        self.dropout = dropout
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str | Path,
+        num_classes: int | None = None,
+        labels: list[str] | None = None,
+        sequence_length: int | None = None,
+        padding: str | None = None,
+        stride: int | None = None,
+        dropout: float | None = None,
+        crf: bool | None = None,
+        load_weights: bool = True,
+        skip_mismatch: bool = False,
+        **kwargs,
+    ) -> "BertTokenClassifier":
+        """Makes a token classifier from a checkpoint.
+
+        A head comes with it where it fits. What was loaded and what is new stands in
+        `loading_report`, and new weights are logged as a warning.
+
+        Args:
+            preset: as `BertClassifier.from_preset`.
+            num_classes: number of labels; by default the checkpoint's.
+            labels: their names; by default the checkpoint's.
+            sequence_length: the most tokens in a row; by default the checkpoint's, or all
+                positions that the model has.
+            padding: "bucket" (default) or "full".
+            stride: pieces from window to window, see `BertTokenClassifierPreprocessor`.
+            dropout: before the head; 0.1 by default.
+            crf: whether labels make a chain; by default as the checkpoint, else not.
+            load_weights: False for new weights in the same shape.
+            skip_mismatch: whether to make a new head if the checkpoint's has other labels, or
+                only one of both has a chain.
+            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            ValueError: if a file is damaged, weights do not fit, the number of labels is unknown
+                or not the checkpoint's, or `sequence_length` exceeds the positions.
+        """
+        checkpoint = open_checkpoint(preset, load_weights)
+        saved = saved_task(checkpoint, cls)
+        crf = saved.get("crf", False) if crf is None else crf
+        # A head of another library has no chain, and gets a new one.
+        same = checkpoint.contents is not None or saved.get("crf", crf) == crf
+        if not same and not skip_mismatch:
+            raise ValueError(
+                f"{preset} has a head {'without' if crf else 'with'} a CRF, and crf={crf}: pass "
+                "skip_mismatch=True for a new one"
+            )
+        num_classes, labels, fits = choose_classes(
+            preset, saved if same else {}, num_classes, labels, skip_mismatch
+        )
+        backbone = checkpoint.backbone(load_weights, **kwargs)
+        preprocessor = text_side(
+            checkpoint,
+            cls.preprocessor_cls,
+            backbone,
+            sequence_length=sequence_length,
+            padding=padding,
+            stride=stride,
+        )
+        if dropout is None:
+            dropout = saved.get("dropout", 0.1)
+        model = cls(backbone, num_classes, labels, preprocessor, dropout, crf)
+        load_head(model, checkpoint, fits and load_weights, bool(saved) and load_weights)
+        if load_weights:
+            warn_of_new(model)
+        return model
+
+    # === Training ===
+
+    def default_loss(self):
+        reduction = "mean_with_sample_weight"
+        if self.crf:
+            return CRFLoss(self.chain, reduction)
+        return keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, ignore_class=IGNORED, reduction=reduction
+        )
+
+    def default_metrics(self) -> list:
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def get_compile_config(self):
+        config = super().get_compile_config()
+        if config is not None and isinstance(self.loss, CRFLoss):
+            config["loss"] = "auto"  # it belongs to this very model
+        return config
+
+    def encode_labels(self, y):
+        """Checks labels and turns names into ids.
+
+        Args:
+            y: for each of N sentences a list of names or ids, one a word, -1 for a word without a
+                label; or ids by token, int [N, T], -1 at positions without a label. The first
+                names that a model without `labels` sees become its labels.
+
+        Returns:
+            A list of N int32 arrays, or int32 [N, T].
+
+        Raises:
+            ValueError: if a label is unknown; the error names sentence and word.
+        """
+        return self._encode(y)
+
+    def _encode(self, y, lines: Sequence[int] | None = None):
+        if self.labels is None and not hasattr(y, "dtype"):
+            names = [[tag for tag in tags if isinstance(tag, str)] for tags in y]
+            found = tag_names(names)
+            if found and len(found) != self.num_classes:
+                raise ValueError(
+                    f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
+                    f"num_classes={self.num_classes}. Pass labels=[...] to say which there are"
+                )
+            self.labels = found or None
+        return ids_of_tags(y, self.num_classes, self.labels, lines)
+
+    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
+        """Turns weights by label name or id into weights by id; 1 where there is none.
+
+        Raises:
+            ValueError: if a label is unknown, or labels make a chain, whose loss is the sentence's.
+        """
+        if self.crf:
+            raise ValueError("class_weight has no meaning with crf=True: its loss is a sentence's")
+        ids = class_ids(list(class_weight), self.num_classes, self.labels).tolist()
+        weights = dict.fromkeys(range(self.num_classes), 1.0)
+        return weights | dict(zip(ids, class_weight.values(), strict=True))
+
+    def encode_labels_in_graph(self, y):
+        """Lets ids through; names of tags can't come in a dataset.
+
+        Raises:
+            ValueError: if `y` are names.
+        """
+        import tensorflow as tf
+
+        if y is not None and y.dtype == tf.string:
+            raise ValueError(
+                "a dataset for a token classifier gives ids by token, int [B, T] with -1 at "
+                "positions without a label; lists of tag names go to fit as they are"
+            )
+        return y
+
+    def fit(self, x=None, y=None, batch_size=None, epochs=None, *args, **kwargs):
+        """Trains the model.
+
+        Args:
+            x: N sentences, lists of words, or plain texts; or `keras_bert.data.TaggedSentences`,
+                which bring their tags; or a dict of ids or a dataset of them, as
+                `BertTask.fit`.
+            y: for each sentence a list of labels, one a word, as names or ids; see
+                `encode_labels`. Words of a plain text are those of `words`.
+            batch_size: rows of a batch, 32 by default. Not with a dataset.
+            epochs: passes over the data; 1 by default.
+            *args: as `BertTask.fit`.
+            **kwargs: as `BertTask.fit`. `sample_weight` are N weights of the sentences;
+                `validation_data` takes what x and y do.
+
+        Returns:
+            The Keras `History`: loss and accuracy, over labelled words. With `crf` the accuracy
+            is that of the emissions alone.
+
+        Raises:
+            TypeError: if a sentence is neither a list of words nor a text.
+            ValueError: if tags do not match words, or a tag is unknown; the error names the
+                sentence, and its line where the data comes from a reader. And as `BertTask.fit`.
+        """
+        x, y = self._with_tags(x, y)
+        validation = kwargs.get("validation_data")
+        if isinstance(validation, TaggedSentences):
+            kwargs["validation_data"] = self._with_tags(validation, None)
+        return super().fit(x, y, batch_size, epochs, *args, **kwargs)
+
+    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
+        """Gives loss and accuracy on what `fit` takes."""
+        x, y = self._with_tags(x, y)
+        return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
+
+    def _with_tags(self, x, y):
+        """Takes a reader's sentences apart, while it is known which lines they come from."""
+        if not isinstance(x, TaggedSentences):
+            return x, y
+        if y is not None:
+            raise ValueError("TaggedSentences bring their own tags: got y beside them")
+        check_tags(x.words, x.tags, x.lines)
+        return x.words, self._encode(x.tags, x.lines)
+
+    def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
+        """Turns sentences into rows of `sequence_length` tokens; see `RowTask.make_rows`.
+
+        Args:
+            x: N sentences, lists of words or texts; or `TaggedSentences`.
+            y: their labels, as `encode_labels` takes them, or None.
+            sample_weight: N weights of the sentences, or None.
+
+        Returns:
+            (ids int32 [R, T], labels int32 [R, T] or None, weights float32 [R, T] or None).
+            Labels are -1, and weights 0, where a position has no label.
+        """
+        self.check_has_preprocessor()
+        x, y = self._with_tags(x, y)
+        sentences = check_sentences(x)
+        if y is not None:
+            y = self.encode_labels(y)
+            if len(y) != len(sentences) or not isinstance(sentences[0], str):
+                check_tags(sentences, y)
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight, "float32")
+            if len(sample_weight) != len(sentences):
+                raise ValueError(f"{len(sentences)} sentences but {len(sample_weight)} weights")
+        ids, labels, weights = [], [], []
+        for first, rows in self._rows(sentences):
+            ids.append({name: value.numpy() for name, value in rows.ids.items()})
+            if y is None:
+                continue
+            some = y[first : first + CHUNK]
+            check_tags([range(n) for n in rows.counts.numpy()], some, first=first)
+            labels.append(labels_of_rows(rows, to_tensor(some, "int32")).numpy())
+            if sample_weight is None:
+                weights.append(np.ones(len(rows.sentence), "float32"))
+            else:
+                weights.append(sample_weight[rows.sentence.numpy() + first])
+        ids = {name: np.concatenate([part[name] for part in ids]) for name in ids[0]}
+        if y is None:
+            return ids, None, None
+        labels = np.concatenate(labels)
+        return ids, labels, token_weights(labels, np.concatenate(weights))
+
+    def _rows(self, sentences: list) -> Iterator:
+        """Gives (number of the first sentence, `TokenRows` of full length) piece by piece."""
+        for first in range(0, len(sentences), CHUNK):
+            batch = to_tensor(sentences[first : first + CHUNK], "string")
+            yield first, self.preprocessor.rows(batch, padding="full")
+
+    def _source(
+        self,
+        x,
+        y=None,
+        sample_weight=None,
+        batch_size=None,
+        shuffle=False,
+        seed=0,
+        class_weight=None,
+        labelled=True,
+    ):
+        if not hasattr(x, "element_spec"):
+            if not isinstance(x, dict):
+                x, y, sample_weight = self.make_rows(x, y, sample_weight)
+            elif y is not None:
+                y = self.encode_labels(np.asarray(y))
+                sample_weight = token_weights(y, sample_weight)
+            if class_weight is not None:
+                by_id = self.encode_class_weight(class_weight)
+                table = np.array([by_id[i] for i in range(self.num_classes)], "float32")
+                sample_weight = sample_weight * table[np.maximum(y, 0)]
+                class_weight = None
+        elif class_weight is not None:
+            raise ValueError("class_weight needs rows in memory: a dataset can bring weights")
+        return super()._source(
+            x, y, sample_weight, batch_size, shuffle, seed, class_weight, labelled
+        )
+
+    def _dataset_preparer(self, dataset, labelled):
+        import tensorflow as tf
+
+        if keras.tree.flatten(dataset.element_spec)[0].dtype == tf.string:
+            raise ValueError(
+                "a token classifier takes datasets of ids; texts and words go to fit in lists"
+            )
+        prepare = super()._dataset_preparer(dataset, labelled)
+
+        def with_token_weights(*batch):
+            x, y, weights = keras.utils.unpack_x_y_sample_weight(prepare(*batch))
+            if y is None:
+                return keras.utils.pack_x_y_sample_weight(x)
+            labelled = tf.cast(y != IGNORED, "float32")
+            if weights is not None:
+                weights = tf.cast(weights, "float32")
+                labelled *= weights if weights.shape.rank == 2 else weights[:, None]
+            return x, y, labelled
+
+        return with_token_weights
+
+    # === Answers ===
+
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words that plain texts are cut into, as they stand there.
+
+        Args:
+            texts: a list of N texts.
+
+        Returns:
+            N lists.
+        """
+        self.check_has_preprocessor()
+        texts = check_sentences(texts)
+        found = []
+        for first, rows in self._rows(texts):
+            offsets = zip(rows.starts.to_list(), rows.ends.to_list(), strict=True)
+            for text, (starts, ends) in zip(texts[first:], offsets, strict=False):
+                found.append([text[a:b] for a, b in zip(starts, ends, strict=True)])
+        return found
+
+    def predict(self, x, batch_size: int | None = None, **kwargs):
+        """Gives the logits.
+
+        Args:
+            x: N sentences, lists of words or texts; or ids, as `BertTask.predict`.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`.
+
+        Returns:
+            For sentences a list of N float32 arrays [words, K]; for ids float32 [N, T, K].
+        """
+        if isinstance(x, dict) or hasattr(x, "element_spec"):
+            return super().predict(x, batch_size, **kwargs)
+        parts = [scores for _, _, scores in self._scores(x, batch_size, kwargs)]
+        return [row.numpy() for scores in parts for row in scores]
+
+    def predict_tags(
+        self, x, batch_size: int | None = None, **kwargs
+    ) -> list[list[str]] | list[list[int]]:
+        """Gives a label for each word.
+
+        Args:
+            x: N sentences, lists of words; or N texts, cut into `words`.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`.
+
+        Returns:
+            N lists of names, or of ids where the model has no names; as many as there are words.
+        """
+        found = []
+        for _, _, scores in self._scores(x, batch_size, kwargs):
+            found += best_tags(scores, self._chain_scores())[0].to_list()
+        if self.labels is None:
+            return found
+        return [[self.labels[tag] for tag in tags] for tags in found]
+
+    def tag(
+        self, x, batch_size: int | None = None, **kwargs
+    ) -> list[TaggedEntity] | list[list[TaggedEntity]]:
+        """Gives the entities of sentences.
+
+        Args:
+            x: a text, N texts, or N lists of words.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`.
+
+        Returns:
+            For each sentence a list of entities in their order, each with `text`, `label`, `start`,
+            `end` and `score`; for one text a single list. Offsets count characters of a text, so
+            that text[start:end] is the entity's; of lists of words, they count words.
+
+        Raises:
+            ValueError: if the labels mark no entities.
+        """
+        if isinstance(x, str | bytes):
+            return self.tag([x], batch_size, **kwargs)[0]
+        if self.labels is None:
+            raise ValueError("the model has no labels, so that entities have no names")
+        found = []
+        for sentences, rows, scores in self._scores(x, batch_size, kwargs):
+            entities = find_entities(*best_tags(scores, self._chain_scores()), self.labels)
+            starts, ends = entities.start, entities.end
+            if rows.starts is not None:
+                starts, ends = character_offsets(entities, rows.starts, rows.ends)
+            parts = (entities.sentence, entities.label, starts, ends, entities.score)
+            here = [[] for _ in sentences]
+            for number, label, start, end, score in zip(
+                *(part.numpy().tolist() for part in parts), strict=True
+            ):
+                text = sentences[number][start:end]
+                text = text if isinstance(text, str) else join_words(text)
+                here[number].append(TaggedEntity(text, label.decode(), start, end, score))
+            found += here
+        return found
+
+    def _scores(self, x, batch_size, kwargs) -> Iterator:
+        """Gives (sentences, `TokenRows`, scores of their words [B, None, K]) piece by piece."""
+        self.check_has_preprocessor()
+        if len(x) == 0:
+            return
+        sentences = check_sentences(x)
+        for first, rows in self._rows(sentences):
+            ids = {name: value.numpy() for name, value in rows.ids.items()}
+            logits = self.predict_rows(ids, batch_size or 32, **kwargs)
+            yield sentences[first : first + CHUNK], rows, scores_of_words(logits, rows)
+
+    def _chain_scores(self):
+        if not self.crf:
+            return None
+        return [keras.ops.convert_to_numpy(part) for part in self.chain.scores]
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_classes": self.num_classes,
+            "labels": self.labels,
+            "dropout": self.dropout,
+            "crf": self.crf,
+        }

@@ -1,0 +1,132 @@
+"""Trains a BiLSTM to find names on the features of a BERT that stays as it is.
+
+Source: Devlin et al. 2019, section 5.3, Table 7: the last four layers concatenated, two layers of
+768 units. The paper's model is cased and sees the whole document; here a row is one sentence.
+Data: as recipes/ner.py. All features lie in memory: 4 bytes a number, for the four layers of a BERT
+of 384 units 1.2 GB on CoNLL-2003's 204,000 words of training.
+Results and times: recipes/README.md.
+Run: python recipes/features.py --preset DIR --data_dir CONLL2003 --scheme iob1 --seed 0
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data import tag_names
+from keras_bert.models.bilstm_tagger import BiLSTMTagger
+from keras_bert.tasks.features import COMBINATIONS, extract_features
+from keras_bert.training.callbacks import TrainingTimer
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # run as a file, too
+from recipes import ner  # noqa: E402
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser.add_argument("--preset", required=True, help="folder, name or address of a BERT")
+    ner.add_data_flags(parser)
+    parser.add_argument("--layers", type=int, nargs="+", default=[-4, -3, -2, -1])
+    parser.add_argument("--combine", choices=COMBINATIONS, default="concatenate")
+    parser.add_argument("--units", type=int, default=768)
+    parser.add_argument("--num_layers", type=int, default=2)
+    parser.add_argument("--output_dir", default="runs/features")
+    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="one run a seed")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--batch_size", type=int, default=32)
+    parser.add_argument("--learning_rate", type=float, default=1e-3)
+    parser.add_argument("--sequence_length", type=int, default=128)
+    parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
+    parser.add_argument("--limit", type=int, help="train on the first so many sentences only")
+    return parser.parse_args(argv)
+
+
+class Batches(keras.utils.PyDataset):
+    """Batches of sentences, padded: features, labels that are -1 in padding, and weights."""
+
+    def __init__(self, features, labels, batch_size: int, seed: int | None = None):
+        super().__init__()
+        self.features, self.labels, self.batch_size = features, labels, batch_size
+        self.random = None if seed is None else np.random.default_rng(seed)
+        self.order = np.arange(len(features))
+        self.on_epoch_begin()
+
+    def __len__(self):
+        return -(-len(self.features) // self.batch_size)
+
+    def on_epoch_begin(self):
+        if self.random is not None:
+            self.random.shuffle(self.order)
+
+    def __getitem__(self, index):
+        rows = self.order[index * self.batch_size :][: self.batch_size]
+        longest = max(len(self.labels[i]) for i in rows)
+        x = np.zeros((len(rows), -(-longest // 16) * 16, self.features[0].shape[1]), "float32")
+        y = np.full(x.shape[:2], -1, "int32")
+        for row, i in enumerate(rows):
+            x[row, : len(self.labels[i])], y[row, : len(self.labels[i])] = (
+                self.features[i],
+                self.labels[i],
+            )
+        return x, y, (y >= 0).astype("float32")
+
+
+def main(argv: list[str] | None = None) -> dict:
+    args = parse(argv)
+    data = ner.read(args)
+    data["train"] = data["train"].head(args.limit)
+    labels = tag_names(*(part.tags for part in data.values()))
+    ids = {name: i for i, name in enumerate(labels)}
+    checkpoint = open_checkpoint(args.preset)
+    backbone = checkpoint.backbone(dtype=args.dtype)
+    options = {"tokenizer": checkpoint.tokenizer(), "sequence_length": args.sequence_length}
+    features = {
+        part: extract_features(backbone, rows.words, args.layers, args.combine, "word", **options)
+        for part, rows in data.items()
+    }
+    tags = {part: [[ids[tag] for tag in row] for row in rows.tags] for part, rows in data.items()}
+    runs = []
+    for seed in args.seed:
+        keras.utils.set_random_seed(seed)
+        model = BiLSTMTagger(
+            features["train"][0].shape[1], len(labels), args.units, args.num_layers
+        )
+        model.compile(
+            keras.optimizers.Adam(args.learning_rate),
+            keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, ignore_class=-1, reduction="mean_with_sample_weight"
+            ),
+        )
+        timer = TrainingTimer()
+        train = Batches(features["train"], tags["train"], args.batch_size, seed)
+        model.fit(train, epochs=args.epochs, callbacks=[timer], verbose=2)
+        metrics = {"seed": seed, "train_seconds_by_epoch": timer.seconds}
+        for part in [part for part in data if part != "train"]:
+            batches = Batches(features[part], tags[part], args.batch_size)
+            found = [
+                [labels[i] for i in row[: len(right)]]
+                for batch in range(len(batches))
+                for row, right in zip(
+                    model.predict_on_batch(batches[batch][0]).argmax(-1),
+                    tags[part][batch * args.batch_size :],
+                    strict=False,
+                )
+            ]
+            metrics[part] = ner.scores_of(data[part].tags, found, args.scheme)
+        output = Path(args.output_dir) / f"seed{seed}"
+        output.mkdir(parents=True, exist_ok=True)
+        model.save(output / "tagger.keras")
+        (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
+        print(json.dumps(metrics), flush=True)
+        runs.append(metrics)
+    summary = ner.summary_of(runs, [part for part in data if part != "train"], args.scheme)
+    print(json.dumps(summary), flush=True)
+    return summary | {"by_seed": runs}
+
+
+if __name__ == "__main__":
+    main()

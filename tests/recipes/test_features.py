@@ -1,0 +1,52 @@
+"""The recipe from end to end: features of a frozen BERT, a BiLSTM that learns on them."""
+
+import json
+import random
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from recipes import features
+
+TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+
+
+def write(path, size, seed):
+    rng, lines = random.Random(seed), []
+    for _ in range(size):
+        for word in rng.choices("rain wind the a harbour froze boat red".split(), k=5):
+            lines.append(f"{word} {'B-LOC' if word in ('rain', 'the') else 'O'}")
+        lines.append("")
+    path.write_text("\n".join(lines))
+
+
+def test_recipe_learns_and_writes_what_it_promises(tmp_path):
+    pytest.importorskip("seqeval")
+    # The tiny vocabulary has both of the names, but not all other words.
+    for name, size in (("train", 120), ("dev", 7), ("test", 9)):
+        write(tmp_path / f"{name}.txt", size, name)
+    flags = f"--preset {TINY} --data_dir {tmp_path} --output_dir {tmp_path / 'runs'}"
+    flags += " --layers 0 -1 --units 16 --num_layers 1 --epochs 10 --batch_size 8"
+    flags += " --learning_rate 2e-2 --sequence_length 12"
+    summary = features.main(flags.split())
+    metrics = json.loads((tmp_path / "runs" / "seed0" / "metrics.json").read_text())
+    assert summary["test"]["mean"] == metrics["test"]["f1"] > 0.8
+    assert len(metrics["train_seconds_by_epoch"]) == 10
+    model = keras.saving.load_model(tmp_path / "runs" / "seed0" / "tagger.keras")
+    assert model.settings["units"] == 16
+
+
+def test_batches_hold_every_sentence_once():
+    lengths = [3, 1, 0, 20, 5]
+    rows = [np.full((n, 2), i + 1.0, "float32") for i, n in enumerate(lengths)]
+    labels = [[i] * n for i, n in enumerate(lengths)]
+    batches = features.Batches(rows, labels, 2, seed=1)
+    seen = []
+    for x, y, weights in (batches[i] for i in range(len(batches))):
+        assert x.shape[:2] == y.shape == weights.shape and x.shape[1] % 16 == 0
+        np.testing.assert_array_equal(x[..., 0], y + 1)
+        np.testing.assert_array_equal(weights, y >= 0)
+        seen += y[y >= 0].tolist()
+    assert sorted(seen) == sorted(i for row in labels for i in row)
