@@ -3,5 +3,6 @@
 from keras_bert.tasks.classifier import BertClassifier
 from keras_bert.tasks.masked_lm import BertMaskedLM
 from keras_bert.tasks.pretrainer import BertPretrainer
+from keras_bert.tasks.question_answerer import BertQuestionAnswerer
 
-__all__ = ["BertClassifier", "BertMaskedLM", "BertPretrainer"]
+__all__ = ["BertClassifier", "BertMaskedLM", "BertPretrainer", "BertQuestionAnswerer"]

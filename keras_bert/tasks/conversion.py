@@ -11,9 +11,11 @@ from keras_bert.checkpoints.writer import FORMS as OTHERS
 from keras_bert.tasks.classifier import BertClassifier
 from keras_bert.tasks.masked_lm import BertMaskedLM
 from keras_bert.tasks.pretrainer import BertPretrainer
+from keras_bert.tasks.question_answerer import BertQuestionAnswerer
 
 FORMS = (*OTHERS, "keras_bert")
-_TASKS = (BertClassifier, BertMaskedLM, BertPretrainer)
+_TASKS = (BertClassifier, BertMaskedLM, BertPretrainer, BertQuestionAnswerer)
+_BY_HEAD = {task.head_kind: task for task in (BertClassifier, BertQuestionAnswerer)}
 
 
 def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> list[str]:
@@ -75,9 +77,9 @@ def task_class(checkpoint: Checkpoint) -> type[keras.Model] | None:
         return found[0] if found else None
     heads = checkpoint.heads()
     if "head" in heads:
-        if contents.head != "classifier":
+        if contents.head not in _BY_HEAD:
             raise ValueError(f"{contents.source}: no task of ours has a head for {contents.head!r}")
-        return BertClassifier
+        return _BY_HEAD[contents.head]
     if "next_sentence_head" in heads:
         return BertPretrainer
     return BertMaskedLM if heads else None
