@@ -3,10 +3,25 @@
 from keras_bert.checkpoints import save_checkpoint
 from keras_bert.config import SIZES
 from keras_bert.models import BertBackbone
-from keras_bert.tasks import BertClassifier, BertMaskedLM, BertPretrainer, BertTokenClassifier
+from keras_bert.tasks import (
+    BertClassifier,
+    BertMaskedLM,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertQuestionAnswerer,
+    BertRelationClassifier,
+    BertTextEmbedder,
+    BertTokenClassifier,
+    extract_features,
+    zero_shot,
+)
 from keras_bert.tasks.resizing import resize
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
+from keras_bert.text.multiple_choice_preprocessor import BertMultipleChoicePreprocessor
+from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
+from keras_bert.text.relation_preprocessor import BertRelationClassifierPreprocessor
 from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPreprocessor
 from keras_bert.text.tokenizer import BertTokenizer
 
@@ -19,11 +34,21 @@ __all__ = [
     "BertClassifierPreprocessor",
     "BertMaskedLM",
     "BertMaskedLMPreprocessor",
+    "BertMultipleChoice",
+    "BertMultipleChoicePreprocessor",
     "BertPretrainer",
+    "BertQuestionAnswerer",
+    "BertQuestionAnswererPreprocessor",
+    "BertRelationClassifier",
+    "BertRelationClassifierPreprocessor",
+    "BertTextEmbedder",
+    "BertTextEmbedderPreprocessor",
     "BertTokenClassifier",
     "BertTokenClassifierPreprocessor",
     "BertTokenizer",
     "__version__",
+    "extract_features",
     "resize",
     "save_checkpoint",
+    "zero_shot",
 ]

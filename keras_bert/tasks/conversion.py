@@ -10,18 +10,32 @@ from keras_bert.checkpoints.preset import FILES
 from keras_bert.checkpoints.writer import FORMS as OTHERS
 from keras_bert.tasks.classifier import BertClassifier
 from keras_bert.tasks.masked_lm import BertMaskedLM
+from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertPretrainer
+from keras_bert.tasks.question_answerer import BertQuestionAnswerer
+from keras_bert.tasks.relation_classifier import BertRelationClassifier
+from keras_bert.tasks.text_embedder import BertTextEmbedder
 from keras_bert.tasks.token_classifier import BertTokenClassifier
 
 FORMS = (*OTHERS, "keras_bert")
-_TASKS = (BertClassifier, BertTokenClassifier, BertMaskedLM, BertPretrainer)
+_BY_HEAD = {
+    task.head_kind: task
+    for task in (BertClassifier, BertTokenClassifier, BertQuestionAnswerer, BertMultipleChoice)
+}
+_TASKS = (
+    *_BY_HEAD.values(),
+    BertMaskedLM,
+    BertPretrainer,
+    BertRelationClassifier,
+    BertTextEmbedder,
+)
 
 
 def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> list[str]:
     """Writes a checkpoint in another form, heads and settings included.
 
     Between two forms that are not ours no model is made, so that every head gets across. A preset
-    of ours holds one task: the classifier where there is one, else the heads of pre-training.
+    of ours holds one task: that of the head where there is one, else the heads of pre-training.
 
     Args:
         source: as `open_checkpoint`.
@@ -34,8 +48,8 @@ def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> lis
     Raises:
         FileNotFoundError: if there is nothing at `source`, or a file is missing.
         FileExistsError: if `target` holds something else.
-        ValueError: if the form is unknown, `source` is damaged, or a preset of ours is asked for
-            whose head no task of ours has.
+        ValueError: if the form is unknown, `source` is damaged, or it is a preset whose task
+            is none of ours.
     """
     if form not in FORMS:
         raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
@@ -65,7 +79,7 @@ def task_class(checkpoint: Checkpoint) -> type[keras.Model] | None:
     """The task that a checkpoint was made by or for; None for a backbone alone.
 
     Raises:
-        ValueError: if no task of ours has its head.
+        ValueError: if a preset of ours names another task.
     """
     contents = checkpoint.contents
     if contents is None:
@@ -76,10 +90,7 @@ def task_class(checkpoint: Checkpoint) -> type[keras.Model] | None:
         return found[0] if found else None
     heads = checkpoint.heads()
     if "head" in heads:
-        fitting = [task for task in _TASKS if getattr(task, "head_kind", None) == contents.head]
-        if not fitting:
-            raise ValueError(f"{contents.source}: no task of ours has a head for {contents.head!r}")
-        return fitting[0]
+        return _BY_HEAD[contents.head]
     if "next_sentence_head" in heads:
         return BertPretrainer
     return BertMaskedLM if heads else None

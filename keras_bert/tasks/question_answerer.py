@@ -1,0 +1,488 @@
+"""Questions answered by a piece of a text (Devlin et al. 2019, sections 4.2 and 4.3)."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.squad import SquadExample
+from keras_bert.layers.initializers import truncated_normal
+from keras_bert.metrics import squad_v2_scores
+from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.classifier import check_text_side
+from keras_bert.tasks.heads import load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.row_task import RowTask
+from keras_bert.tasks.spans import (
+    Prediction,
+    answer_spans,
+    predictions,
+    question_columns,
+    row_labels,
+    unpacked,
+)
+from keras_bert.text.answers import NO_TOKEN, choose, decode
+from keras_bert.text.question_answering_preprocessor import (
+    BertQuestionAnswererPreprocessor,
+    QuestionRows,
+    span_labels,
+)
+
+_CHUNK = 1000  # questions encoded at once
+_DECODED = 250  # questions decoded at once: each has some hundred spans, each with its context
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertQuestionAnswerer(RowTask):
+    """A backbone and one dense layer on each token's output: where an answer starts and ends.
+
+    A context longer than a row is read in windows, each a row of its own. The loss is the mean
+    of the cross-entropies of start and end; a window without the answer points at [CLS]. Rule:
+    google-research/bert `run_squad.py`. There padding takes part in the softmax, so that an
+    answer depends on how long the row was filled up; here its logits are
+    `keras_bert.text.answers.NO_TOKEN`.
+
+    Args:
+        backbone: a `BertBackbone`.
+        preprocessor: a `BertQuestionAnswererPreprocessor`, or None to work on ids alone.
+        dropout: share of the tokens' outputs dropped in training; the original has none.
+        null_threshold: there is no answer where the `null_score` of a question lies above it,
+            as in SQuAD 2.0; None (default) for an answer always, as in SQuAD 1.1. See
+            `tune_null_threshold`.
+        **kwargs: as `keras.Model`.
+
+    Call arguments:
+        inputs: the backbone's.
+
+    Returns:
+        A dict of float32 logits [B, T], `start` and `end`.
+
+    Raises:
+        ValueError: if the preprocessor does not fit the backbone, or the threshold is no number.
+
+    Example:
+
+    >>> model = BertQuestionAnswerer.from_preset(preset)
+    >>> model.fit(read_squad("train-v1.1.json"), epochs=2)
+    >>> model.answer("Where is the cat?", "The cat is on the mat.").text
+    """
+
+    backbone_cls = BertBackbone
+    preprocessor_cls = BertQuestionAnswererPreprocessor
+
+    head_kind = "span"  # of `keras_bert.checkpoints.contents.HEADS`
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        preprocessor: BertQuestionAnswererPreprocessor | None = None,
+        dropout: float = 0.0,
+        null_threshold: float | None = None,
+        **kwargs,
+    ):
+        check_text_side(preprocessor, backbone)
+
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.head_dropout = keras.layers.Dropout(dropout, name="head_dropout")
+        self.head = keras.layers.Dense(
+            2,
+            kernel_initializer=truncated_normal(backbone.initializer_range),
+            dtype="float32",
+            name="head",
+        )
+
+        # === Functional model ===
+        inputs = backbone.input
+        tokens = backbone(inputs)["sequence_output"]  # [B, T, H]
+        logits = self.head(self.head_dropout(tokens))  # [B, T, 2]
+        real = inputs["padding_mask"][:, :, None] != 0
+        logits = keras.ops.where(real, logits, NO_TOKEN)
+        outputs = {"start": logits[:, :, 0], "end": logits[:, :, 1]}  # [B, T] each
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+        # === Configuration ===
+        self.dropout = dropout
+        self.null_threshold = null_threshold
+
+    @property
+    def null_threshold(self) -> float | None:
+        """The `null_score` above which there is no answer; None for an answer always."""
+        return self._null_threshold
+
+    @null_threshold.setter
+    def null_threshold(self, value: float | None) -> None:
+        if value is not None and not math.isfinite(value):
+            raise ValueError(f"null_threshold={value}: expected a finite number or None")
+        self._null_threshold = None if value is None else float(value)
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str | Path,
+        sequence_length: int | None = None,
+        padding: str | None = None,
+        stride: int | None = None,
+        max_question_length: int | None = None,
+        dropout: float | None = None,
+        null_threshold: float | None = None,
+        load_weights: bool = True,
+        skip_mismatch: bool = False,
+        **kwargs,
+    ) -> "BertQuestionAnswerer":
+        """Makes a question answerer from a checkpoint.
+
+        A head for spans comes with it where there is one. What was loaded and what is new stands
+        in `loading_report`, and new weights are logged as a warning.
+
+        Args:
+            preset: a folder saved by `save_to_preset`, or the name of a preset in the package; a
+                Hugging Face directory or hf:// address; a KerasHub BERT preset's name, address
+                or folder; or google-research/bert's files, by folder, prefix or .index file.
+            sequence_length: the most tokens in a row; by default the checkpoint's, else 384, or
+                all positions where there are fewer.
+            padding: "bucket" (default) or "full", see `BertQuestionAnswererPreprocessor`.
+            stride: pieces from window to window; by default the checkpoint's, else 128.
+            max_question_length: pieces that a question keeps; by default the checkpoint's, else
+                64, or half of the row where that is less.
+            dropout: before the head; by default the checkpoint's, else 0.
+            null_threshold: by default the checkpoint's, else None: an answer always.
+            load_weights: False for new weights in the same shape.
+            skip_mismatch: taken as by other tasks. Heads for spans are all of one shape, and a
+                head of another kind never comes along, so that nothing can differ.
+            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the
+                positions or has no room for a context.
+        """
+        checkpoint = open_checkpoint(preset, load_weights)
+        saved = saved_task(checkpoint, cls)
+        backbone = checkpoint.backbone(load_weights, **kwargs)
+        settings = checkpoint.settings("preprocessor.json", cls.preprocessor_cls.__name__)
+        if sequence_length is None:
+            most = min(384, backbone.max_sequence_length)
+            sequence_length = settings.get("sequence_length", most)
+        if max_question_length is None and "max_question_length" not in settings:
+            max_question_length = min(64, sequence_length // 2)
+        preprocessor = text_side(
+            checkpoint,
+            cls.preprocessor_cls,
+            backbone,
+            sequence_length=sequence_length,
+            padding=padding,
+            stride=stride,
+            max_question_length=max_question_length,
+        )
+        if dropout is None:
+            dropout = saved.get("dropout", 0.0)
+        if null_threshold is None:
+            null_threshold = saved.get("null_threshold")
+        model = cls(backbone, preprocessor, dropout, null_threshold)
+        load_head(model, checkpoint, bool(saved) and load_weights, False)
+        if load_weights:
+            warn_of_new(model)
+        return model
+
+    # === Training ===
+
+    def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
+        """As `BertTask.compile`; the task's own loss is the mean of those of start and end."""
+        if isinstance(loss, str) and loss == "auto" and loss_weights is None:
+            loss_weights = {"start": 0.5, "end": 0.5}
+        super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
+
+    def default_loss(self) -> dict[str, keras.losses.Loss]:
+        # On TensorFlow the step divides by the weight sum anyway; elsewhere Keras has to be told.
+        return {
+            name: keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, reduction="mean_with_sample_weight"
+            )
+            for name in ("start", "end")
+        }
+
+    def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:
+        return {
+            name: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+            for name in ("start", "end")
+        }
+
+    def encode_labels(self, y):
+        """Checks answers or labels of rows.
+
+        Args:
+            y: N answers, each (text, first character) or None; or of rows of ids the columns of
+                first and last piece, [R, 2] or a dict of `start` and `end`, [R] each.
+
+        Returns:
+            The answers as they are, or int32 [R, 2].
+
+        Raises:
+            ValueError: if a label is not a span; the error names its row.
+        """
+        return row_labels(y)
+
+    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
+        raise ValueError("class_weight has no meaning here: an answer is no class")
+
+    def encode_labels_in_graph(self, y):
+        """Splits labels [B, 2] of a dataset of ids; a dict of `start` and `end` stays one."""
+        return y if y is None or isinstance(y, dict) else {"start": y[:, 0], "end": y[:, 1]}
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        sample_weight=None,
+        validation_data=None,
+        **kwargs,
+    ):
+        """Trains the model.
+
+        Each question becomes as many rows as its context needs windows, all with its weight;
+        batches are of rows.
+
+        Args:
+            x: a list of N `keras_bert.data.SquadExample`, of which the first answer that stands in
+                its context is learnt; a tuple (questions, contexts) of two lists; a dict of
+                int arrays [R, T] with the backbone's inputs; or a `tf.data.Dataset` of batches of
+                such ids and labels.
+            y: of a tuple, N answers, each (text, first character in the context) or None where
+                there is none; of ids, columns of first and last piece [R, 2].
+            batch_size: rows of a batch, 32 by default. Not with a dataset.
+            epochs: passes over the data; 1 by default.
+            sample_weight: N weights of the questions.
+            validation_data: a list of `SquadExample`, (x, y), (x, y, sample_weight) or a dataset.
+            **kwargs: as `BertTask.fit`.
+
+        Returns:
+            The Keras `History`: loss, start_loss, end_loss, start_accuracy, end_accuracy.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if an answer does not stand in its context where it should, or a question
+                has neither an answer nor says that there is none; the error names the row.
+        """
+        x, y = unpacked(x, y)
+        if isinstance(validation_data, list):
+            validation_data = unpacked(validation_data, None)
+        elif isinstance(validation_data, tuple):
+            first = unpacked(*validation_data[:2])
+            validation_data = (*first, *validation_data[2:])
+        return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+
+    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
+        """Gives loss and metrics by row, on what `fit` takes.
+
+        Exact match and F1 are of answers: see `answer_examples` and `keras_bert.metrics`.
+        """
+        return super().evaluate(*unpacked(x, y), batch_size, sample_weight, **kwargs)
+
+    def make_rows(self, x, y=None, sample_weight=None):
+        questions, contexts = question_columns(x)
+        parts, labels = [], []
+        spans = None if y is None else answer_spans(contexts, y)  # [N, 2]
+        for begin in range(0, len(questions), _CHUNK):
+            chunk = slice(begin, begin + _CHUNK)
+            rows = self.preprocessor.encode(questions[chunk], contexts[chunk], padding="full")
+            parts.append((begin + rows.example.numpy(), rows.ids()))
+            if spans is None:
+                continue
+            found, has_pieces = span_labels(rows, *spans[chunk].T)
+            lost = np.flatnonzero((spans[chunk, 1] > spans[chunk, 0]) & ~has_pieces.numpy())
+            if lost.size:
+                row = begin + int(lost[0])
+                raise ValueError(
+                    f"row {row}: no piece of the context is in the answer {y[row]!r:.80}, which "
+                    "the tokenizer drops"
+                )
+            labels.append(found.numpy())
+        if not parts:
+            raise ValueError("there are no questions")
+        example = np.concatenate([numbers for numbers, _ in parts])
+        ids = {
+            name: np.concatenate([part[name].numpy() for _, part in parts]) for name in parts[0][1]
+        }
+        weights = sample_weight
+        if weights is not None:
+            weights = np.asarray(weights, "float32")
+            if len(weights) != len(questions):
+                raise ValueError(f"{len(questions)} questions but {len(weights)} sample weights")
+            weights = weights[example]
+        return ids, np.concatenate(labels) if labels else None, weights
+
+    def _source(self, x, y=None, *args, **kwargs):
+        if isinstance(x, dict) and y is not None and "token_ids" in x:
+            y = row_labels(y, np.shape(x["token_ids"])[1])
+        return super()._source(x, y, *args, **kwargs)
+
+    def _pack_ids(self, x, y=None, sample_weight=None):
+        return super()._pack_ids(x, self.encode_labels_in_graph(y), sample_weight)
+
+    def _dataset_preparer(self, dataset, labelled):
+        if keras.tree.flatten(dataset.element_spec)[0].dtype.name == "string":
+            raise ValueError(
+                "the dataset gives texts, and a question has as many rows as its context needs: "
+                "pass lists (questions, contexts), or a dataset of ids"
+            )
+        return super()._dataset_preparer(dataset, labelled)
+
+    # === Answers ===
+
+    def predict(self, x, batch_size: int | None = None, **kwargs):
+        """Gives the logits of each row, in the order of the questions.
+
+        Args:
+            x: (questions, contexts), a list of `SquadExample`, a dict of ids or a dataset of
+                them.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`.
+
+        Returns:
+            A dict of float32 arrays [R, T], `start` and `end`; of texts T is the preprocessor's
+            `sequence_length`.
+        """
+        if isinstance(x, dict) or hasattr(x, "element_spec"):
+            return super().predict(x, batch_size, **kwargs)
+        self.check_has_preprocessor()
+        ids, _, _ = self.make_rows(unpacked(x, None)[0])
+        return self._logits(ids, batch_size or 32, **kwargs)
+
+    def _logits(self, ids: dict, batch_size: int, **kwargs) -> dict[str, np.ndarray]:
+        outputs = self.predict_rows(ids, batch_size, **kwargs)
+        real = np.asarray(ids["padding_mask"]) != 0
+        return {
+            name: np.where(real, value, np.float32(NO_TOKEN)) for name, value in outputs.items()
+        }
+
+    def answer(
+        self,
+        questions: str | Sequence[str],
+        contexts: str | Sequence[str],
+        top_k: int = 1,
+        max_answer_length: int = 30,
+        null_threshold: float | None = None,
+        n_best: int = 20,
+        batch_size: int = 32,
+        **kwargs,
+    ) -> Prediction | list[Prediction]:
+        """Answers questions by pieces of their contexts.
+
+        `keras_bert.text.answers.decode` has the rule.
+
+        Args:
+            questions: a question, or a list of N.
+            contexts: what to find the answer in; one context for a list of questions is asked
+                all of them.
+            top_k: candidates to give with each answer; 1 to `n_best`.
+            max_answer_length: the most pieces of an answer.
+            null_threshold: in place of the task's own; `math.inf` gives an answer always.
+            n_best: starts and ends to try in each window, and candidates that probabilities are
+                over.
+            batch_size: rows of a batch.
+            **kwargs: as `keras.Model.predict`, without a progress bar by default.
+
+        Returns:
+            A `Prediction`; for a list of questions a list of N. If no span is valid, as in a
+            context without a piece, the answer is "".
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if there are not as many contexts as questions, or a number is out of
+                range.
+        """
+        self.check_has_preprocessor()
+        if isinstance(questions, str | bytes):
+            return self.answer(
+                [questions],
+                [contexts],
+                top_k,
+                max_answer_length,
+                null_threshold,
+                n_best,
+                batch_size,
+                **kwargs,
+            )[0]
+        if isinstance(contexts, str | bytes):
+            contexts = [contexts] * len(questions)
+        if not 1 <= top_k <= n_best:
+            raise ValueError(f"top_k={top_k}: expected 1 to n_best={n_best}")
+        if null_threshold is not None and math.isnan(null_threshold):
+            raise ValueError("null_threshold is no number")
+        if null_threshold is None:
+            null_threshold = self.null_threshold
+        questions, contexts = question_columns((questions, contexts))
+        found = []
+        for begin in range(0, len(questions), _CHUNK):
+            chunk = slice(begin, begin + _CHUNK)
+            rows = self.preprocessor.encode(questions[chunk], contexts[chunk], padding="full")
+            rows = QuestionRows(*(part.numpy() for part in rows))
+            logits = self._logits(rows.ids(), batch_size, **kwargs)
+            for first in range(0, len(questions[chunk]), _DECODED):
+                part = slice(first, first + _DECODED)
+                mine = slice(*np.searchsorted(rows.example, (first, first + _DECODED)))
+                taken = QuestionRows(*(value[mine] for value in rows))
+                taken = taken._replace(example=taken.example - first)
+                texts = contexts[chunk][part]
+                best = decode(
+                    logits["start"][mine],
+                    logits["end"][mine],
+                    taken,
+                    texts,
+                    null_threshold is not None,
+                    n_best,
+                    max_answer_length,
+                )
+                found += predictions(best, choose(best, null_threshold), top_k)
+        return found
+
+    def answer_examples(
+        self, examples: Sequence[SquadExample], top_k: int = 1, **kwargs
+    ) -> dict[str, Prediction]:
+        """Answers the questions of a data set.
+
+        Args:
+            examples: of `keras_bert.data.read_squad`.
+            top_k: as `answer`.
+            **kwargs: as `answer`.
+
+        Returns:
+            `Prediction` by the question's id. `keras_bert.data.write_predictions` takes their
+            `text`, and their `null_score` as `null_odds`.
+        """
+        columns = [e.question for e in examples], [e.context for e in examples]
+        answers = self.answer(*columns, top_k, **kwargs)
+        return {e.id: found for e, found in zip(examples, answers, strict=True)}
+
+    def tune_null_threshold(self, examples: Sequence[SquadExample], **kwargs) -> float:
+        """Sets `null_threshold` to that of the greatest F1, on questions kept from training.
+
+        Rule: evaluate-v2.0.py of SQuAD, `best_f1_thresh`.
+
+        Args:
+            examples: questions with their answers, some of which have none.
+            **kwargs: as `answer`.
+
+        Returns:
+            The threshold.
+        """
+        found = self.answer_examples(examples, **(kwargs | {"null_threshold": math.inf}))
+        scores = squad_v2_scores(
+            {e.id: [answer.text for answer in e.answers] for e in examples},
+            {key: prediction.text for key, prediction in found.items()},
+            {key: prediction.null_score for key, prediction in found.items()},
+        )
+        self.null_threshold = scores["best_f1_thresh"]
+        return self.null_threshold
+
+    def get_config(self):
+        return super().get_config() | {
+            "dropout": self.dropout,
+            "null_threshold": self.null_threshold,
+        }

@@ -1,0 +1,215 @@
+"""Questions and answers as users pass and get them: checks, and results by name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_bert.data.squad import Answer, SquadExample
+from keras_bert.data.texts import text_columns
+from keras_bert.text.answers import NBest
+
+
+class AnswerCandidate(NamedTuple):
+    """One of the best answers to a question.
+
+    Attributes:
+        text: `context[start:end]`; "" says that there is no answer.
+        start: its first character, in Unicode code points; 0 for no answer.
+        end: one after its last; 0 for no answer.
+        score: its probability among the n best.
+        start_logit: of its first piece.
+        end_logit: of its last piece.
+    """
+
+    text: str
+    start: int
+    end: int
+    score: float
+    start_logit: float
+    end_logit: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a question answerer says.
+
+    Attributes:
+        text: `context[start:end]`; "" says that there is no answer.
+        start: its first character in the context, in Unicode code points; 0 for no answer.
+        end: one after its last; 0 for no answer.
+        score: its probability among the n best.
+        null_score: how much better no answer scores than the best answer, a difference of sums
+            of two logits: what `null_odds.json` of run_squad.py holds.
+        candidates: the `top_k` best, best first. With a `null_threshold` no answer is ranked
+            among them, and the first of them need not be the answer given.
+    """
+
+    text: str
+    start: int
+    end: int
+    score: float
+    null_score: float
+    candidates: tuple[AnswerCandidate, ...]
+
+
+def predictions(found: NBest, chosen, top_k: int) -> list[Prediction]:
+    """Makes results of tensors.
+
+    Args:
+        found: the best answers of N questions.
+        chosen: int tensor [N], which of them are the answers.
+        top_k: candidates to give with each.
+    """
+    columns = (found.text, found.start, found.end, found.probability)
+    columns += (found.start_logit, found.end_logit)
+    texts, *numbers = (column.numpy().tolist() for column in columns)
+    rows = [
+        AnswerCandidate(text.decode(), *row) for text, *row in zip(texts, *numbers, strict=True)
+    ]
+    splits, odds = found.row_splits.numpy().tolist(), found.null_score.numpy().tolist()
+    places = zip(chosen.numpy().tolist(), splits[:-1], splits[1:], odds, strict=True)
+    return [
+        Prediction(*rows[best][:4], null_score, tuple(rows[begin : min(begin + top_k, end)]))
+        for best, begin, end, null_score in places
+    ]
+
+
+def unpacked(x: Any, y: Any) -> tuple[Any, Any]:
+    """Takes a list of examples apart.
+
+    Args:
+        x: a list of `SquadExample`, or anything else.
+        y: None with such a list.
+
+    Returns:
+        ((questions, contexts), the examples), or else x and y as they are.
+
+    Raises:
+        ValueError: if there are answers beside examples.
+    """
+    if not isinstance(x, list) or not x or not isinstance(x[0], SquadExample):
+        return x, y
+    if y is not None:
+        raise ValueError("got answers beside a list of SquadExample, which hold them")
+    return ([example.question for example in x], [example.context for example in x]), x
+
+
+def question_columns(x: Any) -> tuple[list, list]:
+    """Checks questions and contexts, and gives them as lists of str.
+
+    Raises:
+        TypeError: if an item is not a text, or x is no pair of columns.
+        ValueError: if the columns differ in length, or bytes are not UTF-8.
+    """
+    if not isinstance(x, tuple):
+        raise TypeError(
+            f"expected (questions, contexts) or a list of SquadExample, got {type(x).__name__}"
+        )
+    questions, contexts = (
+        [text.decode() if isinstance(text, bytes) else text for text in column]
+        for column in text_columns(x)
+    )
+    return questions, contexts
+
+
+def answer_spans(contexts: Sequence[str], answers: Sequence) -> np.ndarray:
+    """Finds answers in their contexts.
+
+    Args:
+        contexts: N texts.
+        answers: N answers, each (text, first character) or None for no answer; or N
+            `SquadExample`, of which the first answer whose place is known counts.
+
+    Returns:
+        int32 [N, 2], first character and one after the last; 0, 0 for no answer.
+
+    Raises:
+        ValueError: if there are not N, an answer does not stand where it should, or an example
+            has none and does not say so; the error names the row, and the example's id.
+    """
+    if len(answers) != len(contexts):
+        raise ValueError(f"{len(contexts)} questions but {len(answers)} answers")
+    spans = np.zeros((len(contexts), 2), "int32")
+    for row, (context, answer) in enumerate(zip(contexts, answers, strict=True)):
+        where = f"row {row}"
+        if isinstance(answer, SquadExample):
+            where += f", id {answer.id!r}"
+            answer = _to_learn(answer, where)
+        if answer is None:
+            continue
+        if not _is_answer(answer):
+            raise ValueError(
+                f"{where}: the answer is {answer!r:.80}; expected (text, first character in the "
+                "context), or None for no answer"
+            )
+        text, start = answer
+        end = start + len(text)
+        found = context[start:end] if start >= 0 else ""
+        if not text or found != text:
+            raise ValueError(
+                f"{where}: the answer {text!r:.80} should start at character {start}, but there "
+                f"the context has {found!r:.80}"
+            )
+        spans[row] = start, end
+    return spans
+
+
+def row_labels(y: Any, length: int | None = None) -> Any:
+    """Checks what stands for answers: answers themselves, or labels of rows of ids.
+
+    Args:
+        y: N answers, as `answer_spans` takes them; or the columns of first and last piece, ints
+            [R, 2], or a dict of `start` and `end`, [R] each.
+        length: columns T of a row, if known.
+
+    Returns:
+        Answers as they are, or int32 [R, 2].
+
+    Raises:
+        ValueError: if a label is no span; the error names its row.
+    """
+    if isinstance(y, dict):
+        if set(y) != {"start", "end"}:
+            raise ValueError(f"labels have the keys {[*y]}; expected start and end")
+        y = np.stack([np.asarray(y["start"]), np.asarray(y["end"])], axis=1)
+    elif not hasattr(y, "dtype"):
+        if any(one is None or isinstance(one, SquadExample) or _is_answer(one) for one in y):
+            return list(y)  # a wrong one among them is found beside its context
+    labels = np.asarray(y)
+    if labels.ndim != 2 or labels.shape[1] != 2 or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"labels are {labels.dtype} of shape {labels.shape}; expected the columns of first "
+            "and last piece, integers [R, 2]; answers (text, first character) go with texts"
+        )
+    wrong = (labels[:, 0] < 0) | (labels[:, 1] < labels[:, 0])
+    if length is not None:
+        wrong |= labels[:, 1] >= length
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        within = "" if length is None else f" below {length}"
+        raise ValueError(
+            f"label {labels[row].tolist()} in row {row} is no span; expected 0 <= start <= end"
+            f"{within}"
+        )
+    return labels.astype("int32")
+
+
+def _to_learn(example: SquadExample, where: str) -> Answer | None:
+    for answer in example.answers:
+        if answer.start is not None:
+            return answer
+    if example.is_impossible:
+        return None
+    problem = "none of its answers stands in the context" if example.answers else "it has no answer"
+    raise ValueError(f"{where}: {problem}, and is_impossible is not said")
+
+
+def _is_answer(answer: Any) -> bool:
+    return (
+        isinstance(answer, tuple | list)
+        and len(answer) == 2
+        and isinstance(answer[0], str)
+        and isinstance(answer[1], int | np.integer)
+    )

@@ -1,0 +1,196 @@
+"""Questions and the texts that answer them, to rows of a question and a window of its text."""
+
+from typing import Any, NamedTuple
+
+import keras
+
+from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+from keras_bert.text.packing import pack
+from keras_bert.text.tokenizer import BertTokenizer
+from keras_bert.text.windows import cut, has_most_context
+
+
+class QuestionRows(NamedTuple):
+    """Rows [CLS] question [SEP] window [SEP], R of them, those of one question together.
+
+    Args:
+        token_ids: int32 [R, T].
+        segment_ids: int32 [R, T], 1 on the window and its [SEP].
+        padding_mask: int32 [R, T], 1 on tokens.
+        example: int32 [R], the question that a row is of; it never falls from row to row.
+        context_begin: int32 [R], the column of the window's first piece.
+        window_start: int32 [R], that piece's number in the context.
+        starts: int32 [R, T], the first character of a piece in the context, counted in Unicode
+            code points; -1 where there is no piece of the context.
+        ends: int32 [R, T], one after its last character; -1 likewise.
+        most_context: bool [R, T], whether this row is the one that knows a piece of the context
+            best; see `keras_bert.text.windows.has_most_context`.
+    """
+
+    token_ids: Any
+    segment_ids: Any
+    padding_mask: Any
+    example: Any
+    context_begin: Any
+    window_start: Any
+    starts: Any
+    ends: Any
+    most_context: Any
+
+    def ids(self) -> dict:
+        """What a model reads of the rows."""
+        names = ("token_ids", "segment_ids", "padding_mask")
+        return {name: getattr(self, name) for name in names}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
+    """Tokenizes questions and contexts and cuts the contexts into overlapping windows.
+
+    Rule: google-research/bert `run_squad.py`, `convert_examples_to_features`: a question keeps
+    its first pieces, a window is as long as the row has room, and windows begin `stride` pieces
+    apart. The original cuts a context at white space first and searches the text for the answer
+    afterwards; here every piece knows its characters, so that an answer is always
+    `context[start:end]`. It runs eagerly, and inside `tf.data.Dataset.map`.
+
+    Args:
+        tokenizer: a `BertTokenizer`.
+        sequence_length: the most tokens in a row.
+        padding: "full" gives rows of `sequence_length` tokens; "bucket" the least of 16, 32, 64,
+            ... tokens that holds the batch.
+        stride: pieces from the start of one window to that of the next; in rows with less room
+            for the context, that room, so that no piece is left out.
+        max_question_length: pieces that a question keeps.
+
+    Call arguments:
+        x: a tuple (questions, contexts) of two strings, or of two batches of strings [B].
+
+    Returns:
+        A dict of int32 tensors `token_ids`, `segment_ids`, `padding_mask` of shape [R, T], R >= B.
+        `encode` also says which row is of which question.
+
+    Raises:
+        ValueError: if a setting leaves no room for the context, or `padding` is unknown.
+    """
+
+    settings = ("sequence_length", "padding", "stride", "max_question_length")
+
+    def __init__(
+        self,
+        tokenizer: BertTokenizer,
+        sequence_length: int = 384,
+        padding: str = "bucket",
+        stride: int = 128,
+        max_question_length: int = 64,
+        **kwargs,
+    ):
+        super().__init__(tokenizer, sequence_length, padding, **kwargs)
+        if stride < 1 or max_question_length < 1:
+            raise ValueError(
+                f"stride={stride}, max_question_length={max_question_length}: expected 1 or more"
+            )
+        if sequence_length - max_question_length - 3 < 1:
+            raise ValueError(
+                f"sequence_length={sequence_length} has no room for a context beside [CLS], "
+                f"[SEP], [SEP] and a question of max_question_length={max_question_length} pieces:"
+                f" expected {max_question_length + 4} or more, or a smaller max_question_length"
+            )
+        self.stride = stride
+        self.max_question_length = max_question_length
+
+    def call(self, x, y=None, sample_weight=None):
+        if not isinstance(x, tuple) or len(x) != 2:
+            raise ValueError(f"expected (questions, contexts), got {type(x).__name__}: {x!r:.80}")
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "a question has as many rows as its context needs, so that labels and weights of "
+                "questions fit no rows: see encode and span_labels"
+            )
+        return self.encode(*x).ids()
+
+    def encode(self, questions, contexts, padding: str | None = None) -> QuestionRows:
+        """Makes rows that also know where they come from.
+
+        Args:
+            questions: strings [B], or one string.
+            contexts: as many.
+            padding: in place of the preprocessor's.
+
+        Returns:
+            `QuestionRows`, at least one row for each question.
+        """
+        import tensorflow as tf
+
+        with tf.device("cpu"):
+            questions, contexts = (
+                tf.reshape(tf.convert_to_tensor(texts, tf.string), [-1])
+                for texts in (questions, contexts)
+            )
+            question = self.tokenizer.tokenize(questions)[:, : self.max_question_length]
+            pieces, starts, ends = self.tokenizer.tokenize_with_offsets(contexts, unit="char")
+            lengths = tf.cast(pieces.row_lengths(), tf.int32)  # [B]
+            room = self.sequence_length - 3 - tf.cast(question.row_lengths(), tf.int32)
+            windows = cut(lengths, room, self.stride)
+            question = tf.gather(question, windows.text)
+
+            # The flat number of each window's first piece among those of all contexts, [R].
+            first = tf.cast(tf.gather(pieces.row_starts(), windows.text), tf.int32) + windows.start
+            inner = tf.ragged.range(first, first + windows.length)
+            window = tf.gather(pieces.flat_values, inner)
+            batch = pack(
+                [question, window], self.tokenizer, self.sequence_length, padding or self.padding
+            )
+
+            begin = tf.cast(question.row_lengths(), tf.int32) + 2  # [R]
+            place = tf.range(tf.shape(batch["token_ids"])[1])[None, :] - begin[:, None]  # [R, T]
+            inside = (place >= 0) & (place < windows.length[:, None])
+            flat = tf.where(inside, first[:, None] + place, tf.size(pieces.flat_values))
+            width = tf.reduce_max(tf.concat([windows.length, [1]], 0))
+            most = has_most_context(windows, lengths, width)  # [R, width]
+            most = tf.gather(most, tf.clip_by_value(place, 0, width - 1), batch_dims=1)
+            return QuestionRows(
+                **batch,
+                example=windows.text,
+                context_begin=begin,
+                window_start=windows.start,
+                starts=tf.gather(tf.concat([starts.flat_values, [-1]], 0), flat),
+                ends=tf.gather(tf.concat([ends.flat_values, [-1]], 0), flat),
+                most_context=inside & most,
+            )
+
+    def get_config(self):
+        return super().get_config() | {
+            "stride": self.stride,
+            "max_question_length": self.max_question_length,
+        }
+
+
+def span_labels(rows: QuestionRows, starts, ends):
+    """Says where in each row the answer stands.
+
+    The answer's pieces are those that share a character with it. A row whose window lacks one of
+    them points at [CLS]. Rule: google-research/bert `run_squad.py`,
+    `convert_examples_to_features`.
+
+    Args:
+        rows: of N questions.
+        starts: int tensor [N], the first character of each answer in its context.
+        ends: int tensor [N], one after the last; no more than the start where there is no answer.
+
+    Returns:
+        (labels, found): int32 [R, 2], the columns of the first and the last piece of the answer,
+        or 0, 0; and bool [N], whether the answer has pieces at all.
+    """
+    import tensorflow as tf
+
+    starts, ends = tf.cast(starts, tf.int32), tf.cast(ends, tf.int32)
+    start, end = (tf.gather(side, rows.example)[:, None] for side in (starts, ends))  # [R, 1]
+    touched = (rows.starts >= 0) & (rows.starts < end) & (rows.ends > start)  # [R, T]
+    # Every piece of a context has most context in one row, so that this counts each once.
+    once = tf.reduce_sum(tf.cast(touched & rows.most_context, tf.int32), axis=1)
+    whole = tf.math.unsorted_segment_sum(once, rows.example, tf.size(starts))  # [N]
+    here = tf.reduce_sum(tf.cast(touched, tf.int32), axis=1)
+    holds = (here > 0) & (here == tf.gather(whole, rows.example))  # [R]
+    first = tf.argmax(touched, axis=1, output_type=tf.int32)
+    labels = tf.stack([first, first + here - 1], axis=1)
+    return tf.where(holds[:, None], labels, 0), whole > 0
