@@ -19,6 +19,7 @@ class RowTask(BertTask):
     """
 
     labels_by_token = False  # whether the last axis of labels and weights is T too
+    outputs_by_token = True  # whether axis 1 of an output that is as long as a row is one of tokens
 
     def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
         """Turns examples into rows.
@@ -88,8 +89,9 @@ class RowTask(BertTask):
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
-            float32 arrays of R rows, structured as the model's output. An axis that is as long
-            as a cut row is filled up with zeros to T.
+            float32 arrays of R rows, structured as the model's output. Where outputs are
+            `outputs_by_token`, an axis 1 that is as long as a cut row is filled up with zeros to
+            T.
         """
         from keras_bert.text.packing import bucket_lengths
 
@@ -105,7 +107,9 @@ class RowTask(BertTask):
             batch = {name: value[chosen][..., :width] for name, value in ids.items()}
             # Straight to the step's own `predict`: the rows are checked and cut already.
             output = super().predict(batch, batch_size, **kwargs)
-            parts.append(keras.tree.map_structure(partial(_filled, width, length), output))
+            if self.outputs_by_token:
+                output = keras.tree.map_structure(partial(_filled, width, length), output)
+            parts.append(output)
             order.append(chosen)
         back = np.argsort(np.concatenate(order))
         return keras.tree.map_structure(lambda *v: np.concatenate(v)[back], *parts)
