@@ -3,10 +3,21 @@
 from keras_bert.checkpoints import save_checkpoint
 from keras_bert.config import SIZES
 from keras_bert.models import BertBackbone
-from keras_bert.tasks import BertClassifier, BertMaskedLM, BertPretrainer
+from keras_bert.tasks import (
+    BertClassifier,
+    BertMaskedLM,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertRelationClassifier,
+    BertTextEmbedder,
+    zero_shot,
+)
 from keras_bert.tasks.resizing import resize
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
+from keras_bert.text.multiple_choice_preprocessor import BertMultipleChoicePreprocessor
+from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 from keras_bert.text.tokenizer import BertTokenizer
 
 __version__ = "0.1.0"
@@ -18,9 +29,16 @@ __all__ = [
     "BertClassifierPreprocessor",
     "BertMaskedLM",
     "BertMaskedLMPreprocessor",
+    "BertMultipleChoice",
+    "BertMultipleChoicePreprocessor",
     "BertPretrainer",
+    "BertRelationClassifier",
+    "BertRelationPreprocessor",
+    "BertTextEmbedder",
+    "BertTextEmbedderPreprocessor",
     "BertTokenizer",
     "__version__",
     "resize",
     "save_checkpoint",
+    "zero_shot",
 ]

@@ -10,17 +10,28 @@ from keras_bert.checkpoints.preset import FILES
 from keras_bert.checkpoints.writer import FORMS as OTHERS
 from keras_bert.tasks.classifier import BertClassifier
 from keras_bert.tasks.masked_lm import BertMaskedLM
+from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertPretrainer
+from keras_bert.tasks.relation_classifier import BertRelationClassifier
+from keras_bert.tasks.text_embedder import BertTextEmbedder
 
 FORMS = (*OTHERS, "keras_bert")
-_TASKS = (BertClassifier, BertMaskedLM, BertPretrainer)
+_TASKS = (
+    BertClassifier,
+    BertMaskedLM,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertRelationClassifier,
+    BertTextEmbedder,
+)
+_BY_HEAD = {task.head_kind: task for task in (BertClassifier, BertMultipleChoice)}
 
 
 def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> list[str]:
     """Writes a checkpoint in another form, heads and settings included.
 
     Between two forms that are not ours no model is made, so that every head gets across. A preset
-    of ours holds one task: the classifier where there is one, else the heads of pre-training.
+    of ours holds one task: that of the head where there is one, else the heads of pre-training.
 
     Args:
         source: as `open_checkpoint`.
@@ -75,9 +86,9 @@ def task_class(checkpoint: Checkpoint) -> type[keras.Model] | None:
         return found[0] if found else None
     heads = checkpoint.heads()
     if "head" in heads:
-        if contents.head != "classifier":
+        if contents.head not in _BY_HEAD:
             raise ValueError(f"{contents.source}: no task of ours has a head for {contents.head!r}")
-        return BertClassifier
+        return _BY_HEAD[contents.head]
     if "next_sentence_head" in heads:
         return BertPretrainer
     return BertMaskedLM if heads else None

@@ -111,6 +111,7 @@ def test_around_without_a_model(kind, tmp_path):
     [
         ("pretrainer", keras_bert.BertPretrainer),
         pytest.param("classifier", keras_bert.BertClassifier, marks=pytest.mark.slow),
+        pytest.param("choice", keras_bert.BertMultipleChoice, marks=pytest.mark.slow),
     ],
 )
 def test_around_through_presets_of_ours(kind, task, tmp_path):
