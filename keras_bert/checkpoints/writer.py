@@ -61,7 +61,8 @@ def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str
     if form not in _FORMS:
         raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
     contents = model if isinstance(model, Contents) else contents_of(model)
-    notes: list[str] = []
+    # A task's own words on what it has that no other form has a place for.
+    notes: list[str] = [*getattr(model, "only_in_presets", ())]
     write_folder(
         folder, lambda path: notes.extend(_FORMS[form].write(contents, Path(path))), _FILES[form]
     )
@@ -72,6 +73,8 @@ def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str
 
 def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> Contents:
     """Gives what a model holds in the terms that all forms share.
+
+    A head of no kind that they know is left out.
 
     Args:
         model: a `BertBackbone` or a task.
@@ -93,13 +96,15 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
     if getattr(model, "preprocessor", None) is not None:
         tokenizer = model.preprocessor.tokenizer
     head = getattr(model, "head_kind", None)
+    if head is None:
+        tensors = {n: value for n, value in tensors.items() if not n.startswith("head/")}
     return Contents(
         source=model.name,
         config={name: getattr(backbone, name) for name in _CONFIG},
         tensors=tensors,
         head=head,
         masked_lm=own_masked_lm(model),
-        labels=getattr(model, "labels", None),
+        labels=getattr(model, "labels", None) if head else None,
         problem=getattr(model, "problem", "single_label"),
         head_dropout=getattr(model, "dropout", None) if head else None,
         tokenizer=tokenizer and {name: getattr(tokenizer, name) for name in _TOKENIZER},

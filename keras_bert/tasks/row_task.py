@@ -20,6 +20,7 @@ class RowTask(BertTask):
     """
 
     labels_by_token = False  # whether the last axis of labels and weights is T too
+    outputs_by_token = True  # whether axis 1 of an output that is as long as a row is one of tokens
 
     def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
         """Turns examples into rows.
@@ -93,8 +94,8 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
         **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
     Returns:
-        float32 arrays of R rows, structured as the model's output. An axis that is as long as a
-        cut row is filled up with zeros to T.
+        float32 arrays of R rows, structured as the model's output. Where a task's outputs are
+        `outputs_by_token`, an axis 1 that is as long as a cut row is filled up with zeros to T.
     """
     kwargs = {"verbose": 0} | kwargs
     rows, length = ids["padding_mask"].shape[0], ids["padding_mask"].shape[-1]
@@ -108,7 +109,9 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
         batch = {name: value[chosen][..., :width] for name, value in ids.items()}
         # Past a subclass's own `predict`: the rows are checked and cut already.
         output = BertTask.predict(task, batch, batch_size, **kwargs)
-        parts.append(keras.tree.map_structure(partial(_filled, width, length), output))
+        if getattr(task, "outputs_by_token", False):
+            output = keras.tree.map_structure(partial(_filled, width, length), output)
+        parts.append(output)
         order.append(chosen)
     back = np.argsort(np.concatenate(order))
     return keras.tree.map_structure(lambda *v: np.concatenate(v)[back], *parts)

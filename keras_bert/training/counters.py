@@ -39,7 +39,8 @@ class BatchCounters:
         rows = tf.reduce_sum(real)
         if mask is None:
             return tf.stack([rows, tf.zeros_like(rows), tf.zeros_like(rows)])
-        tokens = tf.reduce_sum(tf.cast(mask, tf.int64) * real[:, None])
+        by_row = tf.reshape(mask, [tf.shape(mask)[0], -1])  # a row may hold several texts
+        tokens = tf.reduce_sum(tf.cast(by_row, tf.int64) * real[:, None])
         return tf.stack([rows, tokens, tf.size(mask, tf.int64)])
 
     def add(self, loss, counts) -> None:

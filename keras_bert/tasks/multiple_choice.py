@@ -1,0 +1,321 @@
+"""Multiple choice: which of some texts goes with a context (Devlin et al. 2019, section 4.4)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.choices import ChoiceExamples
+from keras_bert.data.texts import check_texts
+from keras_bert.layers.initializers import truncated_normal
+from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.chunks import encode_in_chunks
+from keras_bert.tasks.classifier import check_text_side
+from keras_bert.tasks.heads import load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.row_task import RowTask
+from keras_bert.tasks.several_texts import SeveralTexts
+from keras_bert.text.multiple_choice_preprocessor import (
+    BertMultipleChoicePreprocessor,
+    best_choices,
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertMultipleChoice(SeveralTexts, RowTask):
+    """A backbone, dropout and one score for each choice, from the pooled output of its row.
+
+    Rule: Devlin et al. 2019, section 4.4; the head is that of transformers'
+    `BertForMultipleChoice`, a dense layer with one unit. The number of choices is any, the same
+    within a call: no weight depends on it.
+
+    Args:
+        backbone: a `BertBackbone`.
+        preprocessor: a `BertMultipleChoicePreprocessor`, or None to work on ids alone.
+        dropout: share of the pooled output dropped in training.
+        **kwargs: as `keras.Model`.
+
+    Call arguments:
+        inputs: the backbone's, with an axis more: int32 [B, C, T], C choices.
+
+    Returns:
+        float32 logits [B, C]; of ids [B, T] the scores [B] of so many rows.
+
+    Raises:
+        ValueError: if the preprocessor does not fit the backbone.
+    """
+
+    backbone_cls = BertBackbone
+    preprocessor_cls = BertMultipleChoicePreprocessor
+
+    head_kind = "choice"  # of `keras_bert.checkpoints.contents.HEADS`
+    outputs_by_token = False
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        preprocessor: BertMultipleChoicePreprocessor | None = None,
+        dropout: float = 0.1,
+        **kwargs,
+    ):
+        check_text_side(preprocessor, backbone)
+
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.head_dropout = keras.layers.Dropout(dropout, name="head_dropout")
+        self.head = keras.layers.Dense(
+            1,
+            kernel_initializer=truncated_normal(backbone.initializer_range),
+            dtype="float32",
+            name="head",
+        )
+
+        # === Functional model === of the rows of all choices, R = B * C
+        inputs = backbone.input
+        pooled = backbone(inputs)["pooled_output"]  # [R, H]
+        scores = self.head(self.head_dropout(pooled))[:, 0]  # [R]
+        super().__init__(inputs=inputs, outputs=scores, **kwargs)
+
+        # === Configuration ===
+        self.dropout = dropout
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str | Path,
+        sequence_length: int | None = None,
+        padding: str | None = None,
+        dropout: float | None = None,
+        load_weights: bool = True,
+        **kwargs,
+    ) -> "BertMultipleChoice":
+        """Makes a multiple-choice model from a checkpoint.
+
+        A head for choices comes with it; one of another kind is left out. What was loaded and
+        what is new stands in the model's `loading_report`, and new weights are logged as a
+        warning.
+
+        Args:
+            preset: any checkpoint that `BertClassifier.from_preset` takes.
+            sequence_length: the most tokens in a row; by default the checkpoint's, or all
+                positions that the model has.
+            padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
+            dropout: of the head; 0.1 by default.
+            load_weights: False for new weights in the same shape.
+            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the
+                positions.
+        """
+        checkpoint = open_checkpoint(preset, load_weights)
+        saved = saved_task(checkpoint, cls)
+        backbone = checkpoint.backbone(load_weights, **kwargs)
+        preprocessor = text_side(
+            checkpoint,
+            cls.preprocessor_cls,
+            backbone,
+            sequence_length=sequence_length,
+            padding=padding,
+        )
+        if dropout is None:
+            dropout = saved.get("dropout", 0.1)
+        model = cls(backbone, preprocessor, dropout)
+        load_head(model, checkpoint, bool(saved) and load_weights, False)
+        if load_weights:
+            warn_of_new(model)
+        return model
+
+    def default_loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, reduction="mean_with_sample_weight"
+        )
+
+    def default_metrics(self) -> list:
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        sample_weight=None,
+        validation_data=None,
+        **kwargs,
+    ):
+        """Trains the model; see `BertTask.fit` for all arguments.
+
+        Args:
+            x: a tuple (contexts, choices): N texts, and N lists of C texts; `ChoiceExamples`,
+                which bring their labels; a dict of int arrays [N, C, T] with the backbone's
+                inputs; or a `tf.data.Dataset` of batches (x, y), of strings or ids.
+            y: numbers of the right choices, from 0 to C - 1.
+            batch_size: examples of a batch, C rows each; 32 by default.
+            epochs: passes over the data.
+            sample_weight: N weights of the examples' losses.
+            validation_data: `ChoiceExamples`, (x, y), (x, y, sample_weight), or a dataset.
+            **kwargs: as `BertTask.fit`.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if an example has another number of choices than the first; the error
+                names its row, and its line in the file where that is known.
+        """
+        x, y = _columns(x, y)
+        if isinstance(validation_data, ChoiceExamples):
+            validation_data = _columns(validation_data)
+        return super().fit(
+            x, y, batch_size, epochs, sample_weight, validation_data=validation_data, **kwargs
+        )
+
+    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
+        """Gives loss and metrics on labelled data; takes what `fit` takes."""
+        return super().evaluate(*_columns(x, y), batch_size, sample_weight, **kwargs)
+
+    def predict(self, x, batch_size: int | None = None, **kwargs):
+        """Gives the logits of each example's choices, float32 [N, C]; takes what `fit` takes."""
+        x, _ = _columns(x)
+        if isinstance(x, dict) or hasattr(x, "element_spec"):
+            return super().predict(x, batch_size, **kwargs)
+        self.check_has_preprocessor()
+        rows = self.make_rows(x)[0]
+        if not len(rows["token_ids"]):
+            return np.zeros(rows["token_ids"].shape[:2], "float32")
+        return self.predict_rows(rows, batch_size or 32, **kwargs)
+
+    def choose(self, contexts, choices=None, batch_size: int | None = None, **kwargs):
+        """Gives the choice that goes best with each context.
+
+        Args:
+            contexts: N texts, one text, or `ChoiceExamples` alone.
+            choices: N lists of C texts; for one text C texts.
+            batch_size: examples of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`.
+
+        Returns:
+            (choices, probabilities): a list of N numbers from 0 to C - 1, and the softmax over
+            each example's choices, float32 [N, C]; for one text a number and [C].
+        """
+        if isinstance(contexts, str | bytes):
+            chosen, probabilities = self.choose([contexts], [choices], batch_size, **kwargs)
+            return chosen[0], probabilities[0]
+        x = contexts if isinstance(contexts, ChoiceExamples) else (contexts, choices)
+        logits = self.predict(x, batch_size, **kwargs)
+        if not len(logits):
+            return [], logits
+        found = best_choices(logits)
+        return found["choice"].numpy().tolist(), found["probabilities"].numpy()
+
+    def make_rows(self, x, y=None, sample_weight=None):
+        """Turns examples into rows of ids [N, C, T]; see `RowTask.make_rows`."""
+        if not isinstance(x, tuple) or len(x) != 2:
+            raise ValueError(
+                f"expected a tuple (contexts, choices), got {type(x).__name__}"
+                + (f" of {len(x)}" if isinstance(x, tuple) else "")
+            )
+        contexts, choices = check_choices(*x)
+        if not contexts:
+            empty = np.zeros((0, 0, self.preprocessor.sequence_length), "int32")
+            return dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), empty), y, None
+        rows = encode_in_chunks(
+            lambda columns, _: self.preprocessor.pack(columns),
+            (contexts, choices),
+            self.preprocessor.tokenizer.pad_token_id,
+        )
+        return rows, y, sample_weight
+
+    def encode_labels(self, y) -> np.ndarray:
+        """Checks numbers of right choices; int32 [N]. How many choices there are is not known."""
+        numbers = np.asarray(y)
+        if numbers.ndim == 2 and numbers.shape[1] == 1:
+            numbers = numbers[:, 0]
+        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+            raise ValueError(
+                f"labels have shape {numbers.shape} and type {numbers.dtype}; expected the number "
+                "of the right choice of each example, [N]"
+            )
+        return numbers.astype("int32")
+
+    def encode_class_weight(self, class_weight: dict):
+        raise ValueError("class_weight has no meaning: choices have no classes")
+
+    def encode_labels_in_graph(self, y):
+        return y
+
+    def _check_ids(self, x) -> None:
+        shape = np.shape(x.get("token_ids"))
+        if len(shape) != 3:
+            raise ValueError(f"token_ids have shape {shape}; expected [examples, choices, tokens]")
+        super()._check_ids(x)
+
+    def _source(self, x, y=None, *args, **kwargs):
+        if y is not None and not hasattr(x, "element_spec"):
+            y = self.encode_labels(y)
+            count = _number_of_choices(x)
+            wrong = (y < 0) | (y >= count) if count is not None else np.zeros(y.shape, bool)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise ValueError(
+                    f"label {y[row]} in row {row} is no choice; expected 0 to {count - 1}"
+                )
+        return super()._source(x, y, *args, **kwargs)
+
+    def get_config(self):
+        return super().get_config() | {"dropout": self.dropout}
+
+
+def check_choices(
+    contexts: Sequence[str], choices: Sequence[Sequence[str]], lines: Sequence[int] | None = None
+) -> tuple[list, list[list]]:
+    """Checks contexts and their choices.
+
+    Args:
+        contexts: N texts.
+        choices: as many lists of texts, all of one length, 2 or more.
+        lines: N lines of the file that they come from, for errors.
+
+    Returns:
+        A list of N texts and a list of N lists of C texts.
+
+    Raises:
+        TypeError: if a text is not a string.
+        ValueError: if an example has another number of choices; the error names its row.
+    """
+    contexts = check_texts(contexts, "contexts")
+    choices = choices.tolist() if hasattr(choices, "tolist") else list(choices)
+    if len(contexts) != len(choices):
+        raise ValueError(f"{len(contexts)} contexts but {len(choices)} lists of choices")
+    checked = []
+    for row, texts in enumerate(choices):
+        where = f"row {row}" if lines is None else f"row {row} (line {lines[row]})"
+        if isinstance(texts, str | bytes):
+            raise TypeError(f"the choices of {where} are one string: expected a list of strings")
+        texts = check_texts(texts, f"choices of {where}: choices")
+        expected = len(checked[0]) if checked else max(len(texts), 2)
+        if len(texts) != expected:
+            raise ValueError(
+                f"{where} has {len(texts)} choices; expected "
+                + (f"{expected}, as row 0 has" if checked else "2 or more")
+            )
+        checked.append(texts)
+    return contexts, checked
+
+
+def _columns(x, y=None) -> tuple:
+    """Takes `ChoiceExamples` apart; other data stays as it is."""
+    if not isinstance(x, ChoiceExamples):
+        return x, y
+    check_choices(x.contexts, x.choices, x.lines)
+    return (x.contexts, x.choices), x.labels if y is None else y
+
+
+def _number_of_choices(x) -> int | None:
+    """C of examples or of ids; None where they are wrong, which others find."""
+    if isinstance(x, dict):
+        ids = np.shape(x.get("token_ids"))
+        return ids[1] if len(ids) == 3 else None
+    return len(x[1][0]) if isinstance(x, tuple) and len(x) == 2 and len(x[1]) else None

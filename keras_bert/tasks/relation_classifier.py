@@ -1,0 +1,388 @@
+"""Relations between two entities of a sentence (Baldini Soares et al. 2019, arXiv:1906.03158)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.relations import RelationExamples
+from keras_bert.data.texts import check_texts
+from keras_bert.layers.initializers import truncated_normal
+from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.chunks import encode_in_chunks
+from keras_bert.tasks.classifier import check_text_side
+from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.row_task import RowTask
+from keras_bert.tasks.targets import check_labels, class_ids, found_names
+from keras_bert.text.multiple_choice_preprocessor import best_choices
+from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertRelationClassifier(RowTask):
+    """A backbone, and one dense layer on the states of the markers that open two entities.
+
+    Rule: Baldini Soares et al. 2019, section 3, "entity markers - entity start": the hidden
+    states of both opening markers, one after the other, give the relation. Logits are float32
+    under every dtype policy.
+
+    Args:
+        backbone: a `BertBackbone`.
+        num_classes: number of relations K; by default that of `labels`.
+        labels: K names. Without them labels are ids; `fit` on names takes the sorted ones.
+        preprocessor: a `BertRelationPreprocessor`, or None to work on ids alone.
+        dropout: share of the two states dropped in training.
+        **kwargs: as `keras.Model`.
+
+    Call arguments:
+        inputs: the backbone's, and `entity_positions`, int32 [B, 2]: the tokens that open the
+            first and the second entity.
+
+    Returns:
+        float32 logits [B, K].
+
+    Raises:
+        ValueError: if neither `num_classes` nor `labels` is given, they disagree, or the
+            preprocessor does not fit the backbone.
+    """
+
+    backbone_cls = BertBackbone
+    preprocessor_cls = BertRelationPreprocessor
+
+    head_kind = None  # no other form of checkpoint has a place for such a head
+    only_in_presets = ("no other form has a place for a head of relations: it is left out",)
+    outputs_by_token = False
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        num_classes: int | None = None,
+        labels: list[str] | None = None,
+        preprocessor: BertRelationPreprocessor | None = None,
+        dropout: float = 0.1,
+        **kwargs,
+    ):
+        labels = check_labels(labels)
+        num_classes = num_classes or (labels and len(labels))
+        if not num_classes or num_classes < 2:
+            raise ValueError(f"num_classes={num_classes}, labels={labels}: expected 2 or more")
+        if labels and len(labels) != num_classes:
+            raise ValueError(f"num_classes={num_classes} but labels={labels}")
+        check_text_side(preprocessor, backbone)
+
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.entity_states = EntityStates(dtype=backbone.dtype_policy, name="entity_states")
+        self.head_dropout = keras.layers.Dropout(dropout, name="head_dropout")
+        self.head = keras.layers.Dense(
+            num_classes,
+            kernel_initializer=truncated_normal(backbone.initializer_range),
+            dtype="float32",
+            name="head",
+        )
+
+        # === Functional model ===
+        positions = keras.Input((2,), dtype="int32", name="entity_positions")
+        sequence = backbone(backbone.input)["sequence_output"]  # [B, T, H]
+        states = self.entity_states(sequence, positions)  # [B, 2 H]
+        logits = self.head(self.head_dropout(states))  # [B, K]
+        inputs = {**backbone.input, "entity_positions": positions}
+        super().__init__(inputs=inputs, outputs=logits, **kwargs)
+
+        # === Configuration ===
+        self.num_classes = num_classes
+        self.labels = labels
+        self.dropout = dropout
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str | Path,
+        num_classes: int | None = None,
+        labels: list[str] | None = None,
+        sequence_length: int | None = None,
+        padding: str | None = None,
+        markers: Sequence[str] | None = None,
+        dropout: float | None = None,
+        load_weights: bool = True,
+        skip_mismatch: bool = False,
+        **kwargs,
+    ) -> "BertRelationClassifier":
+        """Makes a relation classifier from a checkpoint.
+
+        Its head comes from a preset that this class saved, and is new from any other checkpoint:
+        see the model's `loading_report`.
+
+        Args:
+            preset: any checkpoint that `BertClassifier.from_preset` takes.
+            num_classes: number of relations; by default the preset's.
+            labels: their names; by default the preset's.
+            sequence_length: the most tokens in a row; by default the preset's, or all positions
+                that the model has.
+            padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
+            markers: four tokens, see `BertRelationPreprocessor`; by default the preset's.
+            dropout: of the head; 0.1 by default.
+            load_weights: False for new weights in the same shape.
+            skip_mismatch: whether to make a new head if the preset's has other relations.
+            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            ValueError: if a file is damaged, weights do not fit, the number of relations is
+                unknown or not the preset's, `sequence_length` exceeds the positions, or the
+                vocabulary has none of the usual markers.
+        """
+        checkpoint = open_checkpoint(preset, load_weights)
+        saved = saved_task(checkpoint, cls)
+        num_classes, labels, fits = choose_classes(
+            preset, saved, num_classes, labels, skip_mismatch
+        )
+        backbone = checkpoint.backbone(load_weights, **kwargs)
+        preprocessor = text_side(
+            checkpoint,
+            cls.preprocessor_cls,
+            backbone,
+            sequence_length=sequence_length,
+            padding=padding,
+            markers=markers,
+        )
+        if dropout is None:
+            dropout = saved.get("dropout", 0.1)
+        model = cls(backbone, num_classes, labels, preprocessor, dropout)
+        load_head(model, checkpoint, fits and load_weights, bool(saved) and load_weights)
+        if load_weights:
+            warn_of_new(model)
+        return model
+
+    def default_loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, reduction="mean_with_sample_weight"
+        )
+
+    def default_metrics(self) -> list:
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        sample_weight=None,
+        validation_data=None,
+        **kwargs,
+    ):
+        """Trains the model; see `BertTask.fit` for all arguments.
+
+        Args:
+            x: a tuple (texts, spans): N sentences, and for each the spans of two entities, pairs
+                (start, end) in characters; `RelationExamples`, which bring their labels; a dict
+                of int arrays with the model's inputs; or a `tf.data.Dataset` of batches (x, y).
+            y: N labels, as ids or as names.
+            batch_size: rows of a batch, 32 by default.
+            epochs: passes over the data.
+            sample_weight: N weights of the rows' losses.
+            validation_data: `RelationExamples`, (x, y), (x, y, sample_weight), or a dataset.
+            **kwargs: as `BertTask.fit`.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if spans overlap, lie outside of their text or do not fit into a row; the
+                error names the row, and the line of the file where that is known.
+        """
+        x, y = self._columns(x, y)
+        if isinstance(validation_data, RelationExamples):
+            validation_data = self._columns(validation_data)
+        return super().fit(
+            x, y, batch_size, epochs, sample_weight, validation_data=validation_data, **kwargs
+        )
+
+    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
+        """Gives loss and metrics on labelled data; takes what `fit` takes."""
+        return super().evaluate(*self._columns(x, y), batch_size, sample_weight, **kwargs)
+
+    def predict(self, x, batch_size: int | None = None, **kwargs):
+        """Gives the logits, float32 [N, K]; takes what `fit` takes, without labels."""
+        x, _ = self._columns(x)
+        if isinstance(x, dict) or hasattr(x, "element_spec"):
+            return super().predict(x, batch_size, **kwargs)
+        self.check_has_preprocessor()
+        if isinstance(x, tuple) and len(x) == 2 and not len(x[0]) and not len(x[1]):
+            return np.zeros((0, self.num_classes), "float32")
+        return self.predict_rows(self.make_rows(x)[0], batch_size or 32, **kwargs)
+
+    def relate(self, texts, spans=None, batch_size: int | None = None, **kwargs):
+        """Gives the relation of the two entities of each sentence, and its probability.
+
+        Args:
+            texts: N sentences, one sentence, or `RelationExamples` alone.
+            spans: for each sentence the spans of its two entities, pairs (start, end) in
+                characters.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`.
+
+        Returns:
+            (labels, probabilities): a list of N names, or ids where the classifier has no names,
+            and float32 [N]; for one sentence a label and a float.
+        """
+        if isinstance(texts, str | bytes):
+            labels, probabilities = self.relate([texts], [spans], batch_size, **kwargs)
+            return labels[0], float(probabilities[0])
+        x = texts if isinstance(texts, RelationExamples) else (texts, spans)
+        logits = self.predict(x, batch_size, **kwargs)
+        if not len(logits):
+            return [], np.zeros(0, "float32")
+        found = best_choices(logits)
+        ids = found["choice"].numpy().tolist()
+        labels = [self.labels[i] for i in ids] if self.labels else ids
+        return labels, found["probabilities"].numpy().max(axis=1)
+
+    def make_rows(self, x, y=None, sample_weight=None):
+        """Turns sentences into rows; see `RowTask.make_rows`."""
+        return self._rows(x), y, sample_weight
+
+    def encode_labels(self, y) -> np.ndarray:
+        """Checks labels and turns names into ids, int32 [N]; see `BertClassifier`."""
+        if self.labels is None and (found := found_names(y)):
+            if len(found) != self.num_classes:
+                raise ValueError(
+                    f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
+                    f"num_classes={self.num_classes}. Pass labels=[...] to say which there are"
+                )
+            self.labels = found
+        return class_ids(y, self.num_classes, self.labels)
+
+    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
+        """Turns weights by label name or id into weights by id; 1 where there is none."""
+        ids = self.encode_labels(list(class_weight)).tolist()
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"class_weight={class_weight} names a class twice")
+        weights = dict.fromkeys(range(self.num_classes), 1.0)
+        return weights | dict(zip(ids, class_weight.values(), strict=True))
+
+    def encode_labels_in_graph(self, y):
+        if y is not None and y.dtype.name == "string":
+            raise ValueError("the dataset's labels are names; expected ids")
+        return y
+
+    def _check_ids(self, x) -> None:
+        super()._check_ids(x)
+        places, length = x.get("entity_positions"), x["token_ids"].shape[1]
+        if places is None or places.shape[1:] != (2,):
+            shape = None if places is None else places.shape
+            raise ValueError(f"entity_positions have shape {shape}; expected [N, 2]")
+        if places.size and not 0 <= places.min() <= places.max() < length:
+            raise ValueError(
+                f"entity_positions run from {places.min()} to {places.max()}; expected 0 to "
+                f"{length - 1}"
+            )
+
+    def _columns(self, x, y=None) -> tuple:
+        """Takes `RelationExamples` apart: the checks of their spans name lines of the file."""
+        if not isinstance(x, RelationExamples):
+            return x, y
+        self.check_has_preprocessor()
+        rows = self._rows((x.texts, x.entities), x.lines)
+        return rows, x.labels if y is None else y
+
+    def _rows(self, x, lines: Sequence[int] | None = None) -> dict[str, np.ndarray]:
+        if not isinstance(x, tuple) or len(x) != 2:
+            raise ValueError(
+                f"expected a tuple (texts, spans), got {type(x).__name__}"
+                + (f" of {len(x)}" if isinstance(x, tuple) else "")
+            )
+        texts, spans = check_spans(*x, lines)
+        if not texts:
+            raise ValueError("there are no texts")
+
+        def encode(columns, start):
+            rows, fits = self.preprocessor.encode(*columns)
+            wrong = np.flatnonzero(~fits.numpy())
+            if len(wrong):
+                raise ValueError(
+                    f"the entities of {_where(start + int(wrong[0]), lines)} do not fit into "
+                    f"sequence_length={self.preprocessor.sequence_length} tokens"
+                )
+            return rows
+
+        return encode_in_chunks(encode, (texts, spans), self.preprocessor.tokenizer.pad_token_id)
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_classes": self.num_classes,
+            "labels": self.labels,
+            "dropout": self.dropout,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class EntityStates(keras.layers.Layer):
+    """Picks the hidden states at some positions, and joins those of a row.
+
+    Call arguments:
+        x: float [B, T, H].
+        positions: int [B, P], from 0 to T - 1; one outside reads as zeros.
+
+    Returns:
+        float [B, P * H].
+    """
+
+    def build(self, x_shape, positions_shape):
+        self.width = positions_shape[1] * x_shape[2]
+
+    def call(self, x, positions):
+        # A product with one-hot rows, as in `MaskedLMHead`: the gradient of a gather scatters.
+        one_hot = ops.one_hot(positions, ops.shape(x)[1], dtype=x.dtype)
+        states = ops.matmul(one_hot, x)  # [B, P, H]
+        return ops.reshape(states, (-1, self.width))
+
+    def compute_output_spec(self, x, positions):
+        return keras.KerasTensor((x.shape[0], self.width), dtype=self.compute_dtype)
+
+
+def check_spans(texts, spans, lines: Sequence[int] | None = None) -> tuple[list[str], np.ndarray]:
+    """Checks sentences and the spans of their two entities.
+
+    Args:
+        texts: N sentences.
+        spans: N pairs of pairs (start, end), in characters.
+        lines: N lines of the file that they come from, for errors.
+
+    Returns:
+        A list of N str, and the spans, int32 [N, 2, 2].
+
+    Raises:
+        TypeError: if a text is not a string.
+        ValueError: if spans are not two of two whole numbers, overlap, hold no text or lie outside
+            of it; the error names the row.
+    """
+    texts = [t.decode() if isinstance(t, bytes) else t for t in check_texts(texts)]
+    if spans is None or len(spans) != len(texts):
+        found = "none" if spans is None else len(spans)
+        raise ValueError(f"{len(texts)} texts, but spans of {found}")
+    checked = np.zeros((len(texts), 2, 2), "int32")
+    for row, (text, pair) in enumerate(zip(texts, spans, strict=True)):
+        where = f"spans of {_where(row, lines)}"
+        values = np.asarray(pair, object)
+        whole = all(isinstance(v, int | np.integer) for v in values.ravel())
+        if values.shape != (2, 2) or not whole:
+            raise ValueError(f"{where} are {pair!r}; expected two pairs (start, end)")
+        for start, end in values:
+            if not 0 <= start < end <= len(text) or not text[start:end].strip():
+                raise ValueError(
+                    f"{where}: ({start}, {end}) holds no text; expected characters 0 to "
+                    f"{len(text)} of {text!r:.80}"
+                )
+        first, second = sorted(values.tolist())
+        if second[0] < first[1]:
+            raise ValueError(f"{where} overlap: {values.tolist()}")
+        checked[row] = values
+    return texts, checked
+
+
+def _where(row: int, lines: Sequence[int] | None) -> str:
+    return f"row {row}" if lines is None else f"row {row} (line {lines[row]})"

@@ -1,0 +1,69 @@
+"""Tasks that read several texts as one example: choices, pairs to compare."""
+
+from keras import ops
+
+from keras_bert.models.backbone import OPTIONAL_INPUTS
+
+
+class SeveralTexts:
+    """Mixin in front of a task: calls on ids [B, C, T] beside those on ids [B, T].
+
+    The network reads one row a text. Ids with an axis more, C texts an example, are folded into
+    B * C rows, and the output [B * C, ...] comes back as [B, C, ...]. The texts of an example see
+    nothing of each other.
+    """
+
+    def __call__(self, inputs, *args, **kwargs):
+        return _unfolded(super().__call__, inputs, *args, **kwargs)
+
+    def call(self, inputs, *args, **kwargs):  # where Keras's JAX trainer comes in
+        return _unfolded(super().call, inputs, *args, **kwargs)
+
+    def _check_ids(self, x) -> None:
+        if _has_several(x):
+            _check_axes(x)
+            x = {name: value.reshape(-1, value.shape[-1]) for name, value in x.items()}
+        super()._check_ids(x)
+
+
+def fold(inputs: dict) -> dict:
+    """Makes rows of the texts of all examples.
+
+    Args:
+        inputs: ids by name, [B, C, T] each; None for optional ones that are not there.
+
+    Returns:
+        The same, [B * C, T].
+
+    Raises:
+        ValueError: if an input has not three axes.
+    """
+    _check_axes(inputs)
+    return {
+        name: value if value is None else ops.reshape(value, (-1, ops.shape(value)[2]))
+        for name, value in inputs.items()
+    }
+
+
+def _has_several(inputs) -> bool:
+    return isinstance(inputs, dict) and any(
+        value is not None and len(value.shape) == 3 for value in inputs.values()
+    )
+
+
+def _unfolded(call, inputs, *args, **kwargs):
+    if not _has_several(inputs):
+        return call(inputs, *args, **kwargs)
+    first = next(value for name, value in inputs.items() if name not in OPTIONAL_INPUTS)
+    output = call(fold(inputs), *args, **kwargs)
+    texts = ops.shape(first)[1]
+    return ops.reshape(output, (-1, texts, *output.shape[1:]))
+
+
+def _check_axes(inputs: dict) -> None:
+    for name, value in inputs.items():
+        if value is not None and len(value.shape) != 3:
+            raise ValueError(
+                f"input '{name}' has shape {tuple(value.shape)}; expected three axes [batch, "
+                "texts, tokens] as others have"
+            )

@@ -1,0 +1,385 @@
+"""One vector a text, for comparison and search (Reimers and Gurevych 2019, arXiv:1908.10084)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_bert.checkpoints import open_checkpoint
+from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
+from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
+from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.classifier import check_text_side
+from keras_bert.tasks.heads import load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.several_texts import SeveralTexts
+from keras_bert.tasks.targets import numbers
+from keras_bert.tasks.task import BertTask
+from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor, cosine, nearest
+from keras_bert.training.pair_losses import CosinePearson, CosineSquaredError, InBatchNegatives
+
+LOSSES = ("contrastive", "cosine")
+_QUERIES = 256  # that are compared with a corpus at once
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertTextEmbedder(SeveralTexts, BertTask):
+    """A backbone whose token states are pooled into one vector a text.
+
+    `fit` takes pairs of texts. With the loss "cosine" each has a score, which the cosine of their
+    embeddings is to meet; the loss is the squared error (Reimers and Gurevych 2019, section 3).
+    With "contrastive" a pair belongs together and has no score: among the second texts of the
+    batch the first one's own is to have the greatest cosine, by a cross-entropy on 20 times the
+    cosines (see `keras_bert.training.pair_losses.InBatchNegatives`). The negatives are those of
+    the same replica and micro-batch, so that devices and `accumulation_steps` change this loss.
+
+    Args:
+        backbone: a `BertBackbone`; for `layers` below the last one with `output_hidden_states`.
+        preprocessor: a `BertTextEmbedderPreprocessor`, or None to work on ids alone.
+        pooling: "cls", the state of [CLS]; "mean" or "max" over all tokens, [CLS] and [SEP] among
+            them; "pooler", the backbone's pooled output.
+        layers: which hidden states to take the mean of, by number: 0 is the embeddings' output, i
+            that of block i, from 1; negative ones count from the last, -1. For "pooler" (-1,).
+        normalize: whether to bring embeddings to length 1.
+        loss: "contrastive" or "cosine".
+        **kwargs: as `keras.Model`.
+
+    Call arguments:
+        inputs: the backbone's, int32 [B, T]; or with an axis more, [B, C, T] for C texts a row.
+
+    Returns:
+        float32 embeddings [B, H], or [B, C, H].
+
+    Raises:
+        ValueError: if an argument is none of these, the backbone does not give its hidden states,
+            or the preprocessor does not fit it.
+    """
+
+    backbone_cls = BertBackbone
+    preprocessor_cls = BertTextEmbedderPreprocessor
+
+    head_kind = None  # no weights beside the backbone's
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        preprocessor: BertTextEmbedderPreprocessor | None = None,
+        pooling: str = "mean",
+        layers: Sequence[int] = (-1,),
+        normalize: bool = False,
+        loss: str = "contrastive",
+        **kwargs,
+    ):
+        if pooling not in POOLINGS:
+            raise ValueError(f"pooling={pooling!r}: expected one of {', '.join(POOLINGS)}")
+        if loss not in LOSSES:
+            raise ValueError(f"loss={loss!r}: expected one of {', '.join(LOSSES)}")
+        chosen = _check_layers(layers, backbone, pooling)
+        check_text_side(preprocessor, backbone)
+
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+
+        # === Functional model === of the rows of all texts
+        inputs = backbone.input
+        encoded = backbone(inputs)
+        if pooling == "pooler":
+            vectors = keras.ops.cast(encoded["pooled_output"], "float32")  # [B, H]
+        else:
+            last = [encoded["sequence_output"]]  # [B, T, H]
+            states = last if chosen == [backbone.num_layers] else encoded["hidden_states"]
+            states = states if states is last else [states[i] for i in chosen]
+            vectors = TextPooling(pooling, name="pooling")(states, inputs["padding_mask"])
+        if normalize:
+            vectors = UnitLength(name="unit_length")(vectors)
+        self.pair_loss = loss  # before the model is compiled, which construction ends with
+        super().__init__(inputs=inputs, outputs=vectors, **kwargs)
+
+        # === Configuration ===
+        self.pooling = pooling
+        self.pooled_layers = [int(i) for i in layers]
+        self.normalize = normalize
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str | Path,
+        pooling: str | None = None,
+        layers: Sequence[int] | None = None,
+        normalize: bool | None = None,
+        loss: str | None = None,
+        sequence_length: int | None = None,
+        padding: str | None = None,
+        load_weights: bool = True,
+        **kwargs,
+    ) -> "BertTextEmbedder":
+        """Makes an embedder from a checkpoint.
+
+        A directory of sentence-transformers says how its embeddings are made, and a preset that
+        this class saved does; arguments go before both. What was loaded stands in the embedder's
+        `loading_report`.
+
+        Args:
+            preset: any checkpoint that `BertClassifier.from_preset` takes, or a directory of
+                sentence-transformers.
+            pooling: by default the checkpoint's, else "mean".
+            layers: by default the checkpoint's, else (-1,).
+            normalize: by default the checkpoint's, else False.
+            loss: by default the checkpoint's, else "contrastive".
+            sequence_length: the most tokens in a row; by default the checkpoint's, or all
+                positions that the model has.
+            padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
+            load_weights: False for new weights in the same shape.
+            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            ValueError: if a file is damaged, weights do not fit, a directory of
+                sentence-transformers makes embeddings in a way that is not supported, or
+                `sequence_length` exceeds the positions.
+        """
+        beside = read_embedding_settings(preset)
+        checkpoint = open_checkpoint(beside.checkpoint if beside else preset, load_weights)
+        settings = {"pooling": "mean", "layers": (-1,), "normalize": False, "loss": "contrastive"}
+        saved = saved_task(checkpoint, cls) if checkpoint.contents is None else {}
+        settings |= {name: saved[name] for name in settings if name in saved}
+        if beside:
+            settings |= {"pooling": beside.pooling, "normalize": beside.normalize}
+        wanted = {"pooling": pooling, "layers": layers, "normalize": normalize, "loss": loss}
+        settings |= {name: value for name, value in wanted.items() if value is not None}
+        if [*settings["layers"]] != [-1]:
+            kwargs = {"output_hidden_states": True} | kwargs
+        backbone = checkpoint.backbone(load_weights, **kwargs)
+        if beside and sequence_length is None and beside.sequence_length:
+            sequence_length = min(beside.sequence_length, backbone.max_sequence_length)
+        preprocessor = text_side(
+            checkpoint,
+            cls.preprocessor_cls,
+            backbone,
+            sequence_length=sequence_length,
+            padding=padding,
+        )
+        if beside and beside.lowercase and preprocessor and not preprocessor.tokenizer.lowercase:
+            # Lower-casing comes before the tokenizer, whose rule for accents stays.
+            accents = bool(preprocessor.tokenizer.strip_accents)
+            tokenizer = checkpoint.tokenizer(lowercase=True, strip_accents=accents)
+            preprocessor = cls.preprocessor_cls(
+                tokenizer, preprocessor.sequence_length, preprocessor.padding
+            )
+        model = cls(backbone, preprocessor, **settings)
+        load_head(model, checkpoint, False, False)  # there is none
+        if load_weights:
+            warn_of_new(model)
+        return model
+
+    @property
+    def only_in_presets(self) -> tuple[str, ...]:
+        """What is lost where `save_checkpoint` writes another form, in words."""
+        return (
+            f"no other form says how embeddings are made: pooling {self.pooling!r}, layers "
+            f"{self.pooled_layers}, normalize {self.normalize} and loss {self.pair_loss!r} are "
+            "left out",
+        )
+
+    def default_loss(self):
+        return InBatchNegatives() if self.pair_loss == "contrastive" else CosineSquaredError()
+
+    def default_metrics(self) -> list:
+        return [] if self.pair_loss == "contrastive" else [CosinePearson()]
+
+    def fit(self, x=None, y=None, *args, **kwargs):
+        """Trains the model on pairs; see `BertTask.fit` for all arguments.
+
+        Args:
+            x: a tuple (firsts, seconds) of two lists of N texts; a dict of int arrays [N, 2, T]
+                with the backbone's inputs; or a `tf.data.Dataset` of batches: (x, y) for the loss
+                "cosine", ((firsts, seconds),) for "contrastive".
+            y: for "cosine" N scores from -1 to 1 (those of STS-B run from 0 to 5: divide them by
+                5); for "contrastive" nothing.
+            *args: as `BertTask.fit`.
+            **kwargs: as `BertTask.fit`. `validation_data` for "contrastive" is (x,), or a dataset.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if x are no pairs, or labels are missing, of no use, or out of range.
+        """
+        if y is None and self.pair_loss == "contrastive" and not hasattr(x, "element_spec"):
+            y = np.arange(_count_pairs(x))
+        return super().fit(x, y, *args, **kwargs)
+
+    def predict(self, x, batch_size: int | None = None, **kwargs):
+        """Gives embeddings, float32: [N, H] of N texts or of ids [N, T], [N, 2, H] of pairs."""
+        if isinstance(x, str | bytes):
+            return self.predict([x], batch_size, **kwargs)[0]
+        if isinstance(x, list | np.ndarray) and not len(x):
+            return np.zeros((0, self.backbone.hidden_dim), "float32")
+        found = super().predict(x, batch_size, **kwargs)
+        return found[:, 0] if found.ndim == 3 and found.shape[1] == 1 else found
+
+    def embed(self, texts, batch_size: int | None = None, **kwargs) -> np.ndarray:
+        """Gives the embedding of each text.
+
+        Args:
+            texts: a list of N texts, or one text.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `keras.Model.predict`, without a progress bar by default.
+
+        Returns:
+            float32 [N, H]; for one text [H].
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: for pairs, whose embeddings `predict` gives.
+        """
+        if isinstance(texts, tuple):
+            raise ValueError("got a tuple: embed takes a list of texts")
+        return self.predict(texts, batch_size, **{"verbose": 0} | kwargs)
+
+    def similarity(self, firsts, seconds, batch_size: int | None = None, **kwargs) -> np.ndarray:
+        """Gives the cosine of the embeddings of each two texts.
+
+        Args:
+            firsts: N texts.
+            seconds: N texts.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `embed`.
+
+        Returns:
+            float32 [N].
+        """
+        if len(firsts) != len(seconds):
+            raise ValueError(f"{len(firsts)} first texts but {len(seconds)} second texts")
+        sides = (self.embed(list(side), batch_size, **kwargs) for side in (firsts, seconds))
+        return cosine(*sides).numpy()
+
+    def search(self, queries, corpus, top_k: int = 10, batch_size: int | None = None, **kwargs):
+        """Finds the texts of a corpus that are nearest to each query, by the cosine.
+
+        Args:
+            queries: Q texts.
+            corpus: N texts, or their embeddings, float [N, H].
+            top_k: how many to find, at most N are.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `embed`.
+
+        Returns:
+            (indices, scores): int32 and float32 [Q, top_k], the nearest first.
+        """
+        if top_k < 1:
+            raise ValueError(f"top_k={top_k}: expected 1 or more")
+        if not isinstance(corpus, np.ndarray) or corpus.ndim != 2:
+            corpus = self.embed(corpus, batch_size, **kwargs)
+        if not len(corpus):
+            raise ValueError("there are no texts to search")
+        width = self.backbone.hidden_dim
+        if corpus.shape[1] != width:
+            raise ValueError(f"corpus has shape {corpus.shape}; expected embeddings [N, {width}]")
+        count = min(int(top_k), len(corpus))
+        found = {"indices": [np.zeros((0, count), "int32")], "scores": [np.zeros((0, count), "f")]}
+        vectors = self.embed(queries, batch_size, **kwargs)
+        for start in range(0, len(vectors), _QUERIES):
+            part = nearest(vectors[start : start + _QUERIES], corpus, count)
+            for name, value in part.items():
+                found[name].append(value.numpy())
+        return np.concatenate(found["indices"]), np.concatenate(found["scores"])
+
+    def encode_labels(self, y) -> np.ndarray:
+        """Checks scores, float32 [N]; for the contrastive loss gives numbers of pairs."""
+        if self.pair_loss == "contrastive":
+            y = np.asarray(y)
+            if y.dtype.kind not in "iu" or y.ndim != 1 or len(np.unique(y)) < len(y):
+                raise ValueError("the contrastive loss takes no labels: leave y out")
+            return y.astype("int32")
+        scores = numbers(y, 1)[:, 0]
+        wrong = np.abs(scores) > 1
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"score {scores[row]:g} in row {row}: expected cosines, from -1 to 1 (divide those "
+                "of STS-B by 5)"
+            )
+        return scores
+
+    def encode_class_weight(self, class_weight: dict):
+        raise ValueError("class_weight has no meaning: pairs have no classes")
+
+    def encode_labels_in_graph(self, y):
+        """Casts scores inside `tf.data`."""
+        import tensorflow as tf
+
+        if y is not None and y.dtype == tf.string:
+            raise ValueError("the dataset gives (x, y) with strings as y: a pair is ((x, y),)")
+        return y if y is None else tf.reshape(tf.cast(y, tf.float32), [-1])
+
+    def _source(self, x, y=None, *args, labelled=True, **kwargs):
+        if labelled and not hasattr(x, "element_spec"):
+            count = _count_pairs(x)
+            if y is None and self.pair_loss == "contrastive":
+                y = np.arange(count)
+        return super()._source(x, y, *args, labelled=labelled, **kwargs)
+
+    def _pack_ids(self, x, y=None, sample_weight=None):
+        return super()._pack_ids(_with_texts_axis(x), y, sample_weight)
+
+    def _dataset_preparer(self, dataset, labelled):
+        import tensorflow as tf
+
+        prepare = super()._dataset_preparer(dataset, labelled)
+
+        def prepare_pairs(*batch):
+            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(prepare(*batch))
+            x = _with_texts_axis(x)
+            if labelled and self.pair_loss == "contrastive":
+                y = tf.range(tf.shape(x["token_ids"])[0])
+            return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+
+        return prepare_pairs
+
+    def get_config(self):
+        return super().get_config() | {
+            "pooling": self.pooling,
+            "layers": self.pooled_layers,
+            "normalize": self.normalize,
+            "loss": self.pair_loss,
+        }
+
+
+def _check_layers(layers: Sequence[int], backbone: BertBackbone, pooling: str) -> list[int]:
+    """The numbers of hidden states, counted from the embeddings' output up."""
+    states = backbone.num_layers + 1
+    if not len(layers) or not all(-states <= i < states for i in layers):
+        raise ValueError(
+            f"layers={tuple(layers)}: expected numbers of hidden states, from {-states} to "
+            f"{states - 1}"
+        )
+    chosen = [int(i) % states for i in layers]
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"layers={tuple(layers)}: a layer is there twice")
+    if chosen != [backbone.num_layers]:
+        if pooling == "pooler":
+            raise ValueError(f"layers={tuple(layers)}: the pooler reads the last layer, (-1,)")
+        if not backbone.output_hidden_states:
+            raise ValueError(
+                f"layers={tuple(layers)} need a backbone with output_hidden_states=True"
+            )
+    return chosen
+
+
+def _count_pairs(x) -> int:
+    """The number of pairs in what `fit` takes."""
+    if isinstance(x, dict):
+        shape = np.shape(x.get("token_ids"))
+        if len(shape) != 3 or shape[1] != 2:
+            raise ValueError(f"token_ids have shape {shape}; expected those of pairs, [N, 2, T]")
+        return shape[0]
+    if not isinstance(x, tuple) or len(x) != 2:
+        raise ValueError(
+            f"expected pairs of texts, a tuple (firsts, seconds), got {type(x).__name__}"
+        )
+    return len(x[0])
+
+
+def _with_texts_axis(x: dict) -> dict:
+    """Ids [B, T] as [B, 1, T]: of one number of axes, Keras traces its steps once."""
+    return {name: value[:, None] if value.shape.rank == 2 else value for name, value in x.items()}

@@ -1,0 +1,96 @@
+"""Classification by labels that were never trained, through natural language inference."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_bert.data.texts import check_texts
+from keras_bert.tasks.classifier import BertClassifier
+from keras_bert.text.zero_shot import candidate_probabilities
+
+
+def zero_shot(
+    classifier: BertClassifier,
+    texts,
+    candidates: Sequence[str],
+    template: str = "This example is {}.",
+    several: bool = False,
+    batch_size: int | None = None,
+    **kwargs,
+):
+    """Says which of some candidates a text is about.
+
+    Every text is a premise, and every candidate, put into the template, a hypothesis. Rule: Yin et
+    al. 2019 (arXiv:1909.00161) as transformers' zero-shot pipeline has it; a pair that is too long
+    is cut as `BertClassifier` does, the longer text first.
+
+    Args:
+        classifier: a `BertClassifier` trained on inference, such as MNLI, one of whose labels is
+            "entailment" in any case.
+        texts: N texts, or one text.
+        candidates: C labels.
+        template: a sentence with {} in the candidate's place.
+        several: whether any number of candidates may be true. Each one's probability is then that
+            of entailment against contradiction (or against the other class where there are two).
+            A single candidate is taken so too.
+        batch_size: pairs of a batch, 32 by default.
+        **kwargs: as `keras.Model.predict`, without a progress bar by default.
+
+    Returns:
+        (labels, probabilities): a list of the N likeliest candidates, or with `several` of N lists
+        of those whose probability is 0.5 or more, the likeliest first; and float32 [N, C], in the
+        order of `candidates`. For one text a label, or a list, and [C].
+
+    Raises:
+        TypeError: if a text or a candidate is not a string.
+        ValueError: if there are no candidates or one is there twice, the template has no {}, or
+            the classifier lacks the labels.
+    """
+    candidates = check_texts(candidates, "candidates")
+    if not candidates or len(set(candidates)) < len(candidates):
+        raise ValueError(f"candidates={candidates}: expected one or more, each once")
+    hypotheses = [template.format(candidate) for candidate in candidates]
+    if len(set(hypotheses)) < len(hypotheses) or template.format("") == template:
+        raise ValueError(f"template={template!r}: expected {{}} in the candidate's place")
+    several = several or len(candidates) == 1
+    entailment, contradiction = _inference_labels(classifier, several)
+    one = isinstance(texts, str | bytes)
+    texts = [texts] if one else check_texts(texts)
+    shape = (len(texts), len(candidates))
+    if not texts:
+        return [], np.zeros(shape, "float32")
+    pairs = [text for text in texts for _ in hypotheses], hypotheses * len(texts)
+    logits = classifier.predict(pairs, batch_size, **{"verbose": 0} | kwargs)
+    logits = logits.reshape(*shape, classifier.num_classes)
+    found = candidate_probabilities(logits, entailment, contradiction, several).numpy()
+    orders = np.argsort(-found, axis=1, kind="stable")
+    if several:
+        labels = [
+            [candidates[i] for i in order if row[i] >= 0.5]
+            for order, row in zip(orders, found, strict=True)
+        ]
+    else:
+        labels = [candidates[order[0]] for order in orders]
+    return (labels[0], found[0]) if one else (labels, found)
+
+
+def _inference_labels(classifier: BertClassifier, several: bool) -> tuple[int, int | None]:
+    """Which classes are entailment and contradiction; the second only where it is needed."""
+    if classifier.problem != "single_label":
+        raise ValueError(f"a classifier for {classifier.problem!r} is no inference model")
+    names = [label.lower() for label in classifier.labels or ()]
+    if "entailment" not in names:
+        raise ValueError(
+            f"the classifier's labels are {classifier.labels}: expected those of an inference "
+            'model, "entailment" among them'
+        )
+    entailment = names.index("entailment")
+    if not several:
+        return entailment, None
+    if "contradiction" in names:
+        return entailment, names.index("contradiction")
+    if len(names) == 2:
+        return entailment, 1 - entailment
+    raise ValueError(
+        f'the classifier\'s labels are {classifier.labels}: several=True needs "contradiction"'
+    )

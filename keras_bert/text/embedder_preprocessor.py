@@ -1,0 +1,70 @@
+"""Texts to the rows of an embedder, and its embeddings to the nearest ones."""
+
+import keras
+
+from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
+    """Makes a row of each text, [CLS] text [SEP]; the texts of a pair are two rows side by side.
+
+    Args:
+        tokenizer: a `BertTokenizer`.
+        sequence_length: the most tokens in a row, the rest of a text is cut off.
+        padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
+
+    Call arguments:
+        x: a string; strings [B]; or a tuple of two of them, first and second texts.
+        y: labels, passed through.
+        sample_weight: weights, passed through.
+
+    Returns:
+        A dict of int32 tensors `token_ids`, `segment_ids`, `padding_mask` of shape [B, C, T],
+        where C is 1, or 2 for pairs; [C, T] for one string. With `y` or `sample_weight` a tuple,
+        as Keras packs them.
+    """
+
+    def pack(self, segments: tuple):
+        """Does the work of `call` for a tuple of one or two texts or batches."""
+        import tensorflow as tf
+
+        columns = [tf.convert_to_tensor(segment, tf.string) for segment in segments]
+        texts = tf.stack(columns, axis=-1)  # [B, C] or [C]
+        rows = super().pack((tf.reshape(texts, [-1]),))
+        for name, value in rows.items():
+            shape = tf.concat([tf.shape(texts), tf.shape(value)[1:]], axis=0)
+            rows[name] = tf.ensure_shape(tf.reshape(value, shape), [*texts.shape, None])
+        return rows
+
+
+def nearest(queries, corpus, top_k: int):
+    """The embeddings of a corpus whose cosine with a query is greatest.
+
+    Args:
+        queries: float [Q, H].
+        corpus: float [N, H].
+        top_k: how many, at most N.
+
+    Returns:
+        A dict: `indices`, int32 [Q, top_k], and `scores`, float32 [Q, top_k], falling; of equal
+        ones the first comes first.
+    """
+    import tensorflow as tf
+
+    cosines = tf.matmul(_units(queries), _units(corpus), transpose_b=True)  # [Q, N]
+    scores, indices = tf.math.top_k(cosines, top_k)
+    return {"indices": indices, "scores": scores}
+
+
+def cosine(firsts, seconds):
+    """The cosine of each pair of embeddings: float [N, H] twice to float32 [N]."""
+    import tensorflow as tf
+
+    return tf.reduce_sum(_units(firsts) * _units(seconds), axis=-1)
+
+
+def _units(embeddings):
+    import tensorflow as tf
+
+    return tf.math.l2_normalize(tf.cast(embeddings, tf.float32), axis=-1, epsilon=1e-24)

@@ -1,0 +1,88 @@
+"""Contexts with choices to the rows of a multiple-choice model, and its scores to answers."""
+
+import keras
+
+from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+from keras_bert.text.packing import pack
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
+    """Makes one row, [CLS] context [SEP] choice [SEP], of every choice.
+
+    Rule: Devlin et al. 2019, section 4.4, where SWAG's first sentence is the context and a
+    continuation the choice. A row that is too long is cut as by `BertClassifierPreprocessor`:
+    pieces fall from the end of the longer text.
+
+    Args:
+        tokenizer: a `BertTokenizer`.
+        sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
+        padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
+
+    Call arguments:
+        x: a tuple (contexts, choices): strings [B] and strings [B, C], or a string and
+            strings [C].
+        y: numbers of the right choices, passed through.
+        sample_weight: weights, passed through.
+
+    Returns:
+        A dict of int32 tensors `token_ids`, `segment_ids`, `padding_mask` of shape [B, C, T], or
+        [C, T] for one context; with `y` or `sample_weight` a tuple, as Keras packs them.
+
+    Raises:
+        ValueError: if x is no such tuple.
+    """
+
+    def call(self, x, y=None, sample_weight=None):
+        if not isinstance(x, tuple) or len(x) != 2:
+            raise ValueError("expected a tuple (contexts, choices)")
+        return keras.utils.pack_x_y_sample_weight(self.pack(x), y, sample_weight)
+
+    def pack(self, segments: tuple):
+        """Does the work of `call` for a tuple (contexts, choices)."""
+        import tensorflow as tf
+
+        with tf.device("cpu"):
+            contexts, choices = (tf.convert_to_tensor(column, tf.string) for column in segments)
+            if contexts.shape.rank == 0:
+                batch = self.pack((contexts[None], choices[None]))
+                return {name: value[0] for name, value in batch.items()}
+            if choices.shape.rank != 2:
+                raise ValueError(
+                    f"choices have shape {choices.shape}; expected as many for each context, "
+                    "[batch, choices]"
+                )
+            count = tf.shape(choices)
+            row = tf.repeat(tf.range(count[0]), count[1])  # the context of each choice
+            pieces = self.tokenizer.tokenize(contexts)
+            seconds = self.tokenizer.tokenize(tf.reshape(choices, [-1]))
+            batch = pack(
+                [tf.gather(pieces, row), seconds],
+                self.tokenizer,
+                self.sequence_length,
+                self.padding,
+            )
+            for name, value in batch.items():
+                width = tf.shape(value)[1]
+                batch[name] = tf.reshape(value, [count[0], count[1], width])
+                batch[name].set_shape([contexts.shape[0], choices.shape[1], None])
+            return batch
+
+
+def best_choices(logits):
+    """What the scores of choices say.
+
+    Args:
+        logits: float [B, C].
+
+    Returns:
+        A dict: `choice`, int32 [B], the choice of the greatest score, of equal ones the first;
+        `probabilities`, float32 [B, C], the softmax over the choices.
+    """
+    import tensorflow as tf
+
+    logits = tf.cast(logits, tf.float32)
+    return {
+        "choice": tf.argmax(logits, axis=-1, output_type=tf.int32),
+        "probabilities": tf.nn.softmax(logits),
+    }

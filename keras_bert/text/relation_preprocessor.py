@@ -1,0 +1,240 @@
+"""Sentences with two entities to the rows of a relation classifier. TensorFlow, in graph."""
+
+from collections.abc import Sequence
+
+import keras
+
+from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+from keras_bert.text.packing import bucket_length, pair_lengths
+from keras_bert.text.tokenizer import BertTokenizer
+
+# What to take where nothing is said, the first that the vocabulary has: around the first entity,
+# around the second. The signs are those of R-BERT (Wu and He 2019, arXiv:1905.08284).
+MARKERS = (
+    ("[unused1]", "[unused2]", "[unused3]", "[unused4]"),
+    ("$", "$", "#", "#"),
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertRelationPreprocessor(BertClassifierPreprocessor):
+    """Puts markers around two entities of each sentence, and makes rows of them.
+
+    [CLS] before [M1] first [/M1] between [M2] second [/M2] after [SEP], or the same with the
+    second entity in front. Rule: Baldini Soares et al. 2019 (arXiv:1906.03158), section 3.2,
+    "entity markers". The five parts are tokenized one by one, so that a marker within a word
+    parts it.
+
+    A sentence that is too long is cut so that both entities stay in: first what is before the
+    first of them loses pieces from its front and what is after the other from its end, the longer
+    of the two first; when both are used up, pieces fall from the middle of what is between. The
+    entities themselves are not cut.
+
+    Args:
+        tokenizer: a `BertTokenizer`.
+        sequence_length: the most tokens in a row, markers, [CLS] and [SEP] among them.
+        padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
+        markers: four tokens of the vocabulary, which open and close the first and the second
+            entity. By default [unused1] to [unused4] where the vocabulary has them, else $ $ # #.
+
+    Call arguments:
+        x: a tuple (texts, spans): strings [B], and ints [B, 2, 2], where each of the two entities
+            begins and ends, in characters; an end is that of the first character after it.
+        y: labels, passed through.
+        sample_weight: weights, passed through.
+
+    Returns:
+        A dict of int32 tensors `token_ids`, `segment_ids` (zeros) and `padding_mask` [B, T], and
+        `entity_positions` [B, 2], the tokens that open the first and the second entity; with `y`
+        or `sample_weight` a tuple, as Keras packs them.
+
+    Raises:
+        ValueError: if `markers` are not four tokens of the vocabulary, or there are none to take.
+        tf.errors.InvalidArgumentError: if spans overlap or do not lie in their text, or entities
+            are too long for a row.
+    """
+
+    settings = ("sequence_length", "padding", "markers")
+
+    def __init__(
+        self,
+        tokenizer: BertTokenizer,
+        sequence_length: int = 512,
+        padding: str = "full",
+        markers: Sequence[str] | None = None,
+        **kwargs,
+    ):
+        super().__init__(tokenizer, sequence_length, padding, **kwargs)
+        if sequence_length < 8:
+            raise ValueError(
+                f"sequence_length={sequence_length}: expected at least 8, for [CLS], four markers, "
+                "[SEP] and two entities"
+            )
+        if markers is not None and (isinstance(markers, str) or len(markers) != 4):
+            raise ValueError(f"markers={markers!r}: expected four tokens")
+        self.markers = None if markers is None else tuple(markers)
+        if tokenizer.has_vocabulary:  # one that a saved model brings is read only afterwards
+            self.marker_ids()
+
+    def marker_ids(self) -> list[int]:
+        """The ids of the four markers."""
+        vocabulary = set(self.tokenizer.get_vocabulary())
+        if self.markers is None:
+            for markers in MARKERS:
+                if vocabulary.issuperset(markers):
+                    return [self.tokenizer.token_to_id(token) for token in markers]
+            raise ValueError(
+                "the vocabulary has neither [unused1] to [unused4] nor $ and #: pass markers=, "
+                "four of its tokens that open and close the first and the second entity"
+            )
+        if missing := [token for token in self.markers if token not in vocabulary]:
+            raise ValueError(
+                f"the markers {', '.join(missing)} are not in the vocabulary: pass markers=, four "
+                "of its tokens that open and close the first and the second entity"
+            )
+        return [self.tokenizer.token_to_id(token) for token in self.markers]
+
+    def call(self, x, y=None, sample_weight=None):
+        if not isinstance(x, tuple) or len(x) != 2:
+            raise ValueError("expected a tuple (texts, spans)")
+        return keras.utils.pack_x_y_sample_weight(self.pack(x), y, sample_weight)
+
+    def pack(self, segments: tuple):
+        """Does the work of `call` for a tuple (texts, spans)."""
+        import tensorflow as tf
+
+        rows, fits = self.encode(*segments)
+        first = tf.argmin(tf.cast(fits, tf.int32))
+        message = f"entities do not fit into {self.sequence_length} tokens, in row"
+        with tf.control_dependencies([tf.Assert(tf.reduce_all(fits), [message, first])]):
+            return {name: tf.identity(value) for name, value in rows.items()}
+
+    def encode(self, texts, spans) -> tuple[dict, object]:
+        """Makes rows, also of sentences whose entities do not fit; theirs are cut at the end.
+
+        Args:
+            texts: strings [B].
+            spans: ints [B, 2, 2].
+
+        Returns:
+            (the dict of `call`, bool [B]: whether the entities fit).
+        """
+        import tensorflow as tf
+
+        with tf.device("cpu"):
+            texts = tf.convert_to_tensor(texts, tf.string)
+            spans = tf.ensure_shape(tf.convert_to_tensor(spans, tf.int32), [None, 2, 2])
+            swapped = spans[:, 0, 0] > spans[:, 1, 0]  # the second entity stands in front, [B]
+            in_order = tf.where(swapped[:, None, None], spans[:, ::-1], spans)
+            parts = _parts(texts, in_order)  # [B, 5]
+            pieces = self.tokenizer.tokenize(tf.reshape(parts, [-1]))  # [5 B, None]
+            lengths = tf.reshape(tf.cast(pieces.row_lengths(), tf.int32), [-1, 5])
+            starts = tf.reshape(tf.cast(pieces.row_starts(), tf.int32), [-1, 5])
+            begin, count, fits = _cut(starts, lengths, self.sequence_length - 6)
+
+            # A row is 12 slots, and each slot a stretch of one pool: pieces and special tokens.
+            tokenizer = self.tokenizer
+            specials = [tokenizer.cls_token_id, tokenizer.sep_token_id, *self.marker_ids()]
+            pool = tf.concat([pieces.flat_values, tf.constant(specials, tf.int32)], axis=0)
+            cls, sep, *markers = (tf.size(pieces.flat_values) + i for i in range(6))
+            rank = tf.cast(swapped, tf.int32)  # number of the entity in front
+            # place of the marker that opens or closes an entity
+            opens = [markers[0] + 2 * rank, markers[0] + 2 * (1 - rank)]
+            same, one = tf.zeros_like(rank), tf.ones_like(rank)
+            slots = [
+                (cls + same, one),
+                (begin[0], count[0]),
+                (opens[0], one),
+                (begin[1], count[1]),
+                (opens[0] + 1, one),
+                (begin[2], count[2]),
+                (begin[3], count[3]),
+                (opens[1], one),
+                (begin[4], count[4]),
+                (opens[1] + 1, one),
+                (begin[5], count[5]),
+                (sep + same, one),
+            ]
+            begin, count = (tf.stack(column, axis=1) for column in zip(*slots, strict=True))
+            stretches = tf.ragged.range(tf.reshape(begin, [-1]), tf.reshape(begin + count, [-1]))
+            used = tf.reduce_sum(count, axis=1)  # tokens of each row, [B]
+            ids = tf.RaggedTensor.from_row_lengths(tf.gather(pool, stretches.flat_values), used)
+            width = self.sequence_length
+            if self.padding == "bucket":
+                longest = tf.minimum(tf.reduce_max(used), width)  # of those that do not fit
+                width = bucket_length(longest, width)
+            token_ids = ids.to_tensor(tokenizer.pad_token_id)[:, :width]
+            room = [[0, 0], [0, width - tf.shape(token_ids)[1]]]
+            token_ids = tf.pad(token_ids, room, constant_values=tokenizer.pad_token_id)
+            before = tf.cumsum(count, axis=1, exclusive=True)
+            places = tf.stack([before[:, 2], before[:, 7]], axis=1)
+            places = tf.where(swapped[:, None], places[:, ::-1], places)
+            mask = tf.cast(tf.range(width)[None, :] < used[:, None], tf.int32)
+            rows = {
+                "token_ids": token_ids,
+                "segment_ids": tf.zeros_like(token_ids),
+                "padding_mask": mask,
+                "entity_positions": tf.where(fits[:, None], places, 0),
+            }
+            for value in rows.values():
+                value.set_shape([texts.shape[0], value.shape[1]])
+            return rows, fits
+
+    def get_config(self):
+        return super().get_config() | {"markers": self.markers and list(self.markers)}
+
+
+def _parts(texts, spans):
+    """Cuts texts at the ends of two spans, the first of which is in front: strings [B, 5]."""
+    import tensorflow as tf
+
+    length = tf.strings.length(texts, unit="UTF8_CHAR")
+    cuts = [tf.zeros_like(length), *tf.unstack(tf.reshape(spans, [-1, 4]), axis=1), length]
+    places = tf.stack(cuts, axis=1)  # [B, 6]
+    right = tf.reduce_all(places[:, 1:] >= places[:, :-1], axis=1)
+    message = "spans overlap or do not lie in their text, in row"
+    wrong = tf.argmin(tf.cast(right, tf.int32))
+    with tf.control_dependencies([tf.Assert(tf.reduce_all(right), [message, wrong, spans])]):
+        places = tf.identity(places)
+    # One call for each part: `substr` wants positions of the shape of the texts.
+    parts = [
+        tf.strings.substr(texts, places[:, i], places[:, i + 1] - places[:, i], unit="UTF8_CHAR")
+        for i in range(5)
+    ]
+    return tf.stack(parts, axis=1)
+
+
+def _cut(starts, lengths, budget: int):
+    """Chooses the pieces of a sentence that stay; see the class for the rule.
+
+    Args:
+        starts: int32 [B, 5], where the pieces of each part begin in the pool.
+        lengths: int32 [B, 5].
+        budget: pieces that fit.
+
+    Returns:
+        (starts, lengths, fits): lists of six int32 [B], for before, first, the two ends of
+        between, second, after; and bool [B].
+    """
+    import tensorflow as tf
+
+    before, first, between, second, after = tf.unstack(lengths, axis=1)
+    room = budget - first - second
+    fits = room >= 0
+    room = tf.maximum(room, 0)
+    kept = tf.minimum(between, room)
+    head = kept - kept // 2  # of an odd number the first entity gets one piece more
+    kept_before, kept_after = pair_lengths(before, after, room - kept)
+    begin = tf.unstack(starts, axis=1)
+    return (
+        [
+            begin[0] + before - kept_before,
+            begin[1],
+            begin[2],
+            begin[2] + between - kept // 2,
+            begin[3],
+            begin[4],
+        ],
+        [kept_before, first, head, kept // 2, second, kept_after],
+        fits,
+    )

@@ -1,0 +1,252 @@
+"""Multiple choice: rows, scores that go with the choices, training, every form of checkpoint."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert import BertBackbone, BertTokenizer
+from keras_bert.checkpoints import save_checkpoint
+from keras_bert.data.choices import ChoiceExamples
+from keras_bert.tasks.multiple_choice import BertMultipleChoice
+from keras_bert.text.multiple_choice_preprocessor import (
+    BertMultipleChoicePreprocessor,
+    best_choices,
+)
+
+VOCAB = "[PAD] [UNK] [CLS] [SEP] [MASK] it rains . she runs sings ##ing dry wet the".split()
+CONTEXTS = ["it rains .", "the dry", "she sings", "wet"]
+CHOICES = [
+    ["she runs", "dry", "wet wet wet wet"],
+    ["it rains", "rains", "the"],
+    ["she", "sings .", "runs"],
+    ["wet", "dry", "the the"],
+]
+
+
+def made(sequence_length=16, padding="bucket", **kwargs):
+    keras.utils.set_random_seed(3)
+    backbone = BertBackbone(
+        len(VOCAB), 1, 2, 16, 24, 32, hidden_dropout=0.0, attention_dropout=0.0, **kwargs
+    )
+    preprocessor = BertMultipleChoicePreprocessor(BertTokenizer(VOCAB), sequence_length, padding)
+    model = BertMultipleChoice(backbone, preprocessor, 0.0)
+    model.head.kernel.assign(np.random.default_rng(0).normal(size=(16, 1)))
+    model.backbone.pooler.kernel.assign(np.random.default_rng(1).normal(size=(16, 16)))
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return made()
+
+
+def test_each_choice_is_a_row_after_its_context():
+    preprocessor = BertMultipleChoicePreprocessor(BertTokenizer(VOCAB), 11, "full")
+    rows = preprocessor((CONTEXTS[:1], [["she runs", "running"]]))
+    assert rows["token_ids"].shape == (1, 2, 11)
+    names = [[VOCAB[i] for i in row] for row in rows["token_ids"][0].numpy()]
+    assert " ".join(names[0]) == "[CLS] it rains . [SEP] she runs [SEP] [PAD] [PAD] [PAD]"
+    assert " ".join(names[1][:7]) == "[CLS] it rains . [SEP] [UNK] [SEP]"
+    assert rows["segment_ids"][0, 0].numpy().tolist() == [0] * 5 + [1] * 3 + [0] * 3
+    assert rows["padding_mask"][0, 1].numpy().tolist() == [1] * 7 + [0] * 4
+    one = preprocessor((CONTEXTS[0], ["she runs", "running"]))
+    np.testing.assert_array_equal(one["token_ids"], rows["token_ids"][0])
+
+
+def test_rows_are_made_in_a_graph_of_any_size():
+    preprocessor = BertMultipleChoicePreprocessor(BertTokenizer(VOCAB), 7, "bucket")
+    signature = [tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.string)]
+    pack = tf.function(lambda *x: preprocessor.pack(x), signature)
+    for size, count in ((4, 3), (1, 2), (3, 1)):
+        x = (CONTEXTS[:size], [row[:count] for row in CHOICES[:size]])
+        found, expected = pack(*map(tf.constant, x)), preprocessor.pack(x)
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value)
+    # The longer text is cut at its end: 3 + 4 pieces, room for 4.
+    row = pack(tf.constant(CONTEXTS[:1]), tf.constant([CHOICES[0][2:]]))["token_ids"][0, 0]
+    assert [VOCAB[i] for i in row.numpy()] == "[CLS] it rains [SEP] wet wet [SEP]".split()
+
+
+def test_logits_permute_with_the_choices(model):  # B117
+    rng = np.random.default_rng(0)
+    mask = (np.arange(16) < rng.integers(2, 17, (8, 4, 1))).astype("int32")
+    ids = {
+        "token_ids": rng.integers(5, len(VOCAB), (8, 4, 16)).astype("int32") * mask,
+        "segment_ids": (np.arange(16) > 5).astype("int32") * mask,
+        "padding_mask": mask,
+    }
+    logits = model.predict(ids, verbose=0)
+    assert logits.shape == (8, 4) and logits.std() > 0.1
+    order = [2, 0, 3, 1]
+    permuted = model.predict({name: value[:, order] for name, value in ids.items()}, verbose=0)
+    np.testing.assert_allclose(permuted, logits[:, order], rtol=1e-5, atol=1e-6)
+    # Each row by itself, and the head by hand.
+    flat = {name: value.reshape(32, 16) for name, value in ids.items()}
+    np.testing.assert_allclose(model(flat), logits.ravel(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match=r"shape \(32, 16\); expected .examples, choices, tokens"):
+        model.predict(flat)
+    pooled = np.asarray(model.backbone(flat)["pooled_output"])
+    by_hand = pooled @ np.asarray(model.head.kernel) + np.asarray(model.head.bias)
+    np.testing.assert_allclose(by_hand.reshape(8, 4), logits, rtol=1e-5, atol=1e-5)
+    probabilities = best_choices(logits)["probabilities"].numpy()
+    exponents = np.exp(logits.astype("float64"))
+    np.testing.assert_allclose(probabilities, exponents / exponents.sum(1, keepdims=True), 1e-5)
+    labels = rng.integers(0, 4, 8)
+    losses = -np.log(probabilities[np.arange(8), labels])
+    found = model.evaluate(ids, labels, batch_size=3, verbose=0)
+    np.testing.assert_allclose(found[0], losses.mean(), rtol=1e-5)
+    np.testing.assert_allclose(found[1], np.mean(logits.argmax(1) == labels), rtol=1e-6)
+    with pytest.raises(ValueError, match="label 4 in row 7 is no choice; expected 0 to 3"):
+        model.fit(ids, [0, 1, 2, 3, 0, 1, 2, 4])
+
+
+def test_answers_do_not_depend_on_their_batch(model):
+    chosen, probabilities = model.choose(CONTEXTS, CHOICES, batch_size=3)
+    assert probabilities.dtype == np.float32 and probabilities.shape == (4, 3)
+    assert chosen == probabilities.argmax(axis=1).tolist()
+    for row in range(4):
+        one, its = model.choose(CONTEXTS[row], CHOICES[row])
+        assert one == chosen[row]
+        np.testing.assert_allclose(its, probabilities[row], rtol=1e-5)
+    # As many choices as a row has tokens, and empty data.
+    many = [(CHOICES[0] * 6)[:16]]
+    assert model.predict((CONTEXTS[:1], many), verbose=0).shape == (1, 16)
+    assert model.choose([], [])[0] == []
+    contexts, choices = (np.array(v, object) for v in (CONTEXTS, CHOICES))
+    assert model.choose(contexts, choices)[0] == chosen
+
+
+def choice_examples(count, seed=0):
+    """The right choice says what the context says."""
+    rng = np.random.default_rng(seed)
+    words = ["rains", "runs", "sings", "dry", "wet"]
+    data = ChoiceExamples([], [], [], [], [])
+    for row in range(count):
+        picked = rng.choice(words, 4, replace=False).tolist()
+        label = int(rng.integers(4))
+        data.contexts.append(f"it {picked[label]}")
+        data.starts.append("she" if row % 2 else "")
+        data.endings.append(tuple(picked))
+        data.labels.append(label)
+        data.lines.append(row + 2)
+    return data
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    model = made()
+    model.compile(learning_rate=5e-3)
+    data = choice_examples(256)
+    model.history_of_fit = model.fit(
+        data, batch_size=16, epochs=25, validation_data=data.head(32), verbose=0
+    ).history
+    return model
+
+
+def test_choices_are_learnt(fitted):
+    data = choice_examples(64, seed=1)
+    accuracy = np.mean(np.equal(fitted.choose(data)[0], data.labels))
+    assert accuracy > 0.8  # by chance 0.25
+    assert fitted.history_of_fit["val_accuracy"][-1] > 0.8
+    found = fitted.evaluate(data, verbose=0)
+    np.testing.assert_allclose(found[1], accuracy, rtol=1e-6)
+
+
+def test_datasets_of_strings_give_the_same(fitted):
+    data = choice_examples(7, seed=2)
+    columns = (data.contexts, data.choices)
+    dataset = tf.data.Dataset.from_tensor_slices((columns, data.labels)).batch(3)
+    expected = fitted.evaluate(columns, data.labels, verbose=0)
+    np.testing.assert_allclose(fitted.evaluate(dataset, verbose=0), expected, rtol=1e-5)
+    unlabelled = dataset.map(lambda x, y: (x,))
+    np.testing.assert_allclose(
+        fitted.predict(unlabelled, verbose=0), fitted.predict(columns, verbose=0), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("form", ["preset", "keras", "huggingface", "google", "kerashub"])
+def test_saved_and_read_back(fitted, tmp_path, form):
+    data, path = choice_examples(5, seed=3), tmp_path / "model"
+    if form == "keras":
+        fitted.save(path.with_suffix(".keras"))
+        loaded = keras.saving.load_model(path.with_suffix(".keras"))
+    else:
+        if form == "preset":
+            fitted.save_to_preset(str(path))
+        else:
+            save_checkpoint(fitted, path, form)
+        loaded = BertMultipleChoice.from_preset(path, sequence_length=16)
+        assert not loaded.loading_report.new and not loaded.loading_report.left_over
+        assert loaded.dropout == 0.0
+    expected = fitted.predict(data, verbose=0)
+    np.testing.assert_allclose(loaded.predict(data, verbose=0), expected, rtol=1e-5, atol=1e-5)
+    assert loaded.preprocessor.sequence_length == 16
+
+
+def test_a_head_of_another_kind_is_left_out(tmp_path, fitted):
+    from keras_bert import BertClassifier
+
+    classifier = BertClassifier(fitted.backbone, 3, preprocessor=None)
+    save_checkpoint(classifier, tmp_path / "hf", "huggingface")
+    loaded = BertMultipleChoice.from_preset(tmp_path / "hf")
+    assert loaded.loading_report.new == [weight.path for weight in loaded.head.weights]
+    assert "head/kernel" in loaded.loading_report.left_over
+    assert loaded.preprocessor is None
+    with pytest.raises(ValueError, match="has no preprocessor.*BertMultipleChoicePreprocessor"):
+        loaded.choose(CONTEXTS, CHOICES)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "choices", "labels", "match"),
+    [
+        (
+            CONTEXTS[:2],
+            [["a", "b", "c"], ["a", "b"]],
+            [0, 1],
+            "row 1 has 2 choices; expected 3, as",
+        ),
+        (CONTEXTS[:1], [["a"]], [0], "row 0 has 1 choices; expected 2 or more"),
+        (CONTEXTS[:2], CHOICES[:1], [0, 0], "2 contexts but 1 lists of choices"),
+        (CONTEXTS[:2], CHOICES[:2], [0, 3], "label 3 in row 1 is no choice; expected 0 to 2"),
+        (CONTEXTS[:2], CHOICES[:2], [0, -1], "label -1 in row 1"),
+        (CONTEXTS[:2], CHOICES[:2], ["a", "b"], "expected the number of the right choice"),
+        (CONTEXTS[:2], CHOICES[:2], [0.5, 1], "expected the number of the right choice"),
+    ],
+)
+def test_errors_name_the_row(model, contexts, choices, labels, match):
+    with pytest.raises(ValueError, match=match):
+        model.fit((contexts, choices), labels)
+
+
+def test_errors_name_the_line_and_the_text(model):
+    data = choice_examples(3)
+    data.endings[2] = data.endings[2][:3]
+    with pytest.raises(ValueError, match=r"row 2 \(line 4\) has 3 choices; expected 4"):
+        model.fit(data)
+    with pytest.raises(ValueError, match=r"row 2 \(line 4\) has 3 choices"):
+        model.choose(data)
+    with pytest.raises(TypeError, match=r"choices of row 1: choices\[2\] is nan of type float"):
+        model.choose(CONTEXTS[:2], [CHOICES[0], ["a", "b", float("nan")]])
+    with pytest.raises(TypeError, match="the choices of row 0 are one string"):
+        model.choose(CONTEXTS[:1], ["dry"])
+    with pytest.raises(ValueError, match="expected a tuple .contexts, choices., got list"):
+        model.fit(CONTEXTS, [0, 0, 0, 0])
+    with pytest.raises(ValueError, match="y is missing"):
+        model.fit((CONTEXTS, CHOICES))
+    with pytest.raises(ValueError, match="class_weight has no meaning"):
+        model.fit((CONTEXTS, CHOICES), [0, 1, 2, 0], class_weight={0: 2.0})
+    ids = np.ones((2, 3, 7), "int32")
+    with pytest.raises(ValueError, match="'segment_ids' has shape.*expected three axes"):
+        model({"token_ids": ids, "segment_ids": ids[0], "padding_mask": ids})
+    with pytest.raises(ValueError, match="token_ids run from 99 to 99"):
+        model.predict({n: ids * (99 if n == "token_ids" else 1) for n in SMALL})
+
+
+SMALL = ("token_ids", "segment_ids", "padding_mask")
+
+
+def test_mixed_precision_keeps_float32_logits():
+    model = made(dtype="mixed_bfloat16")
+    rows = model.preprocessor((CONTEXTS, CHOICES))
+    assert model(rows).dtype == "float32" and model(rows).shape == (4, 3)

