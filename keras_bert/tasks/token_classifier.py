@@ -1,6 +1,6 @@
 """A label for each word: names, parts of speech, word segmentation (Devlin et al. 2019, 5.3)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import keras
@@ -21,16 +21,21 @@ from keras_bert.tasks.sentences import (
     to_tensor,
     token_weights,
 )
+from keras_bert.tasks.tagging import (
+    CHUNK,
+    best_ids,
+    entities_of,
+    rows_of,
+    word_scores,
+    words_of_texts,
+)
 from keras_bert.tasks.targets import check_labels, class_ids
-from keras_bert.text.entities import TaggedEntity, character_offsets, find_entities, join_words
-from keras_bert.text.tag_paths import best_tags, scores_of_words
+from keras_bert.text.entities import TaggedEntity
 from keras_bert.text.token_classifier_preprocessor import (
     IGNORED,
     BertTokenClassifierPreprocessor,
     labels_of_rows,
 )
-
-CHUNK = 2000  # sentences that are turned into rows, or decoded, at a time
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -339,7 +344,7 @@ class BertTokenClassifier(RowTask):
             if len(sample_weight) != len(sentences):
                 raise ValueError(f"{len(sentences)} sentences but {len(sample_weight)} weights")
         ids, labels, weights = [], [], []
-        for first, rows in self._rows(sentences):
+        for first, rows in rows_of(self, sentences):
             ids.append({name: value.numpy() for name, value in rows.ids.items()})
             if y is None:
                 continue
@@ -355,12 +360,6 @@ class BertTokenClassifier(RowTask):
             return ids, None, None
         labels = np.concatenate(labels)
         return ids, labels, token_weights(labels, np.concatenate(weights))
-
-    def _rows(self, sentences: list) -> Iterator:
-        """Gives (number of the first sentence, `TokenRows` of full length) piece by piece."""
-        for first in range(0, len(sentences), CHUNK):
-            batch = to_tensor(sentences[first : first + CHUNK], "string")
-            yield first, self.preprocessor.rows(batch, padding="full")
 
     def _source(
         self,
@@ -422,14 +421,7 @@ class BertTokenClassifier(RowTask):
         Returns:
             N lists.
         """
-        self.check_has_preprocessor()
-        texts = check_sentences(texts)
-        found = []
-        for first, rows in self._rows(texts):
-            offsets = zip(rows.starts.to_list(), rows.ends.to_list(), strict=True)
-            for text, (starts, ends) in zip(texts[first:], offsets, strict=False):
-                found.append([text[a:b] for a, b in zip(starts, ends, strict=True)])
-        return found
+        return words_of_texts(self, texts)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the logits.
@@ -444,7 +436,7 @@ class BertTokenClassifier(RowTask):
         """
         if isinstance(x, dict) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
-        parts = [scores for _, _, scores in self._scores(x, batch_size, kwargs)]
+        parts = [scores for _, _, scores in word_scores(self, x, batch_size, kwargs)]
         return [row.numpy() for scores in parts for row in scores]
 
     def predict_tags(
@@ -460,9 +452,7 @@ class BertTokenClassifier(RowTask):
         Returns:
             N lists of names, or of ids where the model has no names; as many as there are words.
         """
-        found = []
-        for _, _, scores in self._scores(x, batch_size, kwargs):
-            found += best_tags(scores, self._chain_scores())[0].to_list()
+        found = best_ids(self, x, batch_size, kwargs)
         if self.labels is None:
             return found
         return [[self.labels[tag] for tag in tags] for tags in found]
@@ -489,38 +479,7 @@ class BertTokenClassifier(RowTask):
             return self.tag([x], batch_size, **kwargs)[0]
         if self.labels is None:
             raise ValueError("the model has no labels, so that entities have no names")
-        found = []
-        for sentences, rows, scores in self._scores(x, batch_size, kwargs):
-            entities = find_entities(*best_tags(scores, self._chain_scores()), self.labels)
-            starts, ends = entities.start, entities.end
-            if rows.starts is not None:
-                starts, ends = character_offsets(entities, rows.starts, rows.ends)
-            parts = (entities.sentence, entities.label, starts, ends, entities.score)
-            here = [[] for _ in sentences]
-            for number, label, start, end, score in zip(
-                *(part.numpy().tolist() for part in parts), strict=True
-            ):
-                text = sentences[number][start:end]
-                text = text if isinstance(text, str) else join_words(text)
-                here[number].append(TaggedEntity(text, label.decode(), start, end, score))
-            found += here
-        return found
-
-    def _scores(self, x, batch_size, kwargs) -> Iterator:
-        """Gives (sentences, `TokenRows`, scores of their words [B, None, K]) piece by piece."""
-        self.check_has_preprocessor()
-        if len(x) == 0:
-            return
-        sentences = check_sentences(x)
-        for first, rows in self._rows(sentences):
-            ids = {name: value.numpy() for name, value in rows.ids.items()}
-            logits = self.predict_rows(ids, batch_size or 32, **kwargs)
-            yield sentences[first : first + CHUNK], rows, scores_of_words(logits, rows)
-
-    def _chain_scores(self):
-        if not self.crf:
-            return None
-        return [keras.ops.convert_to_numpy(part) for part in self.chain.scores]
+        return entities_of(self, x, batch_size, kwargs)
 
     def get_config(self):
         return super().get_config() | {

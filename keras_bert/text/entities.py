@@ -95,26 +95,27 @@ def find_entities(tags, probabilities, labels: Sequence[str]) -> Entities:
 
     places, types = tag_places(labels)
     names = sorted({*types})
-    place = tf.gather(tf.constant(places), tags.flat_values)
-    kind = tf.gather(tf.constant([names.index(name) for name in types]), tags.flat_values)
-    sentence = tf.cast(tags.value_rowids(), tf.int32)
-    first = tf.gather(tf.cast(tags.row_starts(), tf.int32), sentence)
-    word = tf.range(tf.size(place)) - first
-    before = tf.where(word == 0, OUTSIDE, tf.roll(place, 1, 0))
-    fresh = (before == OUTSIDE) | (before == END) | (before == SINGLE)
-    fresh |= (place == BEGIN) | (place == SINGLE) | (kind != tf.roll(kind, 1, 0))
-    inside = place != OUTSIDE
-    begins = inside & fresh
-    entity = tf.boolean_mask(tf.cumsum(tf.cast(begins, tf.int32)) - 1, inside)
-    start = tf.boolean_mask(word, begins)
-    scores = tf.boolean_mask(probabilities.flat_values, inside)
-    return Entities(
-        tf.boolean_mask(sentence, begins),
-        tf.gather(tf.constant(names), tf.boolean_mask(kind, begins)),
-        start,
-        start + tf.math.segment_sum(tf.ones_like(entity), entity),
-        tf.math.segment_mean(scores, entity),
-    )
+    with tf.device("cpu"):  # integers and strings
+        place = tf.gather(tf.constant(places), tags.flat_values)
+        kind = tf.gather(tf.constant([names.index(name) for name in types]), tags.flat_values)
+        sentence = tf.cast(tags.value_rowids(), tf.int32)
+        first = tf.gather(tf.cast(tags.row_starts(), tf.int32), sentence)
+        word = tf.range(tf.size(place)) - first
+        before = tf.where(word == 0, OUTSIDE, tf.roll(place, 1, 0))
+        fresh = (before == OUTSIDE) | (before == END) | (before == SINGLE)
+        fresh |= (place == BEGIN) | (place == SINGLE) | (kind != tf.roll(kind, 1, 0))
+        inside = place != OUTSIDE
+        begins = inside & fresh
+        entity = tf.boolean_mask(tf.cumsum(tf.cast(begins, tf.int32)) - 1, inside)
+        start = tf.boolean_mask(word, begins)
+        scores = tf.boolean_mask(probabilities.flat_values, inside)
+        return Entities(
+            tf.boolean_mask(sentence, begins),
+            tf.gather(tf.constant(names), tf.boolean_mask(kind, begins)),
+            start,
+            start + tf.math.segment_sum(tf.ones_like(entity), entity),
+            tf.math.segment_mean(scores, entity),
+        )
 
 
 def character_offsets(entities: Entities, starts, ends):

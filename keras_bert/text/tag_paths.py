@@ -13,13 +13,14 @@ def scores_of_words(logits, rows):
     """
     import tensorflow as tf
 
-    begin = tf.gather(tf.cumsum(rows.counts, exclusive=True), rows.sentence)[:, None]
-    answers = rows.word >= 0
-    index = tf.boolean_mask(begin + rows.word, answers)[:, None]
-    shape = tf.stack([tf.reduce_sum(rows.counts), tf.shape(logits)[-1]])
-    values = tf.scatter_nd(index, tf.boolean_mask(logits, answers), shape)
-    values.set_shape([None, logits.shape[-1]])
-    return tf.RaggedTensor.from_row_lengths(values, rows.counts)
+    with tf.device("cpu"):
+        begin = tf.gather(tf.cumsum(rows.counts, exclusive=True), rows.sentence)[:, None]
+        answers = rows.word >= 0
+        index = tf.boolean_mask(begin + rows.word, answers)[:, None]
+        shape = tf.stack([tf.reduce_sum(rows.counts), tf.shape(logits)[-1]])
+        values = tf.scatter_nd(index, tf.boolean_mask(logits, answers), shape)
+        values.set_shape([None, logits.shape[-1]])
+        return tf.RaggedTensor.from_row_lengths(values, rows.counts)
 
 
 def best_tags(scores, chain=None):
@@ -43,19 +44,20 @@ def best_tags(scores, chain=None):
         tags = tf.argmax(flat, axis=-1, output_type=tf.int32)
         probabilities = tf.reduce_max(tf.nn.softmax(flat), axis=-1)
         return scores.with_flat_values(tags), scores.with_flat_values(probabilities)
-    lengths = tf.cast(scores.row_lengths(), tf.int32)
-    # Two positions more, so that there are some in an empty batch too.
-    emissions = tf.pad(scores.to_tensor(), [[0, 0], [0, 2], [0, 0]])  # [B, W, K]
-    valid = tf.sequence_mask(lengths, tf.shape(emissions)[1])  # [B, W]
-    steps = (tf.transpose(emissions, [1, 0, 2]), tf.transpose(valid)[:, :, None])
-    chain = [tf.convert_to_tensor(part, tf.float32) for part in chain]
-    tags = _best_path(*steps, *chain)
-    logs = _marginals(*steps, *chain)
-    probabilities = tf.exp(tf.gather(logs, tags, batch_dims=2))
-    return tuple(
-        tf.RaggedTensor.from_tensor(tf.transpose(found), lengths)
-        for found in (tags, tf.minimum(probabilities, 1.0))
-    )
+    with tf.device("cpu"):  # many small steps, one after the other
+        lengths = tf.cast(scores.row_lengths(), tf.int32)
+        # Two positions more, so that there are some in an empty batch too.
+        emissions = tf.pad(scores.to_tensor(), [[0, 0], [0, 2], [0, 0]])  # [B, W, K]
+        valid = tf.sequence_mask(lengths, tf.shape(emissions)[1])  # [B, W]
+        steps = (tf.transpose(emissions, [1, 0, 2]), tf.transpose(valid)[:, :, None])
+        chain = [tf.convert_to_tensor(part, tf.float32) for part in chain]
+        tags = _best_path(*steps, *chain)
+        logs = _marginals(*steps, *chain)
+        probabilities = tf.exp(tf.gather(logs, tags, batch_dims=2))
+        return tuple(
+            tf.RaggedTensor.from_tensor(tf.transpose(found), lengths)
+            for found in (tags, tf.minimum(probabilities, 1.0))
+        )
 
 
 def _best_path(emissions, valid, transitions, start, end):

@@ -1,0 +1,82 @@
+"""How a token classifier answers: sentences to rows, logits to tags and entities."""
+
+from collections.abc import Iterator
+
+import keras
+
+from keras_bert.tasks.sentences import check_sentences, to_tensor
+from keras_bert.text.entities import TaggedEntity, character_offsets, find_entities, join_words
+from keras_bert.text.tag_paths import best_tags, scores_of_words
+
+CHUNK = 2000  # sentences that are turned into rows, or decoded, at a time
+
+
+def rows_of(model, sentences: list) -> Iterator:
+    """Gives (number of the first sentence, `TokenRows` of full length) piece by piece.
+
+    Args:
+        model: a `BertTokenClassifier`.
+        sentences: from `check_sentences`.
+    """
+    for first in range(0, len(sentences), CHUNK):
+        batch = to_tensor(sentences[first : first + CHUNK], "string")
+        yield first, model.preprocessor.rows(batch, padding="full")
+
+
+def words_of_texts(model, texts) -> list[list[str]]:
+    """The words of plain texts, as they stand there."""
+    model.check_has_preprocessor()
+    texts = check_sentences(texts)
+    found = []
+    for first, rows in rows_of(model, texts):
+        offsets = zip(rows.starts.to_list(), rows.ends.to_list(), strict=True)
+        for text, (starts, ends) in zip(texts[first:], offsets, strict=False):
+            found.append([text[a:b] for a, b in zip(starts, ends, strict=True)])
+    return found
+
+
+def word_scores(model, x, batch_size: int | None, kwargs: dict) -> Iterator:
+    """Gives (sentences, `TokenRows`, logits of their words [B, None, K]) piece by piece."""
+    model.check_has_preprocessor()
+    if len(x) == 0:
+        return
+    sentences = check_sentences(x)
+    for first, rows in rows_of(model, sentences):
+        ids = {name: value.numpy() for name, value in rows.ids.items()}
+        logits = model.predict_rows(ids, batch_size or 32, **kwargs)
+        yield sentences[first : first + CHUNK], rows, scores_of_words(logits, rows)
+
+
+def best_ids(model, x, batch_size: int | None, kwargs: dict) -> list[list[int]]:
+    """The id of each word's label."""
+    found = []
+    for _, _, scores in word_scores(model, x, batch_size, kwargs):
+        found += best_tags(scores, _chain(model))[0].to_list()
+    return found
+
+
+def entities_of(model, x, batch_size: int | None, kwargs: dict) -> list[list[TaggedEntity]]:
+    """The entities of each sentence."""
+    found = []
+    for sentences, rows, scores in word_scores(model, x, batch_size, kwargs):
+        entities = find_entities(*best_tags(scores, _chain(model)), model.labels)
+        starts, ends = entities.start, entities.end
+        if rows.starts is not None:
+            starts, ends = character_offsets(entities, rows.starts, rows.ends)
+        parts = (entities.sentence, entities.label, starts, ends, entities.score)
+        here = [[] for _ in sentences]
+        for number, label, start, end, score in zip(
+            *(part.numpy().tolist() for part in parts), strict=True
+        ):
+            text = sentences[number][start:end]
+            text = text if isinstance(text, str) else join_words(text)
+            here[number].append(TaggedEntity(text, label.decode(), start, end, score))
+        found += here
+    return found
+
+
+def _chain(model) -> list | None:
+    """What `best_tags` takes for a chain."""
+    if model.chain is None:
+        return None
+    return [keras.ops.convert_to_numpy(part) for part in model.chain.scores]
