@@ -16,23 +16,24 @@ import numpy as np
 from keras_bert.data import glue
 from keras_bert.metrics import evaluate
 from keras_bert.tasks.text_embedder import LOSSES, BertTextEmbedder
-from keras_bert.training.runs import parser, run_seeds
+from keras_bert.training import strategy
+from keras_bert.training.experiment import flags, run_seeds
 
 HIGHEST = 5.0  # score of STS-B, whose lowest is 0
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    sizes = {"epochs": 4, "batch_size": 16, "learning_rate": 2e-5, "sequence_length": 128}
-    flags = parser(__doc__, "runs/embed", **sizes)
-    flags.add_argument("--data_dir", help="GLUE folder, or the task's; TFDS if left out")
-    flags.add_argument("--loss", choices=LOSSES, default="cosine")
-    flags.add_argument("--pooling", help="cls, mean, max or pooler; by default the preset's")
-    flags.add_argument("--score_only", action="store_true", help="score the preset as it is")
-    return flags.parse_args(argv)
+    parser = flags(__doc__, epochs=4, batch_size=16)
+    parser.add_argument("--data_dir", help="GLUE folder, or the task's; TFDS if left out")
+    parser.add_argument("--loss", choices=LOSSES, default="cosine")
+    parser.add_argument("--pooling", help="cls, mean, max or pooler; by default the preset's")
+    parser.add_argument("--score_only", action="store_true", help="score the preset as it is")
+    return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
+    devices = strategy(args.strategy)
     read = partial(glue.read, data_dir=args.data_dir) if args.data_dir else glue.read_tfds
     train, dev = (read("stsb", split=split) for split in ("train", "dev"))
     train = train.head(args.limit)
@@ -45,14 +46,14 @@ def main(argv: list[str] | None = None) -> dict:
         dev_pairs = tuple([side[i] for i in dev_alike] for side in dev.texts)
         data = {"x": pairs, "validation_data": (dev_pairs,)}
 
-    def score(model: BertTextEmbedder) -> dict:
+    def score(model, output=None):
         cosines = model.similarity(*dev.texts, args.batch_size)
         return evaluate(["pearson", "spearman"], dev_scores, cosines)
 
     make = partial(BertTextEmbedder.from_preset, loss=args.loss, pooling=args.pooling)
     if args.score_only:
         return score(make(args.preset, sequence_length=args.sequence_length))
-    return run_seeds(args, make, data, len(pairs[0]), score, monitor="val_loss", mode="min")
+    return run_seeds(args, devices, make, data, score, monitor="val_loss", mode="min")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ Run: python recipes/features.py --preset DIR --data_dir CONLL2003 --scheme iob1 
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 import keras
@@ -18,18 +17,17 @@ import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data import tag_names
+from keras_bert.metrics import tagging_scores
 from keras_bert.models.bilstm_tagger import BiLSTMTagger
 from keras_bert.tasks.features import COMBINATIONS, extract_features
 from keras_bert.training.callbacks import TrainingTimer
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # run as a file, too
-from recipes import ner  # noqa: E402
+from keras_bert.training.experiment import add_tagged_flags, read_tagged_parts, summary_of
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("--preset", required=True, help="folder, name or address of a BERT")
-    ner.add_data_flags(parser)
+    add_tagged_flags(parser)
     parser.add_argument("--layers", type=int, nargs="+", default=[-4, -3, -2, -1])
     parser.add_argument("--combine", choices=COMBINATIONS, default="concatenate")
     parser.add_argument("--units", type=int, default=768)
@@ -77,7 +75,7 @@ class Batches(keras.utils.PyDataset):
 
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
-    data = ner.read(args)
+    data = read_tagged_parts(args)
     data["train"] = data["train"].head(args.limit)
     labels = tag_names(*(part.tags for part in data.values()))
     ids = {name: i for i, name in enumerate(labels)}
@@ -116,14 +114,15 @@ def main(argv: list[str] | None = None) -> dict:
                     strict=False,
                 )
             ]
-            metrics[part] = ner.scores_of(data[part].tags, found, args.scheme)
+            one = tagging_scores(data[part].tags, found, entities=args.scheme != "none")
+            metrics |= {f"{part}_{name}": value for name, value in one.items()}
         output = Path(args.output_dir) / f"seed{seed}"
         output.mkdir(parents=True, exist_ok=True)
         model.save(output / "tagger.keras")
         (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
         print(json.dumps(metrics), flush=True)
         runs.append(metrics)
-    summary = ner.summary_of(runs, [part for part in data if part != "train"], args.scheme)
+    summary = summary_of(runs)
     print(json.dumps(summary), flush=True)
     return summary | {"by_seed": runs}
 

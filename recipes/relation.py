@@ -15,25 +15,26 @@ from pathlib import Path
 from keras_bert.data.relations import RELATIONS, read_relations
 from keras_bert.metrics import relation_scores
 from keras_bert.tasks.relation_classifier import BertRelationClassifier
-from keras_bert.training.runs import parser, run_seeds
+from keras_bert.training import strategy
+from keras_bert.training.experiment import flags, run_seeds
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    sizes = {"epochs": 5, "batch_size": 16, "learning_rate": 2e-5, "sequence_length": 128}
-    flags = parser(__doc__, "runs/relation", **sizes)
-    flags.add_argument("--data_dir", required=True, help="folder of the files")
-    flags.add_argument("--train_file", default="TRAIN_FILE.TXT.gz")
-    flags.add_argument("--test_file", default="TEST_FILE_FULL.TXT.gz")
-    flags.add_argument("--markers", nargs=4, help="tokens around the first and second entity")
-    return flags.parse_args(argv)
+    parser = flags(__doc__, epochs=5, batch_size=16)
+    parser.add_argument("--data_dir", required=True, help="folder of the files")
+    parser.add_argument("--train_file", default="TRAIN_FILE.TXT.gz")
+    parser.add_argument("--test_file", default="TEST_FILE_FULL.TXT.gz")
+    parser.add_argument("--markers", nargs=4, help="tokens around the first and second entity")
+    return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
+    devices = strategy(args.strategy)
     train = read_relations(Path(args.data_dir) / args.train_file).head(args.limit)
     test = read_relations(Path(args.data_dir) / args.test_file)
 
-    def score(model: BertRelationClassifier) -> dict:
+    def score(model, output):
         scores = relation_scores(test.labels, model.relate(test, batch_size=args.batch_size)[0])
         return {"macro_f1": scores.f1, "accuracy": scores.accuracy}
 
@@ -43,7 +44,7 @@ def main(argv: list[str] | None = None) -> dict:
         markers=args.markers,
         skip_mismatch=True,  # a head for other relations is replaced
     )
-    return run_seeds(args, make, {"x": train, "validation_data": test}, len(train.lines), score)
+    return run_seeds(args, devices, make, {"x": train, "validation_data": test}, score)
 
 
 if __name__ == "__main__":

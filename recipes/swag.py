@@ -13,25 +13,26 @@ from pathlib import Path
 from keras_bert.data.choices import ChoiceExamples, read_choices
 from keras_bert.metrics import evaluate
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
-from keras_bert.training.runs import parser, run_seeds
+from keras_bert.training import strategy
+from keras_bert.training.experiment import flags, run_seeds
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    sizes = {"epochs": 3, "batch_size": 16, "learning_rate": 2e-5, "sequence_length": 128}
-    flags = parser(__doc__, "runs/swag", **sizes)
-    flags.add_argument("--data_dir", required=True, help="folder of the files")
-    flags.add_argument("--train_file", default="train.csv")
-    flags.add_argument("--dev_file", default="val.csv")
-    flags.add_argument(
+    parser = flags(__doc__, epochs=3, batch_size=16)
+    parser.add_argument("--data_dir", required=True, help="folder of the files")
+    parser.add_argument("--train_file", default="train.csv")
+    parser.add_argument("--dev_file", default="val.csv")
+    parser.add_argument(
         "--dev_share",
         type=float,
         help="share of the train file, from its end, to score on instead of a dev file",
     )
-    return flags.parse_args(argv)
+    return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
+    devices = strategy(args.strategy)
     folder = Path(args.data_dir)
     train = read_choices(folder / args.train_file)
     if args.dev_share is None:
@@ -40,13 +41,12 @@ def main(argv: list[str] | None = None) -> dict:
         cut = round(len(train.lines) * (1 - args.dev_share))
         dev, train = ChoiceExamples(*(column[cut:] for column in train)), train.head(cut)
     train = train.head(args.limit)
-    return run_seeds(
-        args,
-        BertMultipleChoice.from_preset,
-        {"x": train, "validation_data": dev},
-        len(train.lines),
-        lambda model: evaluate(["accuracy"], dev.labels, model.predict(dev, args.batch_size)),
-    )
+
+    def score(model, output):
+        return evaluate(["accuracy"], dev.labels, model.predict(dev, args.batch_size))
+
+    data = {"x": train, "validation_data": dev}
+    return run_seeds(args, devices, BertMultipleChoice.from_preset, data, score)
 
 
 if __name__ == "__main__":

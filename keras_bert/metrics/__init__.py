@@ -2,7 +2,7 @@
 
 from keras_bert.metrics.classification import evaluate, evaluate_splits
 from keras_bert.metrics.cmrc import cmrc_scores
-from keras_bert.metrics.entities import entity_scores
+from keras_bert.metrics.entities import entity_scores, tagging_scores
 from keras_bert.metrics.multilabel import predicted_labels, tune_thresholds
 from keras_bert.metrics.perplexity import Perplexity
 from keras_bert.metrics.relations import RelationScores, relation_scores
@@ -24,6 +24,7 @@ __all__ = [
     "relation_scores",
     "squad_v1_scores",
     "squad_v2_scores",
+    "tagging_scores",
     "to_iob1",
     "to_iob2",
     "to_iobes",

@@ -12,6 +12,33 @@ from keras_bert.metrics.tag_schemes import entities, split_tags
 MODES = ("strict", "conlleval")
 
 
+def tagging_scores(
+    labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]], entities: bool = True
+) -> dict[str, float]:
+    """Accuracy over words, and of entities precision, recall and F1, as conlleval.
+
+    Args:
+        labels: the right tags of N sentences.
+        predictions: as many tags each.
+        entities: False for tags that mark none, such as parts of speech.
+
+    Returns:
+        "accuracy"; with `entities` also "precision", "recall" and "f1". All from 0 to 1.
+
+    Raises:
+        ValueError: if sentences differ in length, or there is no word.
+    """
+    pairs = list(zip(labels, predictions, strict=True))
+    right = [a == b for row, given in pairs for a, b in zip(row, given, strict=True)]
+    if not right:
+        raise ValueError("Nothing to score: there is no word.")
+    scores = {"accuracy": sum(right) / len(right)}
+    if entities:
+        found = entity_scores(labels, predictions, mode="conlleval")
+        scores |= {name: found[name] for name in ("precision", "recall", "f1")}
+    return scores
+
+
 def entity_scores(
     labels: Sequence[Sequence[str]],
     predictions: Sequence[Sequence[str]],

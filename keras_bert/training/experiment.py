@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.data.tagged import TaggedSentences, read_tagged
 from keras_bert.training.callbacks import TrainingTimer, standard_callbacks
 from keras_bert.training.resume import Resume
 from keras_bert.training.strategies import KINDS
@@ -48,6 +49,48 @@ def flags(
     parser.add_argument("--resume", action="store_true", help="save, and go on where it stopped")
     parser.add_argument("--limit", type=int, help="train on the first so many examples only")
     return parser
+
+
+# The files of CoNLL-2003, WNUT 2017 and others, by how their names begin.
+TAGGED_FILES = {
+    "train": ("eng.train", "wnut17train", "train"),
+    "dev": ("eng.testa", "emerging.dev", "dev", "valid"),
+    "test": ("eng.testb", "emerging.test", "test"),
+}
+
+
+def add_tagged_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags that `read_tagged_parts` reads."""
+    parser.add_argument("--data_dir", help="folder with the three files")
+    for part in TAGGED_FILES:
+        parser.add_argument(f"--{part}", help="a file, in place of the folder's")
+    parser.add_argument("--word_column", type=int, default=0)
+    parser.add_argument("--tag_column", type=int, default=-1)
+    parser.add_argument("--scheme", choices=("iob2", "iob1", "none"), default="iob2")
+
+
+def read_tagged_parts(args: argparse.Namespace) -> dict[str, TaggedSentences]:
+    """Reads tagged sentences to train on, "train", to choose by, "dev", and perhaps "test".
+
+    Raises:
+        FileNotFoundError: if there is no file for "train" or "dev".
+        ValueError: if there are several, or one is damaged.
+    """
+    found = {}
+    for part, names in TAGGED_FILES.items():
+        path = getattr(args, part)
+        if path is None and args.data_dir:
+            paths = sorted(p for p in Path(args.data_dir).iterdir() if p.name.startswith(names))
+            if len(paths) > 1:
+                raise ValueError(f"{args.data_dir}: several files for --{part}: {paths}")
+            path = paths[0] if paths else None
+        if path is None and part != "test":
+            raise FileNotFoundError(f"no {part} file: pass --{part}, or a --data_dir with one")
+        if path is not None:
+            scheme = None if args.scheme == "none" else args.scheme
+            columns = {"word_column": args.word_column, "tag_column": args.tag_column}
+            found[part] = read_tagged(path, scheme=scheme, **columns)
+    return found
 
 
 def run_seeds(
@@ -123,10 +166,16 @@ def run_seeds(
         (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
         print(json.dumps(metrics), flush=True)
         runs.append(metrics)
-    summary: dict[str, Any] = {"task": name, "runs": len(runs)}
-    for metric, value in scores[0].items():
-        if type(value) in (int, float):
-            values = [one[metric] for one in scores]
-            summary[metric] = {"mean": float(np.mean(values)), "deviation": float(np.std(values))}
+    summary = {"task": name, **summary_of(scores)}
     print(json.dumps(summary), flush=True)
     return summary | {"by_seed": runs}
+
+
+def summary_of(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Number of runs, and of each number in them mean and population deviation."""
+    summary: dict[str, Any] = {"runs": len(runs)}
+    for metric, value in runs[0].items():
+        if metric != "seed" and type(value) in (int, float):
+            values = [run[metric] for run in runs]
+            summary[metric] = {"mean": float(np.mean(values)), "deviation": float(np.std(values))}
+    return summary

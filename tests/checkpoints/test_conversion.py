@@ -120,13 +120,16 @@ SLOW = pytest.mark.slow
     ],
 )
 def test_around_through_presets_of_ours(kind, task, tmp_path):
-    old = make(kind)
+    old = make(kind, pooler=kind not in POOLERLESS)
     save_checkpoint(old, tmp_path / "google", "google")
     steps = ["google", "ours1", "hf", "ours2", "hub", "ours3", "again"]
     forms = ["keras_bert", "huggingface", "keras_bert", "kerashub", "keras_bert", "google"]
     for before, after, form in zip(steps, steps[1:], forms, strict=False):
         convert_checkpoint(tmp_path / before, tmp_path / after, form)
-    check_same(old, open_checkpoint(tmp_path / "again").contents)
+    again = open_checkpoint(tmp_path / "again").contents
+    if kind in POOLERLESS:  # a model of ours has made a new one
+        again.tensors = {n: v for n, v in again.tensors.items() if not n.startswith("pooler/")}
+    check_same(old, again)
     rng = np.random.default_rng(1)
     batch = {
         "token_ids": rng.integers(0, 12, (3, 9)).astype("int32"),

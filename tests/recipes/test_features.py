@@ -32,7 +32,7 @@ def test_recipe_learns_and_writes_what_it_promises(tmp_path):
     flags += " --learning_rate 2e-2 --sequence_length 12"
     summary = features.main(flags.split())
     metrics = json.loads((tmp_path / "runs" / "seed0" / "metrics.json").read_text())
-    assert summary["test"]["mean"] == metrics["test"]["f1"] > 0.8
+    assert summary["test_f1"]["mean"] == metrics["test_f1"] > 0.8
     assert len(metrics["train_seconds_by_epoch"]) == 10
     model = keras.saving.load_model(tmp_path / "runs" / "seed0" / "tagger.keras")
     assert model.settings["units"] == 16
