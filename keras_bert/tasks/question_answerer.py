@@ -346,12 +346,16 @@ class BertQuestionAnswerer(RowTask):
 
         Returns:
             A dict of float32 arrays [R, T], `start` and `end`; of texts T is the preprocessor's
-            `sequence_length`.
+            `sequence_length`. `preprocessor.encode` says which row is of which question.
         """
-        if isinstance(x, dict) or hasattr(x, "element_spec"):
+        if hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
-        self.check_has_preprocessor()
-        ids, _, _ = self.make_rows(unpacked(x, None)[0])
+        if isinstance(x, dict):
+            ids = {name: np.asarray(value) for name, value in x.items() if value is not None}
+            self._check_ids(ids)
+        else:
+            self.check_has_preprocessor()
+            ids, _, _ = self.make_rows(unpacked(x, None)[0])
         return self._logits(ids, batch_size or 32, **kwargs)
 
     def _logits(self, ids: dict, batch_size: int, **kwargs) -> dict[str, np.ndarray]:
