@@ -9,6 +9,7 @@ Run: python recipes/embed.py --preset DIR --data_dir DIR --seed 0
 """
 
 import argparse
+import json
 from functools import partial
 
 import numpy as np
@@ -52,7 +53,10 @@ def main(argv: list[str] | None = None) -> dict:
 
     make = partial(BertTextEmbedder.from_preset, loss=args.loss, pooling=args.pooling)
     if args.score_only:
-        return score(make(args.preset, sequence_length=args.sequence_length))
+    if args.score_only:
+        scores = score(make(args.preset, sequence_length=args.sequence_length))
+        print(json.dumps(scores))
+        return scores
     return run_seeds(args, devices, make, data, score, monitor="val_loss", mode="min")
 
 

@@ -9,50 +9,30 @@ Run: python recipes/squad.py --preset DIR --train train-v1.1.json --dev dev-v1.1
 
 import argparse
 import hashlib
-import json
-import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-import keras
-import numpy as np
-
 import keras_bert
-from keras_bert import training
 from keras_bert.data import SquadExample, read_squad, write_predictions
 from keras_bert.metrics import cmrc_scores, squad_v1_scores, squad_v2_scores
-from keras_bert.training.callbacks import TrainingTimer, standard_callbacks
-from keras_bert.training.strategies import KINDS
+from keras_bert.training import strategy
+from keras_bert.training.experiment import flags, run_seeds
 
 SCORERS = {"1.1": squad_v1_scores, "2.0": squad_v2_scores, "cmrc": cmrc_scores}
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser = flags(__doc__, learning_rate=5e-5, sequence_length=384)
     parser.add_argument("--version", choices=SCORERS, default="1.1", help="rules and scores")
-    parser.add_argument("--preset", required=True, help="folder, name or address of a BERT")
-    parser.add_argument("--new_weights", action="store_true", help="only the preset's shape")
     parser.add_argument("--data_dir", default=".", help="folder of the files below")
     parser.add_argument("--train", required=True, help="JSON file, plain or with .gz added")
     parser.add_argument("--dev", help="likewise; not with --held_out")
     parser.add_argument(
         "--held_out", type=float, help="share of the training file's articles to test on instead"
     )
-    parser.add_argument("--output_dir", default="runs/squad")
-    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="one run a seed")
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch_size", type=int, default=32)
-    parser.add_argument("--learning_rate", type=float, default=5e-5)
-    parser.add_argument("--sequence_length", type=int, default=384)
     parser.add_argument("--stride", type=int, default=128)
     parser.add_argument("--max_answer_length", type=int, default=30)
-    parser.add_argument("--padding", choices=("bucket", "full"), default="bucket")
-    parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
-    parser.add_argument("--steps_per_execution", type=int, default=1)
-    parser.add_argument("--accumulation_steps", type=int, default=1)
-    parser.add_argument("--strategy", choices=KINDS, default="auto", help="devices to train on")
-    parser.add_argument("--resume", action="store_true", help="save, and go on where it stopped")
-    parser.add_argument("--limit", type=int, help="train on the first so many questions only")
     args = parser.parse_args(argv)
     if (args.dev is None) == (args.held_out is None):
         parser.error("expected one of --dev and --held_out")
@@ -102,47 +82,12 @@ def learnable(examples: Sequence[SquadExample]) -> list[SquadExample]:
 
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
-    devices = training.strategy(args.strategy)  # first: several workers have to be
+    devices = strategy(args.strategy)
     train, dev = read(args)
     references = {e.id: [answer.text for answer in e.answers] for e in dev}
     decoding = {"max_answer_length": args.max_answer_length, "batch_size": args.batch_size}
-    model, runs = None, []
-    for seed in args.seed:
-        keras.utils.set_random_seed(seed)
-        with devices.scope():
-            fresh = keras_bert.BertQuestionAnswerer.from_preset(
-                args.preset,
-                sequence_length=args.sequence_length,
-                stride=args.stride,
-                padding=args.padding,
-                dtype=args.dtype,
-                load_weights=not args.new_weights,
-            )
-        if model is None:
-            model = fresh
-            model.compile(
-                learning_rate=args.learning_rate,
-                accumulation_steps=args.accumulation_steps,
-                steps_per_execution=args.steps_per_execution,
-            )
-        else:  # new weights in the old model, which is compiled already
-            model.copy_state(fresh)
-        output = Path(args.output_dir) / f"seed{seed}"
-        timer = TrainingTimer()
-        callbacks = [timer, *standard_callbacks(output, monitor="val_loss", mode="min")]
-        if args.resume:
-            resume = training.Resume(output / "checkpoints", monitor="val_loss", mode="min")
-            callbacks.append(resume)
-        model.counters.reset()
-        history = model.fit(
-            train,
-            batch_size=args.batch_size,
-            epochs=args.epochs,
-            validation_data=learnable(dev),
-            seed=seed,
-            callbacks=callbacks,
-        )
-        rows = model.counters.read()["rows"] / max(len(timer.seconds), 1)  # windows of an epoch
+
+    def score(model, output):
         model.null_threshold = None
         if args.version == "2.0":
             model.tune_null_threshold(dev, **decoding)
@@ -152,28 +97,12 @@ def main(argv: list[str] | None = None) -> dict:
         write_predictions(
             output, texts, null_odds=odds if args.version == "2.0" else None, examples=dev
         )
-        model.save_to_preset(str(output / "preset"))
         scores = SCORERS[args.version](references, texts)
-        metrics = {
-            "version": args.version,
-            "seed": seed,
-            **scores,
-            "null_threshold": model.null_threshold,
-            "val_loss_by_epoch": history.history.get("val_loss", []),  # of this run
-            "train_questions": len(train),
-            "train_rows": round(rows),
-            "train_seconds_by_epoch": timer.seconds,  # the first includes compilation
-            "train_rows_per_second": rows / min(timer.seconds, default=math.inf),
-        }
-        (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
-        print(json.dumps(metrics), flush=True)
-        runs.append(metrics)
-    summary = {"version": args.version, "runs": len(runs)}
-    for name in scores:
-        values = [run[name] for run in runs]
-        summary[name] = {"mean": float(np.mean(values)), "deviation": float(np.std(values))}
-    print(json.dumps(summary), flush=True)
-    return summary | {"by_seed": runs}
+        return {"version": args.version, **scores, "null_threshold": model.null_threshold}
+
+    make = partial(keras_bert.BertQuestionAnswerer.from_preset, stride=args.stride)
+    data = {"x": train, "validation_data": learnable(dev)}
+    return run_seeds(args, devices, make, data, score, monitor="val_loss", mode="min")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
 LABELS = ["Cause-Effect(e1,e2)", "Cause-Effect(e2,e1)", "Other"]
 
 
+@pytest.mark.slow  # what recipes share is run by the test of swag.py
 # With so few sentences the model may predict relations that none of them has.
 @pytest.mark.filterwarnings("ignore:Predicted relations that no label has")
 def test_recipe_writes_what_it_promises(tmp_path):

@@ -165,7 +165,10 @@ def test_datasets_of_strings_give_the_same(fitted):
     )
 
 
-@pytest.mark.parametrize("form", ["preset", "keras", "huggingface", "google", "kerashub"])
+SLOW = [pytest.param(form, marks=pytest.mark.slow) for form in ("google", "kerashub")]
+
+
+@pytest.mark.parametrize("form", ["preset", "keras", "huggingface", *SLOW])
 def test_saved_and_read_back(fitted, tmp_path, form):
     data, path = choice_examples(5, seed=3), tmp_path / "model"
     if form == "keras":

@@ -146,6 +146,9 @@ def test_relations_are_learnt(fitted):
     assert label == labels[0] and probability == pytest.approx(probabilities[0], rel=1e-4)
     found = fitted.evaluate((data.texts, data.entities), data.labels, verbose=0)
     assert found[1] == pytest.approx(np.mean(np.array(labels) == data.labels))
+    columns = (data.texts, np.array(data.entities)), fitted.encode_labels(data.labels)
+    dataset = tf.data.Dataset.from_tensor_slices(columns).batch(9)
+    np.testing.assert_allclose(fitted.evaluate(dataset, verbose=0), found, rtol=1e-4)
 
 
 def test_the_head_reads_the_states_of_the_opening_markers(fitted):
@@ -176,7 +179,10 @@ def test_saved_and_read_back(fitted, tmp_path, form):
     np.testing.assert_allclose(loaded.predict(data, verbose=0), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("form", ["huggingface", "google", "kerashub"])
+SLOW = [pytest.param(form, marks=pytest.mark.slow) for form in ("google", "kerashub")]
+
+
+@pytest.mark.parametrize("form", ["huggingface", *SLOW])
 def test_other_forms_hold_the_backbone_and_say_so(fitted, tmp_path, form):
     notes = save_checkpoint(fitted, tmp_path / form, form)
     assert "no other form has a place for a head of relations: it is left out" in notes
