@@ -53,7 +53,6 @@ def main(argv: list[str] | None = None) -> dict:
 
     make = partial(BertTextEmbedder.from_preset, loss=args.loss, pooling=args.pooling)
     if args.score_only:
-    if args.score_only:
         scores = score(make(args.preset, sequence_length=args.sequence_length))
         print(json.dumps(scores))
         return scores

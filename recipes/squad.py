@@ -8,13 +8,12 @@ Run: python recipes/squad.py --preset DIR --train train-v1.1.json --dev dev-v1.1
 """
 
 import argparse
-import hashlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import keras_bert
-from keras_bert.data import SquadExample, read_squad, write_predictions
+from keras_bert.data import SquadExample, hold_out_articles, read_squad, write_predictions
 from keras_bert.metrics import cmrc_scores, squad_v1_scores, squad_v2_scores
 from keras_bert.training import strategy
 from keras_bert.training.experiment import flags, run_seeds
@@ -39,26 +38,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return args
 
 
-def hold_out(
-    examples: Sequence[SquadExample], share: float
-) -> tuple[list[SquadExample], list[SquadExample]]:
-    """Parts questions by article, always in the same way: by the SHA-256 of its title.
-
-    Raises:
-        ValueError: if one side would be empty.
-    """
-    titles = {example.title for example in examples}
-    ordered = sorted(titles, key=lambda title: hashlib.sha256(title.encode()).digest())
-    count = round(share * len(ordered))
-    if not 0 < count < len(ordered):
-        raise ValueError(f"held_out={share} of {len(ordered)} articles leaves one side empty")
-    held = {*ordered[:count]}
-    return (
-        [example for example in examples if example.title not in held],
-        [example for example in examples if example.title in held],
-    )
-
-
 def read(args: argparse.Namespace) -> tuple[list[SquadExample], list[SquadExample]]:
     """Questions to train on and to test on."""
     # A few answers of CMRC, as published, do not stand where the file says.
@@ -67,7 +46,7 @@ def read(args: argparse.Namespace) -> tuple[list[SquadExample], list[SquadExampl
     if args.held_out is None:
         dev = read_squad(Path(args.data_dir) / args.dev, repair)
     else:
-        train, dev = hold_out(train, args.held_out)
+        train, dev = hold_out_articles(train, args.held_out)
     return learnable(train)[: args.limit], dev
 
 

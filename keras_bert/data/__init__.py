@@ -5,7 +5,13 @@ from keras_bert.data.corpus import prepare_corpus
 from keras_bert.data.pretraining import pretraining_dataset
 from keras_bert.data.records import read_index
 from keras_bert.data.relations import RelationExamples, read_relation_key, read_relations
-from keras_bert.data.squad import SquadExample, read_predictions, read_squad, write_predictions
+from keras_bert.data.squad import (
+    SquadExample,
+    hold_out_articles,
+    read_predictions,
+    read_squad,
+    write_predictions,
+)
 from keras_bert.data.tables import Examples, read_table
 from keras_bert.data.tagged import TaggedSentences, read_tagged, tag_names
 from keras_bert.data.vocabulary_training import build_vocabulary
@@ -17,6 +23,7 @@ __all__ = [
     "SquadExample",
     "TaggedSentences",
     "build_vocabulary",
+    "hold_out_articles",
     "prepare_corpus",
     "pretraining_dataset",
     "read_choices",

@@ -8,6 +8,7 @@ Texts stay as they are, leading and double spaces included, because answers are 
 characters (Unicode code points) from the start of the context.
 """
 
+import hashlib
 import json
 import logging
 import math
@@ -128,6 +129,33 @@ def read_squad(
     if not examples:
         raise ValueError(f"{path}: no questions.")
     return examples
+
+
+def hold_out_articles(
+    examples: Sequence[SquadExample], share: float
+) -> tuple[list[SquadExample], list[SquadExample]]:
+    """Parts questions by article, always in the same way: by the SHA-256 of its title.
+
+    Args:
+        examples: questions of several articles.
+        share: how many of the articles are held out, from 0 to 1.
+
+    Returns:
+        (questions of the other articles, questions of those held out), in the order given.
+
+    Raises:
+        ValueError: if one side would be empty.
+    """
+    titles = {example.title for example in examples}
+    ordered = sorted(titles, key=lambda title: hashlib.sha256(title.encode()).digest())
+    count = round(share * len(ordered))
+    if not 0 < count < len(ordered):
+        raise ValueError(f"A share of {share} of {len(ordered)} articles leaves one side empty.")
+    held = {*ordered[:count]}
+    return (
+        [example for example in examples if example.title not in held],
+        [example for example in examples if example.title in held],
+    )
 
 
 def read_predictions(path: str | Path) -> dict[str, str]:

@@ -50,6 +50,12 @@ def read(args):
         return {"kind": "choices"}, [
             {"context": c, "choices": o, "label": y} for c, o, y in columns
         ]
+    questions = data.read_squad(args.path)
+    if args.held_out is not None:
+        parts = dict(
+            zip(("train", "dev"), data.hold_out_articles(questions, args.held_out), strict=True)
+        )
+        questions = parts[args.split]
     lines = [
         {
             "id": one.id,
@@ -57,7 +63,7 @@ def read(args):
             "context": one.context,
             "answers": [answer._asdict() for answer in one.answers],
         }
-        for one in data.read_squad(args.path)
+        for one in questions
     ]
     return {"kind": "spans"}, lines
 
@@ -68,7 +74,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--kind", required=True, choices=kinds)
     parser.add_argument("--path", required=True, help="file, or GLUE folder")
     parser.add_argument("--name", help="GLUE task")
-    parser.add_argument("--split", default="train", help="of a GLUE task")
+    parser.add_argument("--split", default="train", help="of a GLUE task, or with --held_out")
+    parser.add_argument("--held_out", type=float, help="share of SQuAD's articles in split dev")
     parser.add_argument("--text_column", nargs="+")
     parser.add_argument("--label_column")
     parser.add_argument("--labels", nargs="+", help="label names, in the order of their ids")
