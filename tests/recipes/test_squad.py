@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_bert import BertQuestionAnswerer
-from keras_bert.data import read_predictions, read_squad
+from keras_bert.data import hold_out_articles, read_predictions, read_squad
 from keras_bert.metrics import squad_v1_scores, squad_v2_scores
 from recipes import squad
 
@@ -100,7 +100,7 @@ def test_articles_are_held_out_whole(tmp_path):
     titles = [{e.title for e in part} for part in (train, dev)]
     assert not titles[0] & titles[1] and list(map(len, titles)) == [8, 3]
     assert hold_out_articles(examples[::-1], 0.3)[1] == dev[::-1]  # whatever the order
-    with pytest.raises(ValueError, match="held_out=0.01 of 11 articles"):
+    with pytest.raises(ValueError, match="share of 0.01 of 11 articles"):
         hold_out_articles(examples, 0.01)
 
 
