@@ -81,7 +81,16 @@ def decode(
         raise ValueError(
             f"n_best={n_best}, max_answer_length={max_answer_length}: expected at least 2 and 1"
         )
-    contexts = tf.reshape(tf.convert_to_tensor(contexts, tf.string), [-1])
+    with tf.device("cpu"):  # strings, and sorting whose order has to be the same everywhere
+        contexts = tf.reshape(tf.convert_to_tensor(contexts, tf.string), [-1])
+        return _decode(
+            start_logits, end_logits, rows, contexts, with_null, n_best, max_answer_length
+        )
+
+
+def _decode(start_logits, end_logits, rows, contexts, with_null, n_best, max_answer_length):
+    import tensorflow as tf
+
     number, count = tf.size(contexts), tf.shape(rows.starts)[0]
     real = rows.padding_mask != 0
     # In float64, in which the sum of two float32 is exact.

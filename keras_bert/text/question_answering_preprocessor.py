@@ -183,14 +183,15 @@ def span_labels(rows: QuestionRows, starts, ends):
     """
     import tensorflow as tf
 
-    starts, ends = tf.cast(starts, tf.int32), tf.cast(ends, tf.int32)
-    start, end = (tf.gather(side, rows.example)[:, None] for side in (starts, ends))  # [R, 1]
-    touched = (rows.starts >= 0) & (rows.starts < end) & (rows.ends > start)  # [R, T]
-    # Every piece of a context has most context in one row, so that this counts each once.
-    once = tf.reduce_sum(tf.cast(touched & rows.most_context, tf.int32), axis=1)
-    whole = tf.math.unsorted_segment_sum(once, rows.example, tf.size(starts))  # [N]
-    here = tf.reduce_sum(tf.cast(touched, tf.int32), axis=1)
-    holds = (here > 0) & (here == tf.gather(whole, rows.example))  # [R]
-    first = tf.argmax(touched, axis=1, output_type=tf.int32)
-    labels = tf.stack([first, first + here - 1], axis=1)
-    return tf.where(holds[:, None], labels, 0), whole > 0
+    with tf.device("cpu"):
+        starts, ends = tf.cast(starts, tf.int32), tf.cast(ends, tf.int32)
+        start, end = (tf.gather(side, rows.example)[:, None] for side in (starts, ends))  # [R, 1]
+        touched = (rows.starts >= 0) & (rows.starts < end) & (rows.ends > start)  # [R, T]
+        # Every piece of a context has most context in one row, so that this counts each once.
+        once = tf.reduce_sum(tf.cast(touched & rows.most_context, tf.int32), axis=1)
+        whole = tf.math.unsorted_segment_sum(once, rows.example, tf.size(starts))  # [N]
+        here = tf.reduce_sum(tf.cast(touched, tf.int32), axis=1)
+        holds = (here > 0) & (here == tf.gather(whole, rows.example))  # [R]
+        first = tf.argmax(touched, axis=1, output_type=tf.int32)
+        labels = tf.stack([first, first + here - 1], axis=1)
+        return tf.where(holds[:, None], labels, 0), whole > 0
