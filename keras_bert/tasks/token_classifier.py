@@ -30,7 +30,7 @@ from keras_bert.tasks.tagging import (
     words_of_texts,
 )
 from keras_bert.tasks.targets import check_labels, class_ids
-from keras_bert.text.entities import TaggedEntity
+from keras_bert.text.entities import TaggedEntity, tag_places
 from keras_bert.text.token_classifier_preprocessor import (
     IGNORED,
     BertTokenClassifierPreprocessor,
@@ -479,6 +479,7 @@ class BertTokenClassifier(RowTask):
             return self.tag([x], batch_size, **kwargs)[0]
         if self.labels is None:
             raise ValueError("the model has no labels, so that entities have no names")
+        tag_places(self.labels)  # before all the work
         return entities_of(self, x, batch_size, kwargs)
 
     def get_config(self):

@@ -129,8 +129,8 @@ def test_presets_and_keras_files_come_back(fitted, tmp_path):
         assert [[e[:4] for e in row] for row in found] == [[e[:4] for e in row] for row in expected]
         scores = [[entity.score for row in rows for entity in row] for rows in (found, expected)]
         np.testing.assert_allclose(*scores, rtol=1e-4)
-        np.testing.assert_allclose(loaded.evaluate(words, tags, verbose=0), losses, rtol=1e-5)
-    assert type(kinds[1].loss) is type(fitted.loss)
+    # The file holds the loss and the optimizer too.
+    np.testing.assert_allclose(kinds[1].evaluate(words, tags, verbose=0), losses, rtol=1e-5)
     if fitted.crf:
         assert kinds[0].loading_report.loaded[-3:] == [w.path for w in kinds[0].chain.weights]
     with pytest.raises(ValueError, match=f"{'with' if fitted.crf else 'without'} a CRF"):
@@ -138,7 +138,7 @@ def test_presets_and_keras_files_come_back(fitted, tmp_path):
     fresh = BertTokenClassifier.from_preset(
         tmp_path / "preset", labels=LABELS, crf=not fitted.crf, skip_mismatch=True
     )
-    assert fresh.crf != fitted.crf and len(fresh.tag(words)) == 7
+    assert fresh.crf != fitted.crf and fresh.labels == LABELS
 
 
 def test_the_loss_does_not_count_padding(fitted):  # B105
@@ -320,7 +320,6 @@ def test_settings_that_are_wrong():
         model.fit(tf.data.Dataset.from_tensor_slices((["ada"], [0])).batch(1))
     with pytest.raises(ValueError, match="the label 'DT' marks no entity.*predict_tags"):
         model.tag("ada met")
-    assert {*model.predict_tags(["ada met"])[0]} <= {"DT", "NN", "VB"}
     with pytest.raises(ValueError, match="expected 2 or more"):
         model_for(labels=["O"])
     bare = BertTokenClassifier(model.backbone, num_classes=3)
