@@ -123,7 +123,7 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
 
         with tf.device("cpu"):
             texts = tf.convert_to_tensor(texts, tf.string)
-            spans = tf.ensure_shape(tf.convert_to_tensor(spans, tf.int32), [None, 2, 2])
+            spans = tf.ensure_shape(tf.cast(spans, tf.int32), [None, 2, 2])
             swapped = spans[:, 0, 0] > spans[:, 1, 0]  # the second entity stands in front, [B]
             in_order = tf.where(swapped[:, None, None], spans[:, ::-1], spans)
             parts = _parts(texts, in_order)  # [B, 5]
