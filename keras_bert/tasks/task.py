@@ -57,6 +57,7 @@ class BertTask(Step, keras_hub.models.Task):
         warmup: float = 0.1,
         decay: str = "linear",
         layer_decay: float | None = None,
+        epsilon: float = 1e-6,
         accumulation_steps: int = 1,
         steps_per_execution: int = 1,
         jit_compile="auto",
@@ -80,6 +81,8 @@ class BertTask(Step, keras_hub.models.Task):
             warmup: share of the steps in which the rate rises.
             decay: how the rate falls after it: "linear", "polynomial", "cosine" or "constant".
             layer_decay: factor on the rate from each block to the one below it, such as 0.9.
+            epsilon: of the automatic optimizer; 1e-6 as in google-research/bert, where PyTorch and
+                transformers have 1e-8.
             accumulation_steps: micro-batches that every batch is cut into, so that it needs less
                 memory. The result is that of the whole batch, and one update is made for it.
             steps_per_execution: batches run without a return to Python. On several replicas
@@ -103,6 +106,7 @@ class BertTask(Step, keras_hub.models.Task):
                     "warmup": warmup,
                     "decay": decay,
                     "layer_decay": layer_decay,
+                    "epsilon": epsilon,
                 }
                 # A schedule from the start, so that optimizers of every `fit` save the same
                 # variables.
@@ -643,7 +647,9 @@ class BertTask(Step, keras_hub.models.Task):
         scales = None
         if settings["layer_decay"] is not None:
             scales = layerwise_rate_scales(self, settings["layer_decay"])
-        return AdamW(rate, settings["weight_decay"], rate_scales=scales)
+        return AdamW(
+            rate, settings["weight_decay"], epsilon=settings["epsilon"], rate_scales=scales
+        )
 
     def _made_by(self, old, new) -> bool:
         """Whether the optimizer in use is what `new` would be once built."""

@@ -40,6 +40,7 @@ def flags(
     parser.add_argument("--epochs", type=int, default=epochs)
     parser.add_argument("--batch_size", type=int, default=batch_size)
     parser.add_argument("--learning_rate", type=float, default=learning_rate)
+    parser.add_argument("--epsilon", type=float, default=1e-6, help="of AdamW")
     parser.add_argument("--sequence_length", type=int, default=sequence_length)
     parser.add_argument("--padding", choices=("bucket", "full"), default="bucket")
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
@@ -137,6 +138,7 @@ def run_seeds(
             model = fresh
             model.compile(
                 learning_rate=args.learning_rate,
+                epsilon=args.epsilon,
                 accumulation_steps=args.accumulation_steps,
                 steps_per_execution=args.steps_per_execution,
             )

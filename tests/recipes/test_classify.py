@@ -13,6 +13,7 @@ TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "problem",
     [

@@ -33,7 +33,8 @@ def data(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("crf", ["", pytest.param(" --crf", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("crf", ["", " --crf"])
 def test_recipe_writes_what_it_promises(data, tmp_path, crf):
     pytest.importorskip("seqeval")
     flags = f"--preset {TINY} --data_dir {data} --scheme iob1 --output_dir {tmp_path / 'runs'}"

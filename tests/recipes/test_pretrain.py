@@ -40,6 +40,7 @@ def flags(corpus, output, steps):
     ]
 
 
+@pytest.mark.slow
 def test_two_phases_make_a_preset_that_answers(corpus, tmp_path):
     results = pretrain.main(flags(corpus, tmp_path, "8"))
     assert results["phase1"]["steps"] == 6 and results["phase2"]["steps"] == 2

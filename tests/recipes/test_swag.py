@@ -23,6 +23,7 @@ def write(path, size):
         csv.writer(file).writerows([header, *([*row, rng.randrange(4)] for row in rows)])
 
 
+@pytest.mark.slow
 def test_recipe_writes_what_it_promises(tmp_path):
     write(tmp_path / "train.csv", 19)
     flags = (

@@ -254,6 +254,7 @@ def test_validation_split_takes_the_end():
     assert history.history["val_loss"][0] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_freezing_and_lora():
     texts, labels = weather(32)
     model = classifier()

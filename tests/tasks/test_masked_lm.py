@@ -301,6 +301,7 @@ def test_validation_on_texts():
     assert model.history.history["val_loss"][0] == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_datasets_of_texts_and_pairs():
     model = masked_lm()
     dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2)

@@ -480,6 +480,7 @@ def test_a_preset_keeps_the_text_side(tmp_path):
     assert shorter.preprocessor.sequence_length == 5 and not shorter.has_next_sentence
 
 
+@pytest.mark.slow
 def test_a_classifier_takes_the_backbone(tmp_path, caplog):
     caplog.set_level(logging.WARNING, "keras_bert")
     model = with_texts()

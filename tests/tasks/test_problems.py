@@ -71,6 +71,7 @@ def test_the_loss_of_several_labels_is_the_mean_over_labels_and_rows():
     assert np.array_equal(model.encode_labels(truth.astype(int)), truth)
 
 
+@pytest.mark.slow
 def test_numbers_are_learnt(tmp_path):
     texts, words = texts_and_words(128)
     numbers = [1.5 * len(row) for row in words]
@@ -104,7 +105,9 @@ def test_the_squared_error_does_not_broadcast():  # B115
     np.testing.assert_allclose(model.evaluate(in_dataset, verbose=0)[0], 2.0, rtol=1e-5)
 
 
-@pytest.mark.parametrize("problem", ["multi_label", "regression"])
+@pytest.mark.parametrize(
+    "problem", ["regression", pytest.param("multi_label", marks=pytest.mark.slow)]
+)
 def test_a_keras_file_keeps_the_problem(tmp_path, problem):
     model = model_for(problem, num_classes=3)
     path = tmp_path / "model.keras"

@@ -154,6 +154,7 @@ def test_saved_and_read_back(regression, tmp_path, form):
     np.testing.assert_allclose(loaded.embed(TEXTS), regression.embed(TEXTS), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_positives_are_found_among_a_batch():
     words = ["red cat", "blue dog", "green car", "one cat", "red dog", "blue car"]
     anchors, positives = [f"a {w}" for w in words] * 8, [f"the {w}" for w in words] * 8

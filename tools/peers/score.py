@@ -8,7 +8,7 @@ import json
 
 import numpy as np
 
-from keras_bert.metrics import entity_scores, evaluate, relation_scores, squad_v1_scores
+from keras_bert.metrics import evaluate, relation_scores, squad_v1_scores, tagging_scores
 
 
 def load(path):
@@ -18,8 +18,7 @@ def load(path):
 
 def score(args, header, rows, answers) -> dict[str, float]:
     if args.metrics == ["entities"]:
-        found = entity_scores([row["tags"] for row in rows], answers)
-        return {name: found[name] for name in ("precision", "recall", "f1")}
+        return tagging_scores([row["tags"] for row in rows], answers)
     if args.metrics == ["squad"]:
         golds = {row["id"]: [answer["text"] for answer in row["answers"]] for row in rows}
         return squad_v1_scores(golds, {answer["id"]: answer["text"] for answer in answers})
@@ -27,7 +26,8 @@ def score(args, header, rows, answers) -> dict[str, float]:
     if args.metrics == ["relations"]:
         names = header["labels"]
         predicted = [names[i] for i in outputs.argmax(axis=1)]
-        return {"macro_f1": relation_scores([names[y] for y in labels], predicted).macro_f1}
+        found = relation_scores([names[y] for y in labels], predicted)
+        return {"macro_f1": found.f1, "accuracy": found.accuracy}
     return evaluate(args.metrics, labels, outputs)
 
 
