@@ -14,6 +14,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data import tag_names
@@ -43,34 +44,33 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-class Batches(keras.utils.PyDataset):
-    """Batches of sentences, padded: features, labels that are -1 in padding, and weights."""
+def batches(features, labels, batch_size: int, seed: int | None = None) -> tf.data.Dataset:
+    """Padded batches: features, labels that are -1 in padding, and weights.
 
-    def __init__(self, features, labels, batch_size: int, seed: int | None = None):
-        super().__init__()
-        self.features, self.labels, self.batch_size = features, labels, batch_size
-        self.random = None if seed is None else np.random.default_rng(seed)
-        self.order = np.arange(len(features))
-        self.on_epoch_begin()
+    With a seed every pass has an order of its own.
+    """
+    random = None if seed is None else np.random.default_rng(seed)
 
-    def __len__(self):
-        return -(-len(self.features) // self.batch_size)
+    def one_pass():
+        order = np.arange(len(labels)) if random is None else random.permutation(len(labels))
+        for begin in range(0, len(order), batch_size):
+            rows = order[begin : begin + batch_size]
+            longest = max(len(labels[i]) for i in rows)
+            x = np.zeros((len(rows), -(-longest // 16) * 16, features[0].shape[1]), "float32")
+            y = np.full(x.shape[:2], -1, "int32")
+            for row, i in enumerate(rows):
+                x[row, : len(labels[i])], y[row, : len(labels[i])] = features[i], labels[i]
+            yield x, y, (y >= 0).astype("float32")
 
-    def on_epoch_begin(self):
-        if self.random is not None:
-            self.random.shuffle(self.order)
-
-    def __getitem__(self, index):
-        rows = self.order[index * self.batch_size :][: self.batch_size]
-        longest = max(len(self.labels[i]) for i in rows)
-        x = np.zeros((len(rows), -(-longest // 16) * 16, self.features[0].shape[1]), "float32")
-        y = np.full(x.shape[:2], -1, "int32")
-        for row, i in enumerate(rows):
-            x[row, : len(self.labels[i])], y[row, : len(self.labels[i])] = (
-                self.features[i],
-                self.labels[i],
-            )
-        return x, y, (y >= 0).astype("float32")
+    spec = tf.TensorSpec
+    signature = (
+        spec([None, None, features[0].shape[1]], tf.float32),
+        spec([None, None], tf.int32),
+        spec([None, None], tf.float32),
+    )
+    dataset = tf.data.Dataset.from_generator(one_pass, output_signature=signature)
+    count = -(-len(labels) // batch_size)
+    return dataset.apply(tf.data.experimental.assert_cardinality(count)).prefetch(2)
 
 
 def main(argv: list[str] | None = None) -> dict:
@@ -100,20 +100,14 @@ def main(argv: list[str] | None = None) -> dict:
             ),
         )
         timer = TrainingTimer()
-        train = Batches(features["train"], tags["train"], args.batch_size, seed)
-        model.fit(train, epochs=args.epochs, callbacks=[timer], verbose=2)
+        train = batches(features["train"], tags["train"], args.batch_size, seed)
+        model.fit(train, epochs=args.epochs, callbacks=[timer], shuffle=False, verbose=2)
         metrics = {"seed": seed, "train_seconds_by_epoch": timer.seconds}
         for part in [part for part in data if part != "train"]:
-            batches = Batches(features[part], tags[part], args.batch_size)
-            found = [
-                [labels[i] for i in row[: len(right)]]
-                for batch in range(len(batches))
-                for row, right in zip(
-                    model.predict_on_batch(batches[batch][0]).argmax(-1),
-                    tags[part][batch * args.batch_size :],
-                    strict=False,
-                )
-            ]
+            found = []
+            for x, *_ in batches(features[part], tags[part], args.batch_size):
+                for best in model.predict_on_batch(x).argmax(-1):
+                    found.append([labels[i] for i in best[: len(tags[part][len(found)])]])
             one = tagging_scores(data[part].tags, found, entities=args.scheme != "none")
             metrics |= {f"{part}_{name}": value for name, value in one.items()}
         output = Path(args.output_dir) / f"seed{seed}"

@@ -42,9 +42,10 @@ def test_batches_hold_every_sentence_once():
     lengths = [3, 1, 0, 20, 5]
     rows = [np.full((n, 2), i + 1.0, "float32") for i, n in enumerate(lengths)]
     labels = [[i] * n for i, n in enumerate(lengths)]
-    batches = features.Batches(rows, labels, 2, seed=1)
+    batches = features.batches(rows, labels, 2, seed=1)
+    assert batches.cardinality() == 3
     seen = []
-    for x, y, weights in (batches[i] for i in range(len(batches))):
+    for x, y, weights in batches.as_numpy_iterator():
         assert x.shape[:2] == y.shape == weights.shape and x.shape[1] % 16 == 0
         np.testing.assert_array_equal(x[..., 0], y + 1)
         np.testing.assert_array_equal(weights, y >= 0)
