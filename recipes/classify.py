@@ -54,8 +54,8 @@ def find_labels(args: argparse.Namespace, train: Examples) -> list[str] | None:
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
     devices = strategy(args.strategy)
-    train, dev = read(args, args.train).head(args.limit), read(args, args.dev)
-    labels = find_labels(args, train)
+    train, dev = read(args, args.train), read(args, args.dev)
+    labels, train = find_labels(args, train), train.head(args.limit)
     make = partial(
         keras_bert.BertClassifier.from_preset,
         labels=labels,
@@ -64,10 +64,11 @@ def main(argv: list[str] | None = None) -> dict:
     )
 
     def score(model, output):
-        outputs, right = model.predict(dev.texts, args.batch_size), model.encode_labels(dev.labels)
+        right = model.encode_labels(dev.labels)
         if args.problem == "multi_label":
             thresholds = model.tune_thresholds(dev.texts, dev.labels)
             return evaluate(METRICS[args.problem], right, model.classify(dev.texts)[1], thresholds)
+        outputs = model.predict(dev.texts, args.batch_size)
         if args.report and args.problem == "single_label":
             from keras_bert.reports import write_report
 

@@ -4,7 +4,6 @@ Source: Devlin et al. 2019, section 5.3, Table 7: the last four layers concatena
 768 units. The paper's model is cased and sees the whole document; here a row is one sentence.
 Data: as recipes/ner.py. All features lie in memory: 4 bytes a number, for the four layers of a BERT
 of 384 units 1.2 GB on CoNLL-2003's 204,000 words of training.
-Results and times: recipes/README.md.
 Run: python recipes/features.py --preset DIR --data_dir CONLL2003 --scheme iob1 --seed 0
 """
 

@@ -30,7 +30,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--held_out", type=float, help="share of the training file's articles to test on instead"
     )
-    parser.add_argument("--stride", type=int, default=128)
+    parser.add_argument("--stride", type=int, help="128, or half a window of short rows")
     parser.add_argument("--max_answer_length", type=int, default=30)
     args = parser.parse_args(argv)
     if (args.dev is None) == (args.held_out is None):

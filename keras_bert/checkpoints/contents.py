@@ -28,6 +28,8 @@ class Contents:
         head: one of `HEADS`, whose tensors are "head/kernel" and "head/bias"; or None.
         labels: names of the head's classes by id, or None.
         problem: one of `PROBLEMS`.
+        thresholds: of a multi-label classifier, the probabilities from which on a label is given;
+            or None.
         masked_lm: arguments of `MaskedLMHead` in which that head differs from the backbone:
             "activation", "layer_norm_epsilon"; {} where it does not.
         head_dropout: share of units dropped before the head, or None where the form does not say.
@@ -44,6 +46,7 @@ class Contents:
     head: str | None = None
     labels: list[str] | None = None
     problem: str = "single_label"
+    thresholds: list[float] | None = None
     masked_lm: dict[str, Any] = field(default_factory=dict)
     head_dropout: float | None = None
     tokenizer: dict[str, Any] | None = None

@@ -167,14 +167,15 @@ def _take_head_settings(contents: Contents, values: dict[str, Any], where: str) 
 
 def _needs_sidecar(contents: Contents) -> bool:
     in_text = (contents.tokenizer or {}).get("special_tokens_in_text")
-    return bool(
-        in_text or contents.masked_lm or (contents.head == "span" and contents.head_dropout)
-    )
+    tuned = contents.thresholds is not None
+    dropped = contents.head == "span" and contents.head_dropout
+    return bool(in_text or contents.masked_lm or tuned or dropped)
 
 
 def _take_sidecar(contents: Contents, source: Source) -> None:
-    """Takes the three things that the form can't say; all others it says itself."""
+    """Takes the four things that the form can't say; all others it says itself."""
     beside = read_sidecar(source)
+    contents.thresholds = beside.get("thresholds")
     contents.masked_lm = beside.get("masked_lm", {})
     if contents.tokenizer is not None:
         inside = (beside.get("tokenizer") or {}).get("special_tokens_in_text", False)

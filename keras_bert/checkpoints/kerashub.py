@@ -166,7 +166,7 @@ def _take_sidecar(source: Source, contents: Contents) -> None:
     contents.config |= beside.get("config", {})
     if beside:  # then the head is one of ours, which KerasHub's files hold
         contents.masked_lm = beside.get("masked_lm", {})
-    for name in ("labels", "problem", "head_dropout", "dtype"):
+    for name in ("labels", "problem", "thresholds", "head_dropout", "dtype"):
         setattr(contents, name, beside.get(name, getattr(contents, name)))
     if contents.tokenizer is not None:
         contents.tokenizer = beside.get("tokenizer") or contents.tokenizer

@@ -2,7 +2,7 @@
 
 Other programs pass over it. Without it a reader falls back on what the form says, or on what is
 usual for it. It holds any of these keys of `Contents`, and "version": config (some arguments of
-`BertBackbone`), masked_lm, head, labels, problem, head_dropout, tokenizer, dtype.
+`BertBackbone`), masked_lm, head, labels, problem, thresholds, head_dropout, tokenizer, dtype.
 """
 
 import json
@@ -94,6 +94,10 @@ _RIGHT = {
         or (isinstance(value, list) and all(isinstance(label, str) for label in value))
     ),
     "problem": lambda value: value in PROBLEMS,
+    "thresholds": lambda value: (
+        value is None
+        or (isinstance(value, list) and all(type(v) is float and 0 <= v <= 1 for v in value))
+    ),
     "head_dropout": lambda value: value is None or is_number(value),
     "tokenizer": _is_rule,
     "dtype": lambda value: value in DTYPES,

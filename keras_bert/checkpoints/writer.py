@@ -106,6 +106,7 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         masked_lm=own_masked_lm(model),
         labels=getattr(model, "labels", None) if head else None,
         problem=getattr(model, "problem", "single_label"),
+        thresholds=getattr(model, "thresholds", None) if head else None,
         head_dropout=getattr(model, "dropout", None) if head else None,
         tokenizer=tokenizer and {name: getattr(tokenizer, name) for name in _TOKENIZER},
         vocabulary=tokenizer and tokenizer.get_vocabulary(),

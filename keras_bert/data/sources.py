@@ -202,7 +202,8 @@ class ArraySource(keras.utils.PyDataset):
             return (x,)
         shape = (-1,) + (1,) * (self.weights.ndim - 1)
         weights = self.weights[rows] * (place < self.size).reshape(shape)
-        return x, self.labels[rows], weights.astype("float32")
+        labels = keras.tree.map_structure(lambda column: column[rows], self.labels)
+        return x, labels, weights.astype("float32")
 
     def _permutation(self, number):
         if not self.shuffle:

@@ -57,9 +57,11 @@ def write_report(
         folder / name
         for name in ("confusion_matrix.png", "calibration.png", "classes.png", "mistakes.html")
     ]
-    _draw_confusion(files[0], matrix, names)
+    # matplotlib reads what stands between two dollar signs as a formula.
+    drawn = [name.replace("$", r"\$") for name in names]
+    _draw_confusion(files[0], matrix, drawn)
     _draw_calibration(files[1], ids, probabilities)
-    _draw_classes(files[2], matrix, names)
+    _draw_classes(files[2], matrix, drawn)
     files[3].write_text(mistakes_page(columns, ids, probabilities, names, worst), "utf-8")
     return files
 

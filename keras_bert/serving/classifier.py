@@ -13,7 +13,9 @@ def export_classifier(classifier, path: str | Path, text: bool = True) -> list[s
     Signatures, all for any number of rows:
       `serving_default`: `text`, string [B]; gives `label`, string [B] (the id in digits where
         the classifier has no names), `probability` of that label, float32 [B], and `logits`,
-        float32 [B, K].
+        float32 [B, K]. Of a multi-label problem it gives `labels`, string [B, K], all of them,
+        their `probabilities`, float32 [B, K], `given`, int32 [B, K], 1 for those that reach their
+        threshold, and `logits`; of a regression `values`, float32 [B, K].
       `pair`: `text` and `text_pair`, string [B] each; gives the same.
       `tokens`: `token_ids`, `segment_ids`, `padding_mask`, int32 [B, T] of any length up to the
         model's positions; gives `logits`, float32 [B, K].
@@ -39,7 +41,7 @@ def export_classifier(classifier, path: str | Path, text: bool = True) -> list[s
     if text and classifier.preprocessor is None:
         raise ValueError("this classifier has no preprocessor: pass text=False to export ids alone")
     positions = classifier.backbone.max_sequence_length
-    labels = classifier.labels or [str(i) for i in range(classifier.num_classes)]
+    names = classifier.labels or [str(i) for i in range(classifier.num_classes)]
 
     def tokens(token_ids, segment_ids, padding_mask):
         length = tf.shape(token_ids)[1]
@@ -56,10 +58,20 @@ def export_classifier(classifier, path: str | Path, text: bool = True) -> list[s
 
     def answer(*segments):
         logits = tokens(**classifier.preprocessor.pack(segments))["logits"]
-        probabilities = tf.nn.softmax(logits)
+        if classifier.problem == "regression":
+            return {"values": logits}
+        labels = tf.constant(names)
+        if classifier.problem == "multi_label":
+            probabilities = tf.sigmoid(logits)
+            return {
+                "labels": tf.broadcast_to(labels, tf.shape(logits)),
+                "probabilities": probabilities,
+                "given": tf.cast(probabilities >= classifier.thresholds, tf.int32),
+                "logits": logits,
+            }
         return {
-            "label": tf.gather(tf.constant(labels), tf.argmax(logits, axis=-1)),
-            "probability": tf.reduce_max(probabilities, axis=-1),
+            "label": tf.gather(labels, tf.argmax(logits, axis=-1)),
+            "probability": tf.reduce_max(tf.nn.softmax(logits), axis=-1),
             "logits": logits,
         }
 

@@ -221,8 +221,8 @@ class BertClassifier(BertTask):
 
         Args:
             y: N ids or names; of a multi-label problem N lists of them, or 0 and 1 [N, K]; of a
-                regression numbers, [N] or [N, K]. The first names that a classifier without
-                `labels` sees become its labels, sorted.
+                regression numbers, [N] or [N, K]. The first names that a single-label classifier
+                without `labels` sees become its labels, sorted.
 
         Returns:
             int32 ids [N]; of the other problems float32 [N, K].
@@ -359,7 +359,9 @@ class BertClassifier(BertTask):
         if self.problem != "multi_label":
             raise ValueError(f"a classifier for the problem {self.problem!r} has no thresholds")
         probabilities = _sigmoid(self.predict(x, batch_size, **kwargs))
-        self.thresholds = tune_thresholds(self.encode_labels(y), probabilities).tolist()
+        found = tune_thresholds(self.encode_labels(y), probabilities)
+        # Some text's probability lies on each: a server may round it down.
+        self.thresholds = np.maximum(found - 1e-6, 0).tolist()
         return self.thresholds
 
     def export(self, path: str | Path, text: bool = True) -> list[str]:

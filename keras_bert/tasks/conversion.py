@@ -7,6 +7,7 @@ import keras
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import Checkpoint, contents_of, open_checkpoint, save_checkpoint
 from keras_bert.checkpoints.preset import FILES
+from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
 from keras_bert.checkpoints.writer import FORMS as OTHERS
 from keras_bert.tasks.classifier import BertClassifier
 from keras_bert.tasks.masked_lm import BertMaskedLM
@@ -53,13 +54,19 @@ def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> lis
     """
     if form not in FORMS:
         raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
-    checkpoint = open_checkpoint(source)
+    embedding = read_embedding_settings(source)
+    checkpoint = open_checkpoint(embedding.checkpoint if embedding else source)
     if form != "keras_bert" and checkpoint.contents is not None:
         notes = [
             f"left out, for it means nothing to us: {n}" for n in checkpoint.contents.left_over
         ]
+        if embedding:
+            notes.append(
+                f"left out, for the form does not say how texts are embedded: pooling "
+                f"{embedding.pooling!r}, normalize={embedding.normalize}"
+            )
         return notes + save_checkpoint(checkpoint.contents, target, form)
-    task = task_class(checkpoint)
+    task = BertTextEmbedder if embedding else task_class(checkpoint)
     if task is not None:
         model = task.from_preset(source)
         report = model.loading_report

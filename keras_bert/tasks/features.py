@@ -1,12 +1,15 @@
 """What the layers of a BERT say about texts, as arrays (Devlin et al. 2019, section 5.3)."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.classifier import check_text_side
+from keras_bert.tasks.row_task import by_length
 from keras_bert.tasks.sentences import check_sentences, to_tensor
 from keras_bert.text.tag_paths import scores_of_words
 from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPreprocessor
@@ -65,13 +68,15 @@ def extract_features(
         raise ValueError(f"{model.name} has no tokenizer: pass tokenizer=")
     sequence_length = sequence_length or backbone.max_sequence_length
     text_side = BertTokenClassifierPreprocessor(tokenizer, sequence_length)
+    check_text_side(text_side, backbone)
     texts = check_sentences(texts)
     reader = hidden_states(backbone, layers, combine)
     found = []
     for first in range(0, len(texts), CHUNK):
         batch = to_tensor(texts[first : first + CHUNK], "string")
-        rows = text_side.rows(batch, padding="full", by_piece=per != "word")
-        states = _predict(reader, rows.ids, batch_size)
+        rows = text_side.rows(batch, padding="bucket", by_piece=per != "word")
+        ids = {name: value.numpy() for name, value in rows.ids.items()}
+        states = by_length(partial(reader.predict, batch_size=batch_size, verbose=0), ids)
         vectors = scores_of_words(states, rows)
         if per == "text":
             # tf.reduce_mean of a ragged tensor gives NaN where there is nothing.
@@ -119,26 +124,6 @@ def hidden_states(
     else:
         output = sum(chosen) / (len(chosen) if combine == "mean" else 1)
     return keras.Model(inputs, output)
-
-
-def _predict(reader: keras.Model, ids: dict, batch_size: int) -> np.ndarray:
-    """float32 [R, T, D]; rows of like length share a batch, cut off after its longest."""
-    from keras_bert.text.packing import bucket_lengths
-
-    ids = {name: value.numpy() for name, value in ids.items()}
-    rows, length = ids["token_ids"].shape
-    ladder = bucket_lengths(length)
-    place = np.searchsorted(ladder, ids["padding_mask"].sum(axis=1))
-    states = None
-    for number in np.unique(place):
-        chosen, width = np.flatnonzero(place == number), ladder[number]
-        part = reader.predict(
-            {name: value[chosen, :width] for name, value in ids.items()}, batch_size, verbose=0
-        )
-        if states is None:
-            states = np.zeros((rows, length, part.shape[-1]), "float32")
-        states[chosen, :width] = part
-    return states
 
 
 def _summed(vectors):

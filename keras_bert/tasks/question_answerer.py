@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.metrics import squad_v2_scores
@@ -145,7 +146,8 @@ class BertQuestionAnswerer(RowTask):
             sequence_length: the most tokens in a row; by default the checkpoint's, else 384, or
                 all positions where there are fewer.
             padding: "bucket" (default) or "full", see `BertQuestionAnswererPreprocessor`.
-            stride: pieces from window to window; by default the checkpoint's, else 128.
+            stride: pieces from window to window; by default the checkpoint's, else 128, or half
+                of a window where that is less.
             max_question_length: pieces that a question keeps; by default the checkpoint's, else
                 64, or half of the row where that is less.
             dropout: before the head; by default the checkpoint's, else 0.
@@ -169,6 +171,11 @@ class BertQuestionAnswerer(RowTask):
             sequence_length = settings.get("sequence_length", most)
         if max_question_length is None and "max_question_length" not in settings:
             max_question_length = min(64, sequence_length // 2)
+        if stride is None and "stride" not in settings:
+            asked = max_question_length
+            asked = settings["max_question_length"] if asked is None else asked
+            # Windows of short rows overlap by half, so that an answer lies whole in one.
+            stride = max(1, min(128, (sequence_length - 3 - asked) // 2))
         preprocessor = text_side(
             checkpoint,
             cls.preprocessor_cls,
@@ -270,9 +277,10 @@ class BertQuestionAnswerer(RowTask):
                 has neither an answer nor says that there is none; the error names the row.
         """
         x, y = unpacked(x, y)
-        if isinstance(validation_data, list):
+        examples = isinstance(validation_data, list) and validation_data
+        if examples and isinstance(examples[0], SquadExample):
             validation_data = unpacked(validation_data, None)
-        elif isinstance(validation_data, tuple):
+        elif isinstance(validation_data, tuple | list):
             first = unpacked(*validation_data[:2])
             validation_data = (*first, *validation_data[2:])
         return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
@@ -320,7 +328,10 @@ class BertQuestionAnswerer(RowTask):
     def _source(self, x, y=None, *args, **kwargs):
         if isinstance(x, dict) and y is not None and "token_ids" in x:
             y = row_labels(y, np.shape(x["token_ids"])[1])
-        return super()._source(x, y, *args, **kwargs)
+        source = super()._source(x, y, *args, **kwargs)
+        if isinstance(source, ArraySource):  # elsewhere than on TensorFlow nothing maps batches
+            source.labels = self.encode_labels_in_graph(source.labels)
+        return source
 
     def _pack_ids(self, x, y=None, sample_weight=None):
         return super()._pack_ids(x, self.encode_labels_in_graph(y), sample_weight)

@@ -165,10 +165,8 @@ def _task(model, backbone: BertBackbone, vocabulary: list[str] | None) -> keras.
         length = preprocessor.sequence_length
         if length == model.backbone.max_sequence_length:
             length = backbone.max_sequence_length  # all positions stay all positions
-        settings = {"sequence_length": min(length, backbone.max_sequence_length)}
-        for name in ("padding", "masking"):
-            if hasattr(preprocessor, name):
-                settings[name] = getattr(preprocessor, name)
+        settings = {name: getattr(preprocessor, name) for name in preprocessor.settings}
+        settings["sequence_length"] = min(length, backbone.max_sequence_length)
         preprocessor = type(preprocessor)(type(tokenizer).from_config(config), **settings)
     config = model.get_config()
     others = {k: v for k, v in config.items() if k not in ("backbone", "preprocessor")}

@@ -1,5 +1,6 @@
 """Tasks whose examples become rows of ids before training: windows, tags by piece, choices."""
 
+from collections.abc import Callable
 from functools import partial
 
 import keras
@@ -63,7 +64,8 @@ class RowTask(BertTask):
             import tensorflow as tf
 
             mask = x["padding_mask"]
-            used = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
+            place = tf.range(1, tf.shape(mask)[-1] + 1)
+            used = tf.reduce_max(tf.where(tf.cast(mask, tf.bool), place, 0))
             width = bucket_length(used, mask.shape[-1] or self.preprocessor.sequence_length)
             x = {name: value[..., :width] for name, value in x.items()}
             if self.labels_by_token:
@@ -78,6 +80,12 @@ class RowTask(BertTask):
                 f"this {name} has no preprocessor, whose tokenizer texts need: make it with "
                 f"preprocessor={self.preprocessor_cls.__name__}(tokenizer)"
             )
+
+    def predict_ids(self, x: dict, batch_size: int | None = None, **kwargs):
+        """Checks a user's rows of ids, and gives the model's output for them."""
+        ids = {name: np.asarray(value) for name, value in x.items() if value is not None}
+        self._check_ids(ids)
+        return self.predict_rows(ids, batch_size or 32, **kwargs)
 
     def predict_rows(self, ids: dict[str, np.ndarray], batch_size: int = 32, **kwargs):
         """Gives the model's output for rows of ids; see `predict_rows` of this module."""
@@ -96,20 +104,30 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
     Returns:
         float32 arrays of R rows, structured as the model's output. Where a task's outputs are
         `outputs_by_token`, an axis 1 that is as long as a cut row is filled up with zeros to T.
+
+    Raises:
+        ValueError: if there are no rows.
     """
     kwargs = {"verbose": 0} | kwargs
+    # Past a subclass's own `predict`: the rows are checked and cut already.
+    predict = partial(BertTask.predict, task, batch_size=batch_size, **kwargs)
+    return by_length(predict, ids, getattr(task, "outputs_by_token", False))
+
+
+def by_length(predict: Callable, ids: dict[str, np.ndarray], by_token: bool = True):
+    """Gives `predict` of rows of ids, those of like length together; see `predict_rows`."""
     rows, length = ids["padding_mask"].shape[0], ids["padding_mask"].shape[-1]
-    used = ids["padding_mask"].sum(axis=-1)
+    if not rows:
+        raise ValueError("there are no rows")
+    used = (ids["padding_mask"] != 0) * np.arange(1, length + 1)  # by the last token
     used = used.reshape(rows, -1).max(axis=1, initial=1)  # several texts may share a row
     ladder = bucket_lengths(length)
     place = np.searchsorted(ladder, used)
     parts, order = [], []
     for number in np.unique(place):
         chosen, width = np.flatnonzero(place == number), ladder[number]
-        batch = {name: value[chosen][..., :width] for name, value in ids.items()}
-        # Past a subclass's own `predict`: the rows are checked and cut already.
-        output = BertTask.predict(task, batch, batch_size, **kwargs)
-        if getattr(task, "outputs_by_token", False):
+        output = predict({name: value[chosen][..., :width] for name, value in ids.items()})
+        if by_token:
             output = keras.tree.map_structure(partial(_filled, width, length), output)
         parts.append(output)
         order.append(chosen)

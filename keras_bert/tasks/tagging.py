@@ -26,6 +26,8 @@ def rows_of(model, sentences: list) -> Iterator:
 def words_of_texts(model, texts) -> list[list[str]]:
     """The words of plain texts, as they stand there."""
     model.check_has_preprocessor()
+    if len(texts) == 0:
+        return []
     texts = check_sentences(texts)
     found = []
     for first, rows in rows_of(model, texts):

@@ -82,7 +82,8 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
     """Any number of classes a row.
 
     Args:
-        y: N lists of names or ids, empty ones too; or an array of 0 and 1, [N, K].
+        y: N lists of names or ids, empty ones too; or 0 and 1 for each class, [N, K], as an array
+            or as lists (lists of K numbers that all are 0 or 1 are taken for these).
         num_classes: number of classes K.
         labels: their K names, or None for ids alone.
 
@@ -92,12 +93,13 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
     Raises:
         ValueError: if a label is unknown or twice in a row; the error names the row.
     """
-    if getattr(y, "ndim", 1) == 2:
+    if _are_marks(y, num_classes):
         matrix = np.asarray(y)
         if matrix.shape[1] != num_classes or not np.isin(matrix, (0, 1)).all():
+            values = f" and values from {matrix.min()} to {matrix.max()}" if matrix.size else ""
             raise ValueError(
-                f"labels have shape {matrix.shape} and values from {matrix.min()} to "
-                f"{matrix.max()}; expected 0 or 1 for each of {num_classes} classes"
+                f"labels have shape {matrix.shape}{values}; expected 0 or 1 for each of "
+                f"{num_classes} classes"
             )
         return matrix.astype("float32")
     ids = {name: i for i, name in enumerate(labels or ())}
@@ -110,13 +112,25 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
             )
         for label in given:
             place = ids.get(label, -1) if isinstance(label, str) else label
-            if place not in range(num_classes):
+            if isinstance(place, float) or place not in range(num_classes):
                 expected = ", ".join(labels or ()) or f"ids 0 to {num_classes - 1}"
                 raise ValueError(f"label {label!r} in row {row} is unknown; expected {expected}")
             if matrix[row, place]:
                 raise ValueError(f"label {label!r} is twice in row {row}")
             matrix[row, place] = 1
     return matrix
+
+
+def _are_marks(y, num_classes: int) -> bool:
+    """Whether labels are 0 and 1 for each class, and not names or ids."""
+    if getattr(y, "ndim", 1) == 2:
+        return np.asarray(y).dtype.kind in "biuf"
+    return len(y) > 0 and all(
+        isinstance(row, list | tuple)
+        and len(row) == num_classes
+        and all(not isinstance(v, str | bytes) and v in (0, 1) for v in row)
+        for row in y
+    )
 
 
 def numbers(y, num_outputs: int) -> np.ndarray:
@@ -135,8 +149,11 @@ def numbers(y, num_outputs: int) -> np.ndarray:
     try:
         values = np.asarray(y, "float32")
     except (TypeError, ValueError):
-        bad = next((row, v) for row, v in enumerate(y) if not isinstance(v, int | float))
-        raise ValueError(f"label {bad[1]!r} in row {bad[0]} is no number") from None
+        kind = "number" if num_outputs == 1 else f"list of {num_outputs} numbers"
+        for row, value in enumerate(y):
+            if not _holds_numbers(value, num_outputs):
+                raise ValueError(f"label {value!r} in row {row} is no {kind}") from None
+        raise
     if values.ndim == 1 and num_outputs == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != num_outputs:
@@ -147,3 +164,10 @@ def numbers(y, num_outputs: int) -> np.ndarray:
         row = int(np.argmax(wrong))
         raise ValueError(f"label {values[row].tolist()} in row {row} is not finite")
     return values
+
+
+def _holds_numbers(value, count: int) -> bool:
+    try:
+        return np.asarray(value, "float32").size == count
+    except (TypeError, ValueError):
+        return False

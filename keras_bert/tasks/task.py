@@ -502,8 +502,9 @@ class BertTask(Step, keras_hub.models.Task):
             self._check_ids(columns)
             if keras.config.backend() != "tensorflow":
                 if class_weight is not None:
-                    weights = np.ones(len(labels)) if weights is None else weights
-                    weights = weights * np.vectorize(class_weight.get)(labels)
+                    by_id = self.encode_class_weight(class_weight)
+                    table = np.array([by_id[i] for i in range(len(by_id))], "float32")
+                    weights = table[labels] * (1 if weights is None else weights)
                 return ArraySource(columns, labels, weights, batch_size, shuffle, seed)
 
         def preprocess(x, y=None, sample_weight=None):

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
+from keras_bert.data.texts import check_texts
 from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.classifier import check_text_side
@@ -240,32 +241,43 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         """Gives the cosine of the embeddings of each two texts.
 
         Args:
-            firsts: N texts.
-            seconds: N texts.
+            firsts: N texts, or one.
+            seconds: likewise.
             batch_size: rows of a batch, 32 by default.
             **kwargs: as `embed`.
 
         Returns:
-            float32 [N].
+            float32 [N]; for two single texts a float.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if there are more of the one than of the other.
         """
+        if isinstance(firsts, str | bytes) and isinstance(seconds, str | bytes):
+            return float(self.similarity([firsts], [seconds], batch_size, **kwargs)[0])
+        firsts, seconds = check_texts(firsts, "firsts"), check_texts(seconds, "seconds")
         if len(firsts) != len(seconds):
             raise ValueError(f"{len(firsts)} first texts but {len(seconds)} second texts")
-        sides = (self.embed(list(side), batch_size, **kwargs) for side in (firsts, seconds))
+        sides = (self.embed(side, batch_size, **kwargs) for side in (firsts, seconds))
         return cosine(*sides).numpy()
 
     def search(self, queries, corpus, top_k: int = 10, batch_size: int | None = None, **kwargs):
         """Finds the texts of a corpus that are nearest to each query, by the cosine.
 
         Args:
-            queries: Q texts.
+            queries: Q texts, or one.
             corpus: N texts, or their embeddings, float [N, H].
             top_k: how many to find, at most N are.
             batch_size: rows of a batch, 32 by default.
             **kwargs: as `embed`.
 
         Returns:
-            (indices, scores): int32 and float32 [Q, top_k], the nearest first.
+            (indices, scores): int32 and float32 [Q, top_k], the nearest first; for one query
+            [top_k].
         """
+        if isinstance(queries, str | bytes):
+            indices, scores = self.search([queries], corpus, top_k, batch_size, **kwargs)
+            return indices[0], scores[0]
         if top_k < 1:
             raise ValueError(f"top_k={top_k}: expected 1 or more")
         if not isinstance(corpus, np.ndarray) or corpus.ndim != 2:

@@ -183,8 +183,9 @@ class BertTokenClassifier(RowTask):
                 "skip_mismatch=True for a new one"
             )
         num_classes, labels, fits = choose_classes(
-            preset, saved if same else {}, num_classes, labels, skip_mismatch
+            preset, saved, num_classes, labels, skip_mismatch
         )
+        fits = fits and same  # not the same only with skip_mismatch
         backbone = checkpoint.backbone(load_weights, **kwargs)
         preprocessor = text_side(
             checkpoint,
@@ -238,16 +239,23 @@ class BertTokenClassifier(RowTask):
         return self._encode(y)
 
     def _encode(self, y, lines: Sequence[int] | None = None):
-        if self.labels is None and not hasattr(y, "dtype"):
-            names = [[tag for tag in tags if isinstance(tag, str)] for tags in y]
+        labels = self.labels
+        if labels is None and getattr(getattr(y, "dtype", None), "kind", "O") not in "iu":
+            names = [
+                [tag for tag in tags if isinstance(tag, str)]
+                for tags in y
+                if hasattr(tags, "__iter__") and not isinstance(tags, str | bytes)
+            ]
             found = tag_names(names)
             if found and len(found) != self.num_classes:
                 raise ValueError(
                     f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
                     f"num_classes={self.num_classes}. Pass labels=[...] to say which there are"
                 )
-            self.labels = found or None
-        return ids_of_tags(y, self.num_classes, self.labels, lines)
+            labels = found or None
+        ids = ids_of_tags(y, self.num_classes, labels, lines)
+        self.labels = labels
+        return ids
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
         """Turns weights by label name or id into weights by id; 1 where there is none.
@@ -276,7 +284,16 @@ class BertTokenClassifier(RowTask):
             )
         return y
 
-    def fit(self, x=None, y=None, batch_size=None, epochs=None, *args, **kwargs):
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        sample_weight=None,
+        validation_data=None,
+        **kwargs,
+    ):
         """Trains the model.
 
         Args:
@@ -287,9 +304,9 @@ class BertTokenClassifier(RowTask):
                 `encode_labels`. Words of a plain text are those of `words`.
             batch_size: rows of a batch, 32 by default. Not with a dataset.
             epochs: passes over the data; 1 by default.
-            *args: as `BertTask.fit`.
-            **kwargs: as `BertTask.fit`. `sample_weight` are N weights of the sentences;
-                `validation_data` takes what x and y do.
+            sample_weight: N weights of the sentences.
+            validation_data: what x and y take.
+            **kwargs: as `BertTask.fit`.
 
         Returns:
             The Keras `History`: loss and accuracy, over labelled words. With `crf` the accuracy
@@ -301,10 +318,9 @@ class BertTokenClassifier(RowTask):
                 sentence, and its line where the data comes from a reader. And as `BertTask.fit`.
         """
         x, y = self._with_tags(x, y)
-        validation = kwargs.get("validation_data")
-        if isinstance(validation, TaggedSentences):
-            kwargs["validation_data"] = self._with_tags(validation, None)
-        return super().fit(x, y, batch_size, epochs, *args, **kwargs)
+        if isinstance(validation_data, TaggedSentences):
+            validation_data = self._with_tags(validation_data, None)
+        return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
         """Gives loss and accuracy on what `fit` takes."""
@@ -434,7 +450,9 @@ class BertTokenClassifier(RowTask):
         Returns:
             For sentences a list of N float32 arrays [words, K]; for ids float32 [N, T, K].
         """
-        if isinstance(x, dict) or hasattr(x, "element_spec"):
+        if isinstance(x, dict):
+            return self.predict_ids(x, batch_size, **kwargs)
+        if hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
         parts = [scores for _, _, scores in word_scores(self, x, batch_size, kwargs)]
         return [row.numpy() for scores in parts for row in scores]

@@ -32,6 +32,27 @@ class TrainingTimer(keras.callbacks.Callback):
         self.seconds.append((self._end or time.perf_counter()) - self._begin)
 
 
+class BestWeights(keras.callbacks.ModelCheckpoint):
+    """Writes the weights of the best epoch; a run that goes on remembers what was best.
+
+    Args:
+        path: the file, `.weights.h5`.
+        monitor: what the best epoch is judged by.
+        mode: "max" or "min".
+    """
+
+    def __init__(self, path: str | Path, monitor: str, mode: str = "max"):
+        super().__init__(str(path), monitor, mode=mode, save_best_only=True, save_weights_only=True)
+
+    def get_state(self) -> dict:
+        """What `Resume` keeps."""
+        return {"best": None if self.best is None else float(self.best)}
+
+    def set_state(self, state: dict) -> None:
+        """Takes up what `get_state` gave."""
+        self.best = state["best"]
+
+
 def standard_callbacks(
     output_dir: str | Path, monitor: str, mode: str = "max"
 ) -> list[keras.callbacks.Callback]:
@@ -48,13 +69,7 @@ def standard_callbacks(
     output_dir = Path(output_dir)
     output_dir.mkdir(parents=True, exist_ok=True)
     callbacks: list[keras.callbacks.Callback] = [
-        keras.callbacks.ModelCheckpoint(
-            str(output_dir / "best.weights.h5"),
-            monitor=monitor,
-            mode=mode,
-            save_best_only=True,
-            save_weights_only=True,
-        )
+        BestWeights(output_dir / "best.weights.h5", monitor, mode)
     ]
     if importlib.util.find_spec("tensorboard") is None:
         logger.warning("no TensorBoard log: the tensorboard package is not installed")

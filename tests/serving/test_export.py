@@ -32,6 +32,8 @@ for signature, inputs in request:
         for name, value in reply[-1].items():
             if name == "label":
                 reply[-1][name] = [label.decode() for label in value]
+            if name == "labels":
+                reply[-1][name] = [[label.decode() for label in row] for row in value]
     except tf.errors.InvalidArgumentError as error:
         reply.append({"error": error.message})
 print(json.dumps(reply))
@@ -136,3 +138,26 @@ def test_no_preprocessor(model):
     bare = BertClassifier(model.backbone, 3)
     with pytest.raises(ValueError, match="pass text=False"):
         bare.export("anywhere")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", ["multi_label", "regression"])
+def test_other_problems_answer_as_predict_does(problem, tmp_path):
+    model = BertClassifier.from_preset(TINY, problem=problem, num_classes=3, skip_mismatch=True)
+    if problem == "multi_label":
+        model.labels, model.thresholds = ["a", "b", "c"], [0.5, 0.49, 0.1]
+    model.export(tmp_path / "model")
+    (reply,) = serve(tmp_path / "model", [["serving_default", {"text": TEXTS}]])
+    outputs = model.predict(TEXTS, verbose=0)
+    if problem == "regression":
+        assert set(reply) == {"values"}
+        np.testing.assert_allclose(reply["values"], outputs, atol=1e-5)
+        return
+    labels, probabilities = model.classify(TEXTS, verbose=0)
+    np.testing.assert_allclose(reply["probabilities"], probabilities, atol=1e-5)
+    np.testing.assert_allclose(reply["logits"], outputs, atol=1e-5)
+    given = [
+        [name for name, yes in zip(*row, strict=True) if yes]
+        for row in zip(reply["labels"], reply["given"], strict=True)
+    ]
+    assert given == labels

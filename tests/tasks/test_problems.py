@@ -118,14 +118,32 @@ def test_a_keras_file_keeps_the_problem(tmp_path, problem):
     np.testing.assert_array_equal(loaded.predict(texts, verbose=0), model.predict(texts, verbose=0))
 
 
+def test_marks_and_ids_are_told_apart():
+    """`read_table` gives 0 and 1 for each class, as lists."""
+    model = model_for("multi_label", labels=WORDS)
+    marks = [[0, 1, 0], [1, 0, 1], [0, 0, 0]]
+    np.testing.assert_array_equal(model.encode_labels(marks), marks)
+    np.testing.assert_array_equal(model.encode_labels([[1], [0, 2], []]), marks)
+    np.testing.assert_array_equal(model.encode_labels([["mat"], ["cat", "hello"], []]), marks)
+    np.testing.assert_array_equal(
+        model.encode_labels(np.array([["mat", "cat"], ["cat", "hello"]])), [[1, 1, 0], [1, 0, 1]]
+    )
+
+
 @pytest.mark.parametrize("problem", ["multi_label", "regression"])
 def test_other_forms_keep_the_problem(tmp_path, problem):
     model = model_for(problem, num_classes=3)
+    if problem == "multi_label":
+        model.thresholds = [0.25, 0.5, 0.75]
+        for form in ("google", "kerashub"):
+            save_checkpoint(model, tmp_path / form, form)
+            assert BertClassifier.from_preset(tmp_path / form).thresholds == [0.25, 0.5, 0.75]
     save_checkpoint(model, tmp_path / "hf", "huggingface")
     said = json.loads((tmp_path / "hf" / "config.json").read_text())["problem_type"]
     assert said == {"multi_label": "multi_label_classification"}.get(problem, problem)
     assert open_checkpoint(tmp_path / "hf").contents.problem == problem
-    assert BertClassifier.from_preset(tmp_path / "hf").problem == problem
+    again = BertClassifier.from_preset(tmp_path / "hf")
+    assert again.problem == problem and again.thresholds == model.thresholds
 
 
 @pytest.mark.parametrize(
@@ -137,7 +155,7 @@ def test_other_forms_keep_the_problem(tmp_path, problem):
         ("multi_label", [[0], [3]], "label 3 in row 1 is unknown"),
         ("multi_label", np.array([[0, 2]] * 2), r"shape \(2, 2\).*expected 0 or 1 for each of 3"),
         ("regression", [0.5, float("nan")], "row 1 is not finite"),
-        ("regression", [0.5, "high"], "label 'high' in row 1 is no number"),
+        ("regression", ["0.5", "high"], "label 'high' in row 1 is no number"),
         ("regression", [[1, 2], [3, 4]], r"labels have shape \(2, 2\); expected numbers of shape"),
     ],
 )

@@ -95,6 +95,8 @@ def test_similarity_and_search(deep):
         np.testing.assert_array_equal(indices, np.argsort(-cosines[:3], axis=1)[:, :4])
         np.testing.assert_allclose(scores, -np.sort(-cosines[:3], axis=1)[:, :4], atol=1e-5)
     assert deep.search(TEXTS[:1], TEXTS, top_k=99)[0].shape == (1, 5)
+    assert deep.search(TEXTS[0], TEXTS, top_k=2)[0].shape == (2,)
+    assert abs(deep.similarity(TEXTS[0], TEXTS[1]) - cosines[0, 1]) < 1e-5
     with pytest.raises(ValueError, match=r"corpus has shape \(5, 7\); expected embeddings .N, 16"):
         deep.search(TEXTS, np.zeros((5, 7)))
     with pytest.raises(ValueError, match="3 first texts but 2 second"):

@@ -325,3 +325,29 @@ def test_settings_that_are_wrong():
     bare = BertTokenClassifier(model.backbone, num_classes=3)
     with pytest.raises(ValueError, match="no preprocessor.*BertTokenClassifierPreprocessor"):
         bare.predict_tags([["ada"]])
+
+
+def test_rows_of_ids_come_back_whole():
+    """40 rows of 40 tokens, half of which have 5 and half 30; one begins with padding."""
+    model = model_for(length=40)
+    rng = np.random.default_rng(0)
+    used = np.where(np.arange(40) % 2, 5, 30)
+    mask = (np.arange(40) < used[:, None]).astype("int32")
+    mask[0] = np.arange(40) >= 30
+    ids = {
+        "token_ids": rng.integers(5, len(VOCAB), (40, 40)).astype("int32"),
+        "segment_ids": np.zeros((40, 40), "int32"),
+        "padding_mask": mask,
+    }
+    found = model.predict(ids, batch_size=8)
+    assert found.shape == (40, 40, len(LABELS))
+    expected = np.asarray(model(ids))
+    np.testing.assert_allclose(found[mask == 1], expected[mask == 1], atol=1e-5)
+
+
+def test_labels_that_were_refused_are_forgotten():
+    model = model_for(labels=None, num_classes=2)
+    with pytest.raises(ValueError):
+        model.encode_labels(["O", "B"])  # a sentence's tags are a list
+    model.encode_labels([["B-X"], ["O"]])
+    assert model.labels == ["O", "B-X"]

@@ -28,6 +28,7 @@ from keras_bert.training import (
     throughput,
     training_flops,
 )
+from keras_bert.training.callbacks import BestWeights
 from keras_bert.training.state import read_state
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -478,3 +479,19 @@ def test_rates_are_logged_as_a_line(caplog):
     with caplog.at_level(logging.INFO, "keras_bert"):
         throughput._log_line({"step": 5, "step_ms": 12.34567})
     assert "step 5, step_ms 12.346" in caplog.text
+
+
+def test_a_run_that_goes_on_remembers_the_best_epoch(tmp_path):
+    path = tmp_path / "best.weights.h5"
+    first = BestWeights(path, "val_accuracy")
+    first.set_model(tiny_model())
+    first.on_epoch_end(0, {"val_accuracy": 0.9})
+    assert path.is_file()
+    path.unlink()
+    again = BestWeights(path, "val_accuracy")
+    again.set_state(json.loads(json.dumps(first.get_state())))
+    again.set_model(tiny_model())
+    again.on_epoch_end(1, {"val_accuracy": 0.8})
+    assert not path.exists()
+    again.on_epoch_end(2, {"val_accuracy": 0.95})
+    assert path.is_file()

@@ -86,18 +86,19 @@ class Tags(Classes):
         inputs = self.tokenizer(words, is_split_into_words=True, truncation=True, max_length=length)
         found = []
         for i, row in enumerate(rows):
-            ids, before = [], None
+            ids, tagged, before = [], [], None
             for word in inputs.word_ids(i):
                 first = word is not None and word != before
                 ids.append(self.labels.index(row["tags"][word]) if first else IGNORED)
+                tagged += [word] if first else []
                 before = word
-            found.append((each(inputs, i), ids))
+            found.append((each(inputs, i), (ids, tagged)))
         return found
 
     def batch(self, rows):
         inputs = pad([inputs for inputs, _ in rows])
         targets = torch.full(inputs["input_ids"].shape, IGNORED)
-        for i, (_, ids) in enumerate(rows):
+        for i, (_, (ids, _)) in enumerate(rows):
             targets[i, : len(ids)] = torch.tensor(ids)
         return inputs, targets
 
@@ -107,10 +108,12 @@ class Tags(Classes):
 
     def answers(self, rows, features, outputs):
         found = []
-        for row, (_, ids), output in zip(rows, features, outputs, strict=True):
-            best = output["logits"].argmax(-1)
-            tags = [self.labels[best[i]] for i, target in enumerate(ids) if target != IGNORED]
-            found.append(tags + ["O"] * (len(row["words"]) - len(tags)))
+        for row, (_, (ids, tagged)), output in zip(rows, features, outputs, strict=True):
+            best, tags = output["logits"].argmax(-1), ["O"] * len(row["words"])
+            places = [i for i, target in enumerate(ids) if target != IGNORED]
+            for word, place in zip(tagged, places, strict=True):
+                tags[word] = self.labels[best[place]]
+            found.append(tags)
         return found
 
 
