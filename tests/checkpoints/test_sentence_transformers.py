@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
+from keras_bert.tasks.conversion import convert_checkpoint
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
@@ -162,3 +163,15 @@ def test_what_sentence_transformers_saves_and_computes(tmp_path):
         assert model.preprocessor.sequence_length == 11
         expected = np.load(tmp_path / f"{mode}.npy")
         assert np.abs(model.embed(texts) - expected).max() <= 1e-5, mode
+
+
+def test_a_conversion_keeps_how_embeddings_are_made(tmp_path):
+    modules = ("Transformer", "Pooling", "Normalize")
+    folder = write(tmp_path / "st", {"pooling_mode": "max"}, modules, model="0_Transformer")
+    convert_checkpoint(folder, tmp_path / "ours", "keras_bert")
+    ours, theirs = (BertTextEmbedder.from_preset(f) for f in (tmp_path / "ours", folder))
+    texts = ["rain wind", "the boat"]
+    np.testing.assert_array_equal(ours.embed(texts), theirs.embed(texts))
+    assert ours.pooling == "max" and ours.normalize
+    notes = convert_checkpoint(folder, tmp_path / "hf", "huggingface")
+    assert any("pooling 'max', normalize=True" in note for note in notes)
