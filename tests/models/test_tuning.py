@@ -101,6 +101,7 @@ def test_it_says_the_share():
     assert str(tuned) == f"44 of {tuned.total:,} parameters are trained (0.691 %)"
 
 
+@pytest.mark.slow
 def test_the_automatic_optimizer_needs_no_new_compile(batch):
     model = classifier()
     model.fit(batch, LABELS, verbose=0)

@@ -22,6 +22,7 @@ def write(path, size, seed):
     path.write_text("\n".join(lines))
 
 
+@pytest.mark.slow
 def test_recipe_learns_and_writes_what_it_promises(tmp_path):
     pytest.importorskip("seqeval")
     # The tiny vocabulary has both of the names, but not all other words.

@@ -38,6 +38,7 @@ def close(found, expected):
         np.testing.assert_allclose(mine, other, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_layers_are_combined(model):
     states = states_of(model)
     close(extract_features(model, TEXTS), [s[3] for s in states])

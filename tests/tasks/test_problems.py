@@ -31,6 +31,7 @@ def texts_and_words(count=96, seed=0):
     return [" ".join(["the", *words, "."]) for words in chosen], chosen
 
 
+@pytest.mark.slow
 def test_several_labels_are_learnt_by_name(tmp_path):
     texts, words = texts_and_words(256)
     model = model_for("multi_label", labels=WORDS)

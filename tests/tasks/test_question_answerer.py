@@ -232,6 +232,7 @@ def test_the_loss_is_the_mean_of_both_ends_by_row():
         np.testing.assert_allclose(wide[name][:, :24], value, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_validation_and_other_data_for_fit():
     model = model_for()
     data = examples(12)

@@ -83,6 +83,7 @@ def test_what_is_cut_of_a_sentence_that_is_too_long(length, expected):
     assert (found[second], found[second + 1]) == ("#", "drawer")
 
 
+@pytest.mark.slow
 def test_the_same_in_a_graph_of_any_size():
     text_side = preprocessor(13, "bucket")
     signature = [tf.TensorSpec([None], tf.string), tf.TensorSpec([None, 2, 2], tf.int32)]

@@ -213,6 +213,7 @@ def test_errors(deep, regression):
         made(backbone=regression.backbone, layers=(0, 1))
 
 
+@pytest.mark.slow
 def test_layers_of_a_checkpoint(tmp_path, deep):
     save_checkpoint(deep, tmp_path / "hf", "huggingface")
     model = BertTextEmbedder.from_preset(tmp_path / "hf", layers=(1, -1), pooling="max")

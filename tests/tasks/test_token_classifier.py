@@ -114,6 +114,7 @@ def test_a_long_sentence_has_a_tag_for_every_word(fitted):  # B107
     assert scores.shape == (150, 5)
 
 
+@pytest.mark.slow
 def test_presets_and_keras_files_come_back(fitted, tmp_path):
     words, tags = sentences(7, seed=2)
     expected, losses = fitted.tag(words), fitted.evaluate(words, tags, verbose=0)

@@ -302,6 +302,7 @@ def test_higher_rank_equals_flat():
 
 
 @same_unicode
+@pytest.mark.slow
 def test_tables_are_what_the_tool_makes():
     tool = runpy.run_path(ROOT / "tools" / "make_unicode_tables.py")
     with np.load(tool["OUTPUT"]) as file:

@@ -146,6 +146,7 @@ def test_truncated_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
     assert int(model.optimizer.iterations) == 12
 
 
+@pytest.mark.slow
 def test_all_checkpoints_damaged_starts_anew(tmp_path, caplog):
     stopped(tiny_model(), tmp_path, 3, ids(), batch_size=4)
     for path in tmp_path.glob("step-*/state.json"):
@@ -156,6 +157,7 @@ def test_all_checkpoints_damaged_starts_anew(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("stop", [3, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_dataset_of_unknown_length(tmp_path, stop):  # B66
     x, y = ids()
     spec = (
@@ -201,6 +203,7 @@ def test_dataset_of_unknown_length_with_steps_per_epoch(tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_damaged_checkpoints_do_not_push_out_whole_ones(tmp_path):
     stopped(tiny_model(), tmp_path, 5, ids(), every=2, batch_size=4)
     newest = tmp_path / "step-000000004"
