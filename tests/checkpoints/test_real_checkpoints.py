@@ -23,7 +23,7 @@ FORMS = [
 
 def outputs(folder: Path, ids: dict) -> dict:
     checkpoint = open_checkpoint(folder)
-    if checkpoint.heads() or checkpoint.source.has("task.json"):
+    if checkpoint.heads() or checkpoint.settings("task.json", "BertPretrainer"):
         return BertPretrainer.from_preset(folder)(ids)
     ids = {name: value for name, value in ids.items() if name != "mask_positions"}
     return checkpoint.backbone()(ids)
