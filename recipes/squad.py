@@ -51,12 +51,15 @@ def read(args: argparse.Namespace) -> tuple[list[SquadExample], list[SquadExampl
 
 
 def learnable(examples: Sequence[SquadExample]) -> list[SquadExample]:
-    """Questions without those whose answers all are no piece of the context."""
-    return [
+    """Questions without those whose answers all are no piece of the context; says how many."""
+    kept = [
         e
         for e in examples
         if not e.answers or any(answer.start is not None for answer in e.answers)
     ]
+    if len(kept) < len(examples):
+        print(f"{len(examples) - len(kept)} questions have no answer that is in their context")
+    return kept
 
 
 def main(argv: list[str] | None = None) -> dict:

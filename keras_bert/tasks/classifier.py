@@ -13,7 +13,15 @@ from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving.classifier import export_classifier
 from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
 from keras_bert.tasks.long_texts import predict_windows
-from keras_bert.tasks.targets import check_labels, class_ids, found_names, label_matrix, numbers
+from keras_bert.tasks.targets import (
+    check_labels,
+    check_names,
+    class_ids,
+    found_names,
+    label_matrix,
+    numbers,
+    weights_by_id,
+)
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
@@ -234,13 +242,8 @@ class BertClassifier(BertTask):
             return numbers(y, self.num_classes)
         if self.problem == "multi_label":
             return label_matrix(y, self.num_classes, self.labels)
-        if self.labels is None and (found := found_names(y)):
-            if len(found) != self.num_classes:
-                raise ValueError(
-                    f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
-                    f"num_classes={self.num_classes}. Pass labels=[...] to say which there are"
-                )
-            self.labels = found
+        if self.labels is None:
+            self.labels = check_names(found_names(y), self.num_classes)
         return class_ids(y, self.num_classes, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
@@ -251,11 +254,8 @@ class BertClassifier(BertTask):
         """
         if self.problem != "single_label":
             raise ValueError(f"class_weight has no meaning for the problem {self.problem!r}")
-        ids = self.encode_labels(list(class_weight)).tolist()
-        if len(set(ids)) < len(ids):
-            raise ValueError(f"class_weight={class_weight} names a class twice")
-        weights = dict.fromkeys(range(self.num_classes), 1.0)
-        return weights | dict(zip(ids, class_weight.values(), strict=True))
+        ids = self.encode_labels(list(class_weight))
+        return weights_by_id(class_weight, ids, self.num_classes)
 
     def encode_labels_in_graph(self, y):
         """Turns a batch of label names [B] into ids inside `tf.data`; ids stay as they are.

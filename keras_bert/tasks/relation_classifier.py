@@ -16,7 +16,13 @@ from keras_bert.tasks.chunks import encode_in_chunks
 from keras_bert.tasks.classifier import check_text_side
 from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
 from keras_bert.tasks.row_task import RowTask
-from keras_bert.tasks.targets import check_labels, class_ids, found_names
+from keras_bert.tasks.targets import (
+    check_labels,
+    check_names,
+    class_ids,
+    found_names,
+    weights_by_id,
+)
 from keras_bert.text.multiple_choice_preprocessor import best_choices
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 
@@ -247,22 +253,14 @@ class BertRelationClassifier(RowTask):
 
     def encode_labels(self, y) -> np.ndarray:
         """Checks labels and turns names into ids, int32 [N]; see `BertClassifier`."""
-        if self.labels is None and (found := found_names(y)):
-            if len(found) != self.num_classes:
-                raise ValueError(
-                    f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
-                    f"num_classes={self.num_classes}. Pass labels=[...] to say which there are"
-                )
-            self.labels = found
+        if self.labels is None:
+            self.labels = check_names(found_names(y), self.num_classes)
         return class_ids(y, self.num_classes, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
         """Turns weights by label name or id into weights by id; 1 where there is none."""
-        ids = self.encode_labels(list(class_weight)).tolist()
-        if len(set(ids)) < len(ids):
-            raise ValueError(f"class_weight={class_weight} names a class twice")
-        weights = dict.fromkeys(range(self.num_classes), 1.0)
-        return weights | dict(zip(ids, class_weight.values(), strict=True))
+        ids = self.encode_labels(list(class_weight))
+        return weights_by_id(class_weight, ids, self.num_classes)
 
     def encode_labels_in_graph(self, y):
         if y is not None and y.dtype.name == "string":

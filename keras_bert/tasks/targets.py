@@ -69,6 +69,37 @@ def found_names(y) -> list[str] | None:
     return sorted(set(_names(y.ravel().tolist())))
 
 
+def check_names(found: list[str] | None, num_classes: int) -> list[str] | None:
+    """Gives the names that labels hold back, if they are as many as the classes, or None.
+
+    Raises:
+        ValueError: if they are more or fewer.
+    """
+    if found and len(found) != num_classes:
+        raise ValueError(
+            f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
+            f"num_classes={num_classes}. Pass labels=[...] to say which there are"
+        )
+    return found or None
+
+
+def weights_by_id(class_weight: dict, ids: np.ndarray, num_classes: int) -> dict[int, float]:
+    """Weights by label as weights by id; 1 for a class that has none.
+
+    Args:
+        class_weight: weights by name or id.
+        ids: the ids of its keys.
+        num_classes: number of classes K.
+
+    Raises:
+        ValueError: if a class is named twice.
+    """
+    if len(set(ids.tolist())) < len(ids):
+        raise ValueError(f"class_weight={class_weight} names a class twice")
+    weights = dict.fromkeys(range(num_classes), 1.0)
+    return weights | dict(zip(ids.tolist(), class_weight.values(), strict=True))
+
+
 def _names(values: list) -> list[str]:
     names = [v.decode() if isinstance(v, bytes) else v for v in values]
     for row, name in enumerate(names):

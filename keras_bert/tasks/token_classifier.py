@@ -29,7 +29,7 @@ from keras_bert.tasks.tagging import (
     word_scores,
     words_of_texts,
 )
-from keras_bert.tasks.targets import check_labels, class_ids
+from keras_bert.tasks.targets import check_labels, check_names, class_ids, weights_by_id
 from keras_bert.text.entities import TaggedEntity, tag_places
 from keras_bert.text.token_classifier_preprocessor import (
     IGNORED,
@@ -246,13 +246,7 @@ class BertTokenClassifier(RowTask):
                 for tags in y
                 if hasattr(tags, "__iter__") and not isinstance(tags, str | bytes)
             ]
-            found = tag_names(names)
-            if found and len(found) != self.num_classes:
-                raise ValueError(
-                    f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
-                    f"num_classes={self.num_classes}. Pass labels=[...] to say which there are"
-                )
-            labels = found or None
+            labels = check_names(tag_names(names), self.num_classes)
         ids = ids_of_tags(y, self.num_classes, labels, lines)
         self.labels = labels
         return ids
@@ -265,9 +259,8 @@ class BertTokenClassifier(RowTask):
         """
         if self.crf:
             raise ValueError("class_weight has no meaning with crf=True: its loss is a sentence's")
-        ids = class_ids(list(class_weight), self.num_classes, self.labels).tolist()
-        weights = dict.fromkeys(range(self.num_classes), 1.0)
-        return weights | dict(zip(ids, class_weight.values(), strict=True))
+        ids = class_ids(list(class_weight), self.num_classes, self.labels)
+        return weights_by_id(class_weight, ids, self.num_classes)
 
     def encode_labels_in_graph(self, y):
         """Lets ids through; names of tags can't come in a dataset.
