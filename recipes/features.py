@@ -80,7 +80,11 @@ def main(argv: list[str] | None = None) -> dict:
     ids = {name: i for i, name in enumerate(labels)}
     checkpoint = open_checkpoint(args.preset)
     backbone = checkpoint.backbone(dtype=args.dtype)
-    options = {"tokenizer": checkpoint.tokenizer(), "sequence_length": args.sequence_length}
+    options = {
+        "tokenizer": checkpoint.tokenizer(),
+        "sequence_length": args.sequence_length,
+        "verbose": 2,
+    }
     features = {
         part: extract_features(backbone, rows.words, args.layers, args.combine, "word", **options)
         for part, rows in data.items()
@@ -97,6 +101,8 @@ def main(argv: list[str] | None = None) -> dict:
             keras.losses.SparseCategoricalCrossentropy(
                 from_logits=True, ignore_class=-1, reduction="mean_with_sample_weight"
             ),
+            # cuDNN's LSTM is out of XLA's reach, and XLA takes minutes for each length of a batch.
+            jit_compile=False,
         )
         timer = TrainingTimer()
         train = batches(features["train"], tags["train"], args.batch_size, seed)

@@ -29,6 +29,7 @@ def extract_features(
     tokenizer: BertTokenizer | None = None,
     sequence_length: int | None = None,
     batch_size: int = 32,
+    verbose: int = 0,
 ) -> list[np.ndarray] | np.ndarray:
     """Gives the hidden states of some layers for texts; trains nothing.
 
@@ -47,6 +48,7 @@ def extract_features(
         tokenizer: by default the task's.
         sequence_length: the most tokens in a row; by default the task's, or all positions.
         batch_size: rows of a batch.
+        verbose: 1 for a bar of the chunks of 500 texts, 2 for a line at the end, 0 for nothing.
 
     Returns:
         For "token" and "word" a list of N float32 arrays [pieces or words, D]; for "text" float32
@@ -72,11 +74,12 @@ def extract_features(
     texts = check_sentences(texts)
     reader = hidden_states(backbone, layers, combine)
     found = []
+    bar = keras.utils.Progbar(-(-len(texts) // CHUNK), verbose=verbose, unit_name="chunk")
     for first in range(0, len(texts), CHUNK):
         batch = to_tensor(texts[first : first + CHUNK], "string")
         rows = text_side.rows(batch, padding="bucket", by_piece=per != "word")
         ids = {name: value.numpy() for name, value in rows.ids.items()}
-        states = by_length(partial(reader.predict, batch_size=batch_size, verbose=0), ids)
+        states = by_length(partial(_whole_batches, reader, batch_size), ids)
         vectors = scores_of_words(states, rows)
         if per == "text":
             # tf.reduce_mean of a ragged tensor gives NaN where there is nothing.
@@ -85,6 +88,7 @@ def extract_features(
         else:
             splits = np.cumsum(rows.counts.numpy())[:-1]
             found += np.split(vectors.flat_values.numpy(), splits)
+        bar.add(1)
     return np.concatenate(found).astype("float32") if per == "text" else found
 
 
@@ -124,6 +128,14 @@ def hidden_states(
     else:
         output = sum(chosen) / (len(chosen) if combine == "mean" else 1)
     return keras.Model(inputs, output)
+
+
+def _whole_batches(reader: keras.Model, batch_size: int, ids: dict[str, np.ndarray]) -> np.ndarray:
+    """Predicts for batches that are all of one size, for XLA compiles for each size anew."""
+    rows = len(ids["token_ids"])
+    filled = np.arange(-(-rows // batch_size) * batch_size) % rows
+    ids = {name: value[filled] for name, value in ids.items()}
+    return reader.predict(ids, batch_size=batch_size, verbose=0)[:rows]
 
 
 def _summed(vectors):
