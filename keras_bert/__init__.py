@@ -24,8 +24,7 @@ from keras_bert.text.question_answering_preprocessor import BertQuestionAnswerer
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPreprocessor
 from keras_bert.text.tokenizer import BertTokenizer
-
-__version__ = "0.1.0"
+from keras_bert.version import __version__
 
 __all__ = [
     "SIZES",

@@ -10,7 +10,7 @@ from keras_bert.checkpoints import open_checkpoint
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.metrics import PearsonCorrelation, predicted_labels, tune_thresholds
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.serving.classifier import export_classifier
+from keras_bert.serving import classification
 from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
 from keras_bert.tasks.long_texts import predict_windows
 from keras_bert.tasks.targets import (
@@ -364,18 +364,8 @@ class BertClassifier(BertTask):
         self.thresholds = np.maximum(found - 1e-6, 0).tolist()
         return self.thresholds
 
-    def export(self, path: str | Path, text: bool = True) -> list[str]:
-        """Writes a SavedModel for TensorFlow Serving; see `keras_bert.serving.classifier`.
-
-        Args:
-            path: the folder to make, or the SavedModel to replace.
-            text: whether to add the signatures that take strings. Without them the model needs
-                no ops but TensorFlow's own.
-
-        Returns:
-            Names of the TensorFlow Text ops that the server must have.
-        """
-        return export_classifier(self, path, text)
+    def answer_signatures(self, run, **options):
+        return classification.signatures(self, run, **options)
 
     def get_config(self):
         return super().get_config() | {

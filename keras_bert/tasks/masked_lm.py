@@ -14,6 +14,7 @@ from keras_bert.data.texts import text_columns
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics.perplexity import Perplexity
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.serving import fills
 from keras_bert.tasks.classifier import check_text_side
 from keras_bert.tasks.fill import Candidate, fill_masks
 from keras_bert.tasks.masked_batches import (
@@ -92,6 +93,9 @@ class BertMaskedLM(BertTask):
         # === Configuration ===
         self.head_activation = head_activation
         self.head_epsilon = head_epsilon
+
+    def answer_signatures(self, run, **options):
+        return fills.signatures(self, run, **options)
 
     def get_config(self):
         return super().get_config() | {

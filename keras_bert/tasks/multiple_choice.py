@@ -11,6 +11,7 @@ from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.serving import choices
 from keras_bert.tasks.chunks import encode_in_chunks
 from keras_bert.tasks.classifier import check_text_side
 from keras_bert.tasks.heads import load_head, saved_task, text_side, warn_of_new
@@ -263,6 +264,9 @@ class BertMultipleChoice(SeveralTexts, RowTask):
                     f"label {y[row]} in row {row} is no choice; expected 0 to {count - 1}"
                 )
         return super()._source(x, y, *args, **kwargs)
+
+    def answer_signatures(self, run, **options):
+        return choices.signatures(self, run, **options)
 
     def get_config(self):
         return super().get_config() | {"dropout": self.dropout}

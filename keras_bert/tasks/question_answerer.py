@@ -13,6 +13,7 @@ from keras_bert.data.squad import SquadExample
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.metrics import squad_v2_scores
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.serving import questions
 from keras_bert.tasks.classifier import check_text_side
 from keras_bert.tasks.heads import load_head, saved_task, text_side, warn_of_new
 from keras_bert.tasks.row_task import RowTask
@@ -495,6 +496,9 @@ class BertQuestionAnswerer(RowTask):
         )
         self.null_threshold = scores["best_f1_thresh"]
         return self.null_threshold
+
+    def answer_signatures(self, run, **options):
+        return questions.signatures(self, run, **options)
 
     def get_config(self):
         return super().get_config() | {

@@ -12,6 +12,7 @@ from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.serving import relations
 from keras_bert.tasks.chunks import encode_in_chunks
 from keras_bert.tasks.classifier import check_text_side
 from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
@@ -308,6 +309,9 @@ class BertRelationClassifier(RowTask):
             return rows
 
         return encode_in_chunks(encode, (texts, spans), self.preprocessor.tokenizer.pad_token_id)
+
+    def answer_signatures(self, run, **options):
+        return relations.signatures(self, run, **options)
 
     def get_config(self):
         return super().get_config() | {

@@ -17,6 +17,7 @@ from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
 from keras_bert.data.texts import text_columns
 from keras_bert.models import merge_lora, tune
 from keras_bert.models.backbone import complete_inputs
+from keras_bert.serving.export import ServedTask
 from keras_bert.training import AdamW, WarmupDecay, layerwise_rate_scales, total_steps
 from keras_bert.training.position import Position
 from keras_bert.training.resume import Resume
@@ -25,7 +26,7 @@ from keras_bert.training.step import Step
 logger = logging.getLogger("keras_bert")
 
 
-class BertTask(Step, keras_hub.models.Task):
+class BertTask(ServedTask, Step, keras_hub.models.Task):
     """Base of the tasks: `fit`, `evaluate` and `predict` on texts or on ids.
 
     It differs from KerasHub's pipeline in five things: texts are shuffled every epoch with a

@@ -11,6 +11,7 @@ from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.serving import embeddings
 from keras_bert.tasks.classifier import check_text_side
 from keras_bert.tasks.heads import load_head, saved_task, text_side, warn_of_new
 from keras_bert.tasks.several_texts import SeveralTexts
@@ -347,6 +348,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
         return prepare_pairs
+
+    def answer_signatures(self, run, **options):
+        return embeddings.signatures(self, run, **options)
 
     def get_config(self):
         return super().get_config() | {

@@ -11,6 +11,7 @@ from keras_bert.data.tagged import TaggedSentences, tag_names
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.serving import tagging
 from keras_bert.tasks.classifier import check_text_side
 from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
 from keras_bert.tasks.row_task import RowTask
@@ -492,6 +493,9 @@ class BertTokenClassifier(RowTask):
             raise ValueError("the model has no labels, so that entities have no names")
         tag_places(self.labels)  # before all the work
         return entities_of(self, x, batch_size, kwargs)
+
+    def answer_signatures(self, run, **options):
+        return tagging.signatures(self, run, **options)
 
     def get_config(self):
         return super().get_config() | {

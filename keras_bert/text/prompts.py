@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import SPECIAL_TOKENS, BertTokenizer
+from keras_bert.text.windows import Windows, take
 
 MASK = SPECIAL_TOKENS["mask_token"]
 
@@ -28,14 +30,87 @@ class Prompt:
     pieces: np.ndarray
 
 
-def read_prompts(
-    texts: Sequence[str | bytes], tokenizer: BertTokenizer, sequence_length: int
-) -> list[Prompt]:
-    """Tokenizes texts and finds their [MASK]s.
+class PromptRows(NamedTuple):
+    """Rows that between them hold each [MASK] of B texts once. R rows, M [MASK]s.
+
+    Args:
+        pieces: int32 ragged [R, None], without [CLS] and [SEP].
+        text: int32 [R], the text that a row is of.
+        row: int32 [M], the row that a [MASK] is to be filled in by; in the order of the texts.
+        place: int32 [M], which of its pieces it is.
+        number: int32 [M], which of its text's [MASK]s it is, from 0.
+        counts: int32 [B], [MASK]s of the texts.
+    """
+
+    pieces: Any
+    text: Any
+    row: Any
+    place: Any
+    number: Any
+    counts: Any
+
+
+def prompt_rows(texts, tokenizer: BertTokenizer, sequence_length: int) -> PromptRows:
+    """Tokenizes texts and finds their [MASK]s, in graph.
 
     The literal [MASK] is one whatever the tokenizer's `special_tokens_in_text`, which still decides
     about the other special tokens. A text that fits is one row. In one that does not, each [MASK]
     is read in a window that has it in the middle, or as near to it as the ends of the text allow.
+    A text without [MASK] has no row.
+
+    Args:
+        texts: strings [B].
+        tokenizer: the tokenizer.
+        sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
+    """
+    import tensorflow as tf
+
+    with tf.device("cpu"):
+        parts = tf.strings.split(texts, MASK)  # [B, masks + 1]
+        ids = tokenizer.tokenize(parts)  # [B, masks + 1, None]
+        mask = tf.fill(tf.shape(parts.flat_values), tf.cast(tokenizer.mask_token_id, ids.dtype))
+        ids = tf.concat([ids, parts.with_flat_values(mask)[..., None]], axis=2)
+        ids = tf.cast(ids.merge_dims(1, 2)[:, :-1], tf.int32)  # no [MASK] after the last part
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        found = tf.reshape(tf.where(ids.flat_values == tokenizer.mask_token_id), [-1])
+        found = tf.cast(found, tf.int32)
+        text = tf.gather(tf.cast(ids.value_rowids(), tf.int32), found)  # [M]
+        place = found - tf.gather(tf.cast(ids.row_starts(), tf.int32), text)
+        counts = tf.math.unsorted_segment_sum(tf.ones_like(text), text, tf.size(lengths))
+        number = tf.range(tf.size(text)) - tf.gather(tf.cumsum(counts, exclusive=True), text)
+        budget = sequence_length - 2
+        latest = tf.maximum(tf.gather(lengths, text) - budget, 0)
+        start = tf.clip_by_value(place - budget // 2, 0, latest)
+        # Windows begin later from [MASK] to [MASK], so that equal ones stand together.
+        other = (text != tf.roll(text, 1, 0)) | (start != tf.roll(start, 1, 0)) | (number == 0)
+        row = tf.cumsum(tf.cast(other, tf.int32)) - 1
+        text, start = tf.boolean_mask(text, other), tf.boolean_mask(start, other)
+        length = tf.minimum(tf.gather(lengths, text) - start, budget)
+        pieces = take(ids, Windows(text, start, length))
+        return PromptRows(pieces, text, row, place - tf.gather(start, row), number, counts)
+
+
+def mask_positions(rows: PromptRows):
+    """Columns of the [MASK]s in rows that begin with [CLS], in graph.
+
+    Returns:
+        (positions, slots): int32 [R, P], where P is the most [MASK]s of a row and free slots are
+        0; and int32 [M], the slot of each [MASK] in its row.
+    """
+    import tensorflow as tf
+
+    count = tf.shape(rows.text)[0]
+    held = tf.math.unsorted_segment_sum(tf.ones_like(rows.row), rows.row, count)
+    slots = tf.range(tf.size(rows.row)) - tf.gather(tf.cumsum(held, exclusive=True), rows.row)
+    shape = tf.stack([count, tf.reduce_max(tf.concat([held, [1]], 0))])
+    index = tf.stack([rows.row, slots], axis=1)
+    return tf.scatter_nd(index, rows.place + 1, shape), slots
+
+
+def read_prompts(
+    texts: Sequence[str | bytes], tokenizer: BertTokenizer, sequence_length: int
+) -> list[Prompt]:
+    """Gives what `prompt_rows` finds row by row.
 
     Args:
         texts: the texts.
@@ -50,32 +125,26 @@ def read_prompts(
     """
     import tensorflow as tf
 
-    if tokenizer.mask_token_id is None:
-        raise ValueError(
-            f"the vocabulary has no {MASK} among its {tokenizer.vocabulary_size()} tokens"
-        )
+    check_has_mask(tokenizer)
     for number, text in enumerate(texts):
         if (MASK.encode() if isinstance(text, bytes) else MASK) not in text:
             raise ValueError(f"texts[{number}] has no {MASK} to fill in: {text!r:.200}")
     if not len(texts):
         return []
-    with tf.device("cpu"):
-        parts = tf.strings.split(tf.constant(texts, tf.string), MASK)  # [B, masks + 1]
-        ids = tokenizer.tokenize(parts)  # [B, masks + 1, None]
-        mask = tf.fill(tf.shape(parts.flat_values), tf.cast(tokenizer.mask_token_id, ids.dtype))
-        ids = tf.concat([ids, parts.with_flat_values(mask)[..., None]], axis=2)
-        rows = ids.merge_dims(1, 2)[:, :-1]  # no [MASK] after the last part
-    budget = sequence_length - 2
-    prompts = []
-    for number in range(len(texts)):
-        pieces = rows[number].numpy()
-        places = np.flatnonzero(pieces == tokenizer.mask_token_id)
-        starts = np.clip(places - budget // 2, 0, max(len(pieces) - budget, 0))
-        for start in np.unique(starts):
-            masks = np.flatnonzero(starts == start)
-            window = pieces[start : start + budget]
-            prompts.append(Prompt(number, masks, places[masks] - start, window))
-    return prompts
+    rows = prompt_rows(tf.constant(texts, tf.string), tokenizer, sequence_length)
+    held = np.bincount(rows.row.numpy(), minlength=len(rows.text))
+    cuts = np.cumsum(held)[:-1]
+    masks, places = (np.split(side.numpy(), cuts) for side in (rows.number, rows.place))
+    pieces = np.split(rows.pieces.values.numpy(), rows.pieces.row_splits.numpy()[1:-1])
+    return list(map(Prompt, rows.text.numpy().tolist(), masks, places, pieces))
+
+
+def check_has_mask(tokenizer: BertTokenizer) -> None:
+    """Raises a ValueError where the vocabulary has no [MASK]."""
+    if tokenizer.mask_token_id is None:
+        raise ValueError(
+            f"the vocabulary has no {MASK} among its {tokenizer.vocabulary_size()} tokens"
+        )
 
 
 def pack_prompts(

@@ -104,7 +104,7 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
         import tensorflow as tf
 
         rows, fits = self.encode(*segments)
-        first = tf.argmin(tf.cast(fits, tf.int32))
+        first = tf.argmin(tf.pad(tf.cast(fits, tf.int32), [[0, 1]]))  # an empty batch has none
         message = f"entities do not fit into {self.sequence_length} tokens, in row"
         with tf.control_dependencies([tf.Assert(tf.reduce_all(fits), [message, first])]):
             return {name: tf.identity(value) for name, value in rows.items()}
@@ -193,7 +193,7 @@ def _parts(texts, spans):
     places = tf.stack(cuts, axis=1)  # [B, 6]
     right = tf.reduce_all(places[:, 1:] >= places[:, :-1], axis=1)
     message = "spans overlap or do not lie in their text, in row"
-    wrong = tf.argmin(tf.cast(right, tf.int32))
+    wrong = tf.argmin(tf.pad(tf.cast(right, tf.int32), [[0, 1]]))
     with tf.control_dependencies([tf.Assert(tf.reduce_all(right), [message, wrong, spans])]):
         places = tf.identity(places)
     # One call for each part: `substr` wants positions of the shape of the texts.

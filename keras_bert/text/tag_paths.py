@@ -47,13 +47,15 @@ def best_tags(scores, chain=None):
     with tf.device("cpu"):  # many small steps, one after the other
         lengths = tf.cast(scores.row_lengths(), tf.int32)
         # Two positions more, so that there are some in an empty batch too.
-        emissions = tf.pad(scores.to_tensor(), [[0, 0], [0, 2], [0, 0]])  # [B, W, K]
+        # In float64: sums over a long sentence lose what its probabilities are made of.
+        emissions = tf.cast(scores.to_tensor(), tf.float64)
+        emissions = tf.pad(emissions, [[0, 0], [0, 2], [0, 0]])  # [B, W, K]
         valid = tf.sequence_mask(lengths, tf.shape(emissions)[1])  # [B, W]
         steps = (tf.transpose(emissions, [1, 0, 2]), tf.transpose(valid)[:, :, None])
-        chain = [tf.convert_to_tensor(part, tf.float32) for part in chain]
+        chain = [tf.cast(part, tf.float64) for part in chain]
         tags = _best_path(*steps, *chain)
         logs = _marginals(*steps, *chain)
-        probabilities = tf.exp(tf.gather(logs, tags, batch_dims=2))
+        probabilities = tf.cast(tf.exp(tf.gather(logs, tags, batch_dims=2)), tf.float32)
         return tuple(
             tf.RaggedTensor.from_tensor(tf.transpose(found), lengths)
             for found in (tags, tf.minimum(probabilities, 1.0))

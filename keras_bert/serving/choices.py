@@ -1,0 +1,34 @@
+"""Contexts with choices to the best choice."""
+
+from keras_bert.serving.signatures import EXAMPLES, Signature, check_texts, texts_spec
+from keras_bert.text.multiple_choice_preprocessor import best_choices
+
+
+def signatures(task, run) -> dict[str, Signature]:
+    """`serving_default`: `context`, string [B], and `choices`, string [B, C].
+
+    It gives `choice`, int32 [B], from 0 to C - 1, its `text`, string [B], and `probabilities` and
+    `logits`, float32 [B, C].
+
+    Args:
+        task: a `BertMultipleChoice` with a preprocessor.
+        run: its `Network`.
+    """
+    import tensorflow as tf
+
+    def choose(context, choices):
+        columns = check_texts(context=context, choices=choices)
+        some = tf.shape(choices)[1] > 0
+        with tf.control_dependencies([tf.Assert(some, ["input 'choices' has none"])]):
+            logits = run(task.preprocessor.pack(tuple(columns)))
+        found = best_choices(logits)
+        return {
+            "choice": found["choice"],
+            "text": tf.gather(choices, found["choice"], batch_dims=1),
+            "probabilities": found["probabilities"],
+            "logits": logits,
+        }
+
+    example = {"context": EXAMPLES[:1], "choices": [["Ships lay still.", "It was hot."]]}
+    specs = [texts_spec("context"), texts_spec("choices", axes=2)]
+    return {"serving_default": Signature(choose, specs, example)}

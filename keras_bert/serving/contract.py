@@ -1,0 +1,147 @@
+"""What an export says of itself, as a file beside the graph: assets.extra/contract.json.
+
+    {
+      "format": 1,
+      "task": the class,
+      "versions": {package: version},
+      "settings": labels, thresholds, lengths and what else the answers follow,
+      "weights": {"policy": dtype policy, "stored": "float32" or "float16", "bytes": of the
+        variables' files, "difference": null, or {"largest": difference of a number in an answer
+        from the float32 model's, "same_answers": share of rows whose words and whole numbers are
+        the same, "rows": rows compared}},
+      "text_ops": ops that only TensorFlow Text registers,
+      "signatures": {name: {"inputs": {name: {"dtype", "shape"}}, "outputs": likewise}},
+      "examples": [{"request": ..., "reply": ...}]
+    }
+
+Requests and replies have the form in columns of TensorFlow Serving's REST interface, where a reply
+of one output is the output itself. A string that is no UTF-8 is {"b64": ...}.
+"""
+
+import base64
+import importlib.metadata
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert.version import __version__
+
+FORMAT = 1
+PLACE = "assets.extra/contract.json"
+
+# Ops that only TensorFlow Text registers, by the start of their names.
+_TEXT_OP_PREFIXES = (
+    "FastBertNormalize",
+    "FastWordpiece",
+    "WordpieceTokenize",
+    "Whitespace",
+    "TFText",
+)
+
+
+def settings_of(task, **options) -> dict[str, Any]:
+    """What the answers of a task follow: its plain settings, its text side's, and options.
+
+    Args:
+        task: a task.
+        **options: of the export.
+    """
+    config = task.get_config()
+    own = {
+        name: value
+        for name, value in config.items()
+        if name not in ("name", "trainable", "dtype", "backbone", "preprocessor", "dropout")
+        and _is_plain(value)
+    }
+    text = {}
+    if task.preprocessor is not None:
+        text = {name: getattr(task.preprocessor, name) for name in task.preprocessor.settings}
+        text["lowercase"] = task.preprocessor.tokenizer.lowercase
+    return own | text | options
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that an export is made with."""
+    found = {"keras_bert": __version__}
+    for name in ("keras", "keras-hub", "tensorflow", "tensorflow-text"):
+        try:
+            found[name.replace("-", "_")] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def described(specs: dict) -> dict[str, dict]:
+    """Names to dtypes and shapes of `tf.TensorSpec`s or tensors."""
+    return {
+        name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
+        for name, spec in specs.items()
+    }
+
+
+def rest_request(signature: str, inputs: dict[str, Any]) -> dict[str, Any]:
+    """A request to TensorFlow Serving's REST interface, of plain values."""
+    return {"signature_name": signature, "inputs": inputs}
+
+
+def rest_reply(outputs: dict[str, Any]) -> dict[str, Any]:
+    """What the REST interface answers, of a signature's outputs as tensors."""
+    plain = {name: _plain(value.numpy()) for name, value in sorted(outputs.items())}
+    return {"outputs": plain if len(plain) != 1 else next(iter(plain.values()))}
+
+
+def text_ops(folder: str | Path) -> list[str]:
+    """Reads which TensorFlow Text ops a SavedModel holds."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    model = saved_model_pb2.SavedModel.FromString((Path(folder) / "saved_model.pb").read_bytes())
+    graph = model.meta_graphs[0].graph_def
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    return sorted({node.op for node in nodes if node.op.startswith(_TEXT_OP_PREFIXES)})
+
+
+def write_contract(folder: str | Path, contract: dict[str, Any]) -> None:
+    """Writes the file into a folder that is being made."""
+    path = Path(folder) / PLACE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"format": FORMAT} | contract, indent=1) + "\n", encoding="utf-8")
+
+
+def read_contract(folder: str | Path) -> dict[str, Any]:
+    """Reads the file of an export.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if it is no contract of this format.
+    """
+    path = Path(folder) / PLACE
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there: {folder} was not made by `export`")
+    contract = json.loads(path.read_text(encoding="utf-8"))
+    found = contract.get("format") if isinstance(contract, dict) else None
+    if found != FORMAT:
+        raise ValueError(f"{path} has format {found!r}; expected {FORMAT}")
+    return contract
+
+
+def _plain(value: np.ndarray):
+    if value.dtype.kind in "OS":
+        return _strings(value.tolist())
+    return value.tolist()
+
+
+def _strings(value):
+    if isinstance(value, list):
+        return [_strings(item) for item in value]
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(value).decode()}
+
+
+def _is_plain(value) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)

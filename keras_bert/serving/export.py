@@ -1,0 +1,226 @@
+"""A task as a SavedModel: strings in, finished answers out, no Python of ours beside it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert.atomic import write_folder
+from keras_bert.serving.contract import (
+    described,
+    rest_reply,
+    rest_request,
+    settings_of,
+    text_ops,
+    versions,
+    write_contract,
+)
+from keras_bert.serving.network import Network
+from keras_bert.serving.signatures import Signature, token_signature, tokenize_signature
+
+# What an export has at its top.
+FILES = ("*.pb", "variables", "assets", "assets.extra")
+
+
+class ServedTask:
+    """Mixin of a task that gives it `export`.
+
+    A subclass gives `answer_signatures`.
+    """
+
+    def answer_signatures(self, run: Network, **options) -> dict[str, Signature]:
+        """The signatures that take strings, `serving_default` among them.
+
+        Args:
+            run: runs the task's network in the graph.
+            **options: of the task's `export`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say how it answers strings")
+
+    def export(
+        self,
+        path: str | Path,
+        text: bool = True,
+        weights: str = "float32",
+        examples: dict[str, Any] | None = None,
+        reference: keras.Model | None = None,
+        **options,
+    ) -> list[str]:
+        """Writes a SavedModel that takes strings and gives the task's answers.
+
+        Signatures, all for any number of rows: `serving_default` and what else the task's module
+        in `keras_bert.serving` lists; `tokenize`, `text` to pieces (`token_ids`, `start`, `end`,
+        int32 [B, L], characters; `count`, int32 [B]); `tokens`, the model's inputs to its output;
+        and `metadata`, which takes nothing and gives the settings as JSON. What the task's verb
+        says, the signature says: the decoding is the same.
+
+        The vocabulary is inside. The string signatures run ops of TensorFlow Text: TensorFlow
+        Serving has them built in, a Python process must import tensorflow_text. With `text=False`
+        there is `tokens` alone, as `serving_default` too, and plain TensorFlow loads it.
+
+        `assets.extra/contract.json` says all that in a file: see `keras_bert.serving.contract`.
+
+        Args:
+            path: the folder to make, or the export to replace.
+            text: whether to add the signatures that take strings.
+            weights: "float16" to store weights in half the bytes; each call turns them back.
+            examples: inputs of `serving_default` by name, whose answers the contract shows.
+            reference: the model before it was quantized, say, that `examples` are compared with;
+                by default the same weights in float32, where the dtype policy is another or
+                `weights` are.
+            **options: of the task's `serving_default`: `overlap` of a classifier; `n_best`,
+                `max_answer_length` and `top_k` of a question answerer; `top_k` of a masked
+                language model.
+
+        Returns:
+            Names of the TensorFlow Text ops that the server must have.
+
+        Raises:
+            FileExistsError: if the folder holds something else.
+            ValueError: if `text` is asked of a task without preprocessor, or an option is unknown
+                or out of range.
+        """
+        return export_task(self, path, text, weights, examples, reference, options)
+
+
+def export_task(task, path, text, weights, examples, reference, options) -> list[str]:
+    """Does the work of `ServedTask.export`."""
+    import tensorflow as tf
+
+    if keras.config.backend() != "tensorflow":
+        raise ValueError(f"export needs Keras on TensorFlow, not on {keras.config.backend()}")
+    if text and task.preprocessor is None:
+        raise ValueError(
+            f"this {type(task).__name__} has no preprocessor: pass text=False to export ids alone"
+        )
+    run = Network(task, weights)
+    settings = settings_of(task, **options)
+    found = _signatures(task, run, text, options)
+    if examples is not None:
+        default = found["serving_default"]
+        found["serving_default"] = default._replace(example=examples)
+    functions = {
+        name: tf.function(signature.function, signature.inputs, autograph=False)
+        for name, signature in found.items()
+    }
+    functions["metadata"] = tf.function(_metadata(task, settings), [], autograph=False)
+    module = tf.Module()
+    module.held = run.variables
+    concrete = {name: function.get_concrete_function() for name, function in functions.items()}
+    shown = [
+        (name, signature.example, concrete[name](**_tensors(signature)))
+        for name, signature in found.items()
+    ]
+    difference = None
+    if reference is None and (task.dtype_policy.compute_dtype != "float32" or weights != "float32"):
+        reference = float32_copy(task)
+    if reference is not None:
+        difference = _difference(reference, text, options, found["serving_default"], shown[0][2])
+
+    def write(folder):
+        tf.saved_model.save(module, folder, signatures=concrete)
+        data = sum(file.stat().st_size for file in (Path(folder) / "variables").iterdir())
+        contract = {
+            "task": type(task).__name__,
+            "versions": versions(),
+            "settings": settings,
+            "weights": {
+                "policy": task.dtype_policy.name,
+                "stored": weights,
+                "bytes": data,
+                "difference": difference,
+            },
+            "text_ops": text_ops(folder),
+            "signatures": {
+                name: {
+                    "inputs": described({spec.name: spec for spec in signature.inputs}),
+                    "outputs": described(concrete[name].structured_outputs),
+                }
+                for name, signature in found.items()
+            },
+            "examples": [
+                {"request": rest_request(name, example), "reply": rest_reply(reply)}
+                for name, example, reply in shown
+            ],
+        }
+        write_contract(folder, contract)
+
+    write_folder(path, write, FILES)
+    return text_ops(path)
+
+
+def float32_copy(task):
+    """The same weights under the dtype policy "float32".
+
+    Raises:
+        ValueError: if weights are quantized.
+    """
+    if any(variable.dtype in ("int8", "uint8") for variable in task.variables):
+        raise ValueError("quantized weights have no float32 form: pass reference=")
+    config = task.get_config()
+    backbone = type(task.backbone).from_config(task.backbone.get_config() | {"dtype": "float32"})
+    own = {
+        name: value
+        for name, value in config.items()
+        if name not in ("name", "trainable", "dtype", "backbone", "preprocessor")
+    }
+    copy = type(task)(backbone, preprocessor=task.preprocessor, **own)
+    for new, old in zip(copy.weights, task.weights, strict=True):
+        new.assign(keras.ops.cast(old, new.dtype))
+    return copy
+
+
+def _signatures(task, run: Network, text: bool, options: dict) -> dict[str, Signature]:
+    tokens = token_signature(task, run)
+    if not text:
+        if options:
+            raise ValueError(f"text=False leaves nothing for {', '.join(options)} to do")
+        return {"serving_default": tokens, "tokens": tokens}
+    try:
+        answers = task.answer_signatures(run, **options)
+    except TypeError as error:
+        if options and "unexpected keyword" in str(error):
+            known = ", ".join(options)
+            raise ValueError(f"unknown option of {type(task).__name__}.export: {known}") from error
+        raise
+    return answers | {"tokenize": tokenize_signature(task), "tokens": tokens}
+
+
+def _metadata(task, settings: dict) -> Callable:
+    import json
+
+    import tensorflow as tf
+
+    said = json.dumps({"task": type(task).__name__, "versions": versions(), "settings": settings})
+    return lambda: {"metadata": tf.constant(said)}
+
+
+def _tensors(signature: Signature) -> dict:
+    import tensorflow as tf
+
+    specs = {spec.name: spec for spec in signature.inputs}
+    if set(signature.example) != set(specs):
+        raise ValueError(
+            f"examples have the names {', '.join(signature.example)}; expected {', '.join(specs)}"
+        )
+    return {n: tf.constant(signature.example[n], spec.dtype) for n, spec in specs.items()}
+
+
+def _difference(reference, text: bool, options: dict, default: Signature, reply: dict) -> dict:
+    """How far the answers to the examples are from those of another model of the task."""
+    other = _signatures(reference, Network(reference), text, options)["serving_default"]
+    expected = other.function(**_tensors(default))
+    rows = len(next(iter(default.example.values())))
+    largest, same = 0.0, np.ones(rows, bool)
+    for name, value in reply.items():
+        got, wanted = value.numpy(), expected[name].numpy()
+        if got.shape != wanted.shape:  # of entities, say, there may be more in a row
+            shared = [slice(0, min(pair)) for pair in zip(got.shape, wanted.shape, strict=True)]
+            got, wanted = got[tuple(shared)], wanted[tuple(shared)]
+        if got.dtype.kind == "f":
+            largest = max(largest, float(np.max(np.abs(got - wanted), initial=0.0)))
+        else:
+            same &= (got == wanted).reshape(rows, -1).all(axis=1)
+    return {"largest": largest, "same_answers": float(same.mean()) if rows else 1.0, "rows": rows}

@@ -1,0 +1,134 @@
+"""What a SavedModel can be asked: functions of named tensors, and what is common to all tasks."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Signature(NamedTuple):
+    """One way to ask a model.
+
+    Args:
+        function: takes the inputs by name as tensors, and gives a dict of tensors.
+        inputs: a `tf.TensorSpec` of each input; their names are the function's arguments.
+        example: values of the inputs for the contract, by name.
+    """
+
+    function: Callable[..., dict[str, Any]]
+    inputs: list
+    example: dict[str, Any]
+
+
+def texts_spec(name: str, axes: int = 1):
+    """The spec of a batch of strings."""
+    import tensorflow as tf
+
+    return tf.TensorSpec([None] * axes, tf.string, name=name)
+
+
+def check_texts(**columns):
+    """Has a graph refuse bytes that are no UTF-8, and columns of different lengths.
+
+    Args:
+        **columns: string tensors [B, ...] by the name of the input.
+
+    Returns:
+        The tensors, in order.
+
+    Raises:
+        tf.errors.InvalidArgumentError: when it runs; the message names input and row.
+    """
+    import tensorflow as tf
+
+    checks = []
+    first, *others = columns
+    for name, texts in columns.items():
+        whole = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+        wrong = tf.reshape(whole != texts, [-1])
+        row = tf.argmax(tf.pad(wrong, [[0, 1]]))
+        message = f"input {name!r} is no valid UTF-8, in text"
+        checks.append(tf.Assert(~tf.reduce_any(wrong), [message, row]))
+    for name in others:
+        sizes = [tf.shape(columns[key])[0] for key in (first, name)]
+        message = f"inputs {first!r} and {name!r} have different numbers of rows:"
+        checks.append(tf.Assert(sizes[0] == sizes[1], [message, *sizes]))
+    with tf.control_dependencies(checks):
+        return [tf.identity(texts) for texts in columns.values()]
+
+
+def token_signature(task, run) -> Signature:
+    """`tokens`: rows of ids to the model's own output; needs no op but TensorFlow's.
+
+    Args:
+        task: a task. Further inputs of its network, such as `mask_positions`, are asked too.
+        run: its `Network`.
+    """
+    import tensorflow as tf
+
+    backbone = task.backbone
+    limits = {
+        "token_ids": backbone.vocabulary_size,
+        "segment_ids": backbone.num_segments,
+        "padding_mask": 2,
+    }
+    further = {name: tensor.shape[1] for name, tensor in task.input.items() if name not in limits}
+    optional = ("position_ids", "sequence_ids")
+    further = {name: size for name, size in further.items() if name not in optional}
+
+    names = [*limits, *further]
+
+    def tokens(*values):
+        ids = dict(zip(names, values, strict=True))
+        shape, length = tf.shape(ids["token_ids"]), tf.shape(ids["token_ids"])[-1]
+        checks = [
+            tf.debugging.assert_less_equal(
+                length,
+                backbone.max_sequence_length,
+                f"token_ids are longer than {backbone.max_sequence_length}, the positions of the "
+                "model",
+            )
+        ]
+        for name, limit in limits.items():
+            same = tf.reduce_all(tf.shape(ids[name]) == shape)
+            checks.append(tf.Assert(same, [f"{name} have another shape than token_ids"]))
+            inside = tf.reduce_all((ids[name] >= 0) & (ids[name] < limit))
+            checks.append(tf.Assert(inside, [f"{name} lie outside of 0 to {limit - 1}"]))
+        for name in further:
+            inside = tf.reduce_all((ids[name] >= 0) & (ids[name] < length))
+            checks.append(tf.Assert(inside, [f"{name} lie outside of the row"]))
+        with tf.control_dependencies(checks):
+            ids = {name: tf.identity(value) for name, value in ids.items()}
+        return named(run.call(ids))
+
+    specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in limits]
+    specs += [tf.TensorSpec([None, size], tf.int32, name=name) for name, size in further.items()]
+    row = [[2, 3], [0, 0], [1, 1]]
+    example = {name: [values] for name, values in zip(limits, row, strict=True)}
+    example |= {name: [[0] * (size or 1)] for name, size in further.items()}
+    return Signature(tokens, specs, example)
+
+
+def tokenize_signature(task) -> Signature:
+    """`tokenize`: texts to ids and offsets, without special tokens."""
+    import tensorflow as tf
+
+    tokenizer = task.preprocessor.tokenizer
+
+    def tokenize(text):
+        (text,) = check_texts(text=text)
+        ids, starts, ends = tokenizer.tokenize_with_offsets(text, unit="char")
+        return {
+            "token_ids": tf.cast(ids, tf.int32).to_tensor(tokenizer.pad_token_id),
+            "start": tf.cast(starts, tf.int32).to_tensor(-1),
+            "end": tf.cast(ends, tf.int32).to_tensor(-1),
+            "count": tf.cast(ids.row_lengths(), tf.int32),
+        }
+
+    return Signature(tokenize, [texts_spec("text")], {"text": EXAMPLES})
+
+
+def named(output) -> dict:
+    """A network's output as a dict: one tensor is called `logits`."""
+    return output if isinstance(output, dict) else {"logits": output}
+
+
+EXAMPLES = ["The harbour froze in the night.", ""]
