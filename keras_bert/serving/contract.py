@@ -5,10 +5,13 @@
       "task": the class,
       "versions": {package: version},
       "settings": labels, thresholds, lengths and what else the answers follow,
-      "weights": {"policy": dtype policy, "stored": "float32" or "float16", "bytes": of the
-        variables' files, "difference": null, or {"largest": difference of a number in an answer
-        from the float32 model's, "same_answers": share of rows whose words and whole numbers are
-        the same, "rows": rows compared}},
+      "weights": {
+        "policy": dtype policy,
+        "stored": "float32", "float16" or "int8",
+        "bytes": of the variables' files,
+        "difference": null, or {"largest": difference of a number in an answer from the reference's,
+          "same_answers": share of rows with the same words and whole numbers, "rows": compared}
+      },
       "text_ops": ops that only TensorFlow Text registers,
       "signatures": {name: {"inputs": {name: {"dtype", "shape"}}, "outputs": likewise}},
       "examples": [{"request": ..., "reply": ...}]

@@ -17,7 +17,7 @@ from keras_bert.serving.contract import (
     versions,
     write_contract,
 )
-from keras_bert.serving.network import Network
+from keras_bert.serving.network import ROWS, Network
 from keras_bert.serving.signatures import Signature, token_signature, tokenize_signature
 
 # What an export has at its top.
@@ -44,6 +44,7 @@ class ServedTask:
         path: str | Path,
         text: bool = True,
         weights: str = "float32",
+        rows: int = ROWS,
         examples: dict[str, Any] | None = None,
         reference: keras.Model | None = None,
         **options,
@@ -53,8 +54,9 @@ class ServedTask:
         Signatures, all for any number of rows: `serving_default` and what else the task's module
         in `keras_bert.serving` lists; `tokenize`, `text` to pieces (`token_ids`, `start`, `end`,
         int32 [B, L], characters; `count`, int32 [B]); `tokens`, the model's inputs to its output;
-        and `metadata`, which takes nothing and gives the settings as JSON. What the task's verb
-        says, the signature says: the decoding is the same.
+        and `metadata`, which gives the settings as JSON, whatever string it is asked. What the
+        task's verb says, the signature says: the decoding is the same. All inputs and outputs
+        have a row a row, so that a server may join requests into batches.
 
         The vocabulary is inside. The string signatures run ops of TensorFlow Text: TensorFlow
         Serving has them built in, a Python process must import tensorflow_text. With `text=False`
@@ -66,6 +68,8 @@ class ServedTask:
             path: the folder to make, or the export to replace.
             text: whether to add the signatures that take strings.
             weights: "float16" to store weights in half the bytes; each call turns them back.
+            rows: how many rows go through the network at once; more than the default of 8 for a
+                server with a GPU.
             examples: inputs of `serving_default` by name, whose answers the contract shows.
             reference: the model before it was quantized, say, that `examples` are compared with;
                 by default the same weights in float32, where the dtype policy is another or
@@ -82,10 +86,12 @@ class ServedTask:
             ValueError: if `text` is asked of a task without preprocessor, or an option is unknown
                 or out of range.
         """
-        return export_task(self, path, text, weights, examples, reference, options)
+        return export_task(
+            self, path, text, Network(self, weights, rows), examples, reference, options
+        )
 
 
-def export_task(task, path, text, weights, examples, reference, options) -> list[str]:
+def export_task(task, path, text, run, examples, reference, options) -> list[str]:
     """Does the work of `ServedTask.export`."""
     import tensorflow as tf
 
@@ -95,7 +101,6 @@ def export_task(task, path, text, weights, examples, reference, options) -> list
         raise ValueError(
             f"this {type(task).__name__} has no preprocessor: pass text=False to export ids alone"
         )
-    run = Network(task, weights)
     settings = settings_of(task, **options)
     found = _signatures(task, run, text, options)
     if examples is not None:
@@ -105,7 +110,9 @@ def export_task(task, path, text, weights, examples, reference, options) -> list
         name: tf.function(signature.function, signature.inputs, autograph=False)
         for name, signature in found.items()
     }
-    functions["metadata"] = tf.function(_metadata(task, settings), [], autograph=False)
+    functions["metadata"] = tf.function(
+        _metadata(task, settings), [tf.TensorSpec([None], tf.string, "ask")], autograph=False
+    )
     module = tf.Module()
     module.held = run.variables
     concrete = {name: function.get_concrete_function() for name, function in functions.items()}
@@ -114,7 +121,8 @@ def export_task(task, path, text, weights, examples, reference, options) -> list
         for name, signature in found.items()
     ]
     difference = None
-    if reference is None and (task.dtype_policy.compute_dtype != "float32" or weights != "float32"):
+    inexact = task.dtype_policy.compute_dtype != "float32" or run.weights != "float32"
+    if reference is None and inexact and not _is_quantized(task):
         reference = float32_copy(task)
     if reference is not None:
         difference = _difference(reference, text, options, found["serving_default"], shown[0][2])
@@ -128,7 +136,7 @@ def export_task(task, path, text, weights, examples, reference, options) -> list
             "settings": settings,
             "weights": {
                 "policy": task.dtype_policy.name,
-                "stored": weights,
+                "stored": "int8" if _is_quantized(task) else run.weights,
                 "bytes": data,
                 "difference": difference,
             },
@@ -157,7 +165,7 @@ def float32_copy(task):
     Raises:
         ValueError: if weights are quantized.
     """
-    if any(variable.dtype in ("int8", "uint8") for variable in task.variables):
+    if _is_quantized(task):
         raise ValueError("quantized weights have no float32 form: pass reference=")
     config = task.get_config()
     backbone = type(task.backbone).from_config(task.backbone.get_config() | {"dtype": "float32"})
@@ -170,6 +178,10 @@ def float32_copy(task):
     for new, old in zip(copy.weights, task.weights, strict=True):
         new.assign(keras.ops.cast(old, new.dtype))
     return copy
+
+
+def _is_quantized(task) -> bool:
+    return any(variable.dtype in ("int8", "uint8") for variable in task.variables)
 
 
 def _signatures(task, run: Network, text: bool, options: dict) -> dict[str, Signature]:
@@ -194,7 +206,8 @@ def _metadata(task, settings: dict) -> Callable:
     import tensorflow as tf
 
     said = json.dumps({"task": type(task).__name__, "versions": versions(), "settings": settings})
-    return lambda: {"metadata": tf.constant(said)}
+    # A row a row: TensorFlow Serving's REST interface and its batching want that.
+    return lambda ask: {"metadata": tf.fill(tf.shape(ask), said)}
 
 
 def _tensors(signature: Signature) -> dict:

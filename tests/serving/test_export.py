@@ -1,6 +1,5 @@
 """SavedModels, asked in a fresh process from another folder (cases EXP of the users' log)."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,42 +8,10 @@ import numpy as np
 import pytest
 
 from keras_bert import BertClassifier
+from tests.serving.asked import SERVE, serve
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
 TEXTS = ["rain wind", "", "The HARBOUR froze boats boats boats boats", "Straße é 中 😀", "[MASK]"]
-
-# What a server knows: TensorFlow, its text ops and nothing of ours.
-SERVE = """
-import json, sys
-import tensorflow as tf
-if sys.argv[1] == "text":
-    import tensorflow_text
-assert not [name for name in sys.modules if name.startswith("keras_bert")]
-model = tf.saved_model.load(sys.argv[2])
-request = json.loads(sys.argv[3])
-reply = []
-for signature, inputs in request:
-    dtype = tf.int32 if "token_ids" in inputs else tf.string
-    inputs = {name: tf.constant(value, dtype) for name, value in inputs.items()}
-    try:
-        output = model.signatures[signature](**inputs)
-        reply.append({k: v.numpy().tolist() for k, v in output.items()})
-        for name, value in reply[-1].items():
-            if name == "label":
-                reply[-1][name] = [label.decode() for label in value]
-            if name == "labels":
-                reply[-1][name] = [[label.decode() for label in row] for row in value]
-    except tf.errors.InvalidArgumentError as error:
-        reply.append({"error": error.message})
-print(json.dumps(reply))
-"""
-
-
-def serve(folder, requests, ops="text", cwd=None):
-    command = [sys.executable, "-c", SERVE, ops, str(folder), json.dumps(requests)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +77,8 @@ def test_ids_alone_need_plain_tensorflow(model, tmp_path):  # B79
 
 
 def test_string_signatures_name_the_ops_they_need(exported):  # B79
-    command = [sys.executable, "-c", SERVE, "plain", str(exported[0]), "[]"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-c", SERVE, "plain", str(exported[0])]
+    done = subprocess.run(command, capture_output=True, text=True, input="")
     assert done.returncode != 0
     assert any(op in done.stderr for op in exported[1])
 
