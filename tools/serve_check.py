@@ -65,17 +65,18 @@ class FreshProcess:
     """A process that asks a SavedModel; see tools/serving/saved_model_worker.py."""
 
     def __init__(self) -> None:
-        # From a folder of its own, and without the checkout's path: nothing of ours is in reach.
+        # In a folder of its own, where nothing lies that it could find by chance.
         self._folder = tempfile.TemporaryDirectory()
-        self._process = subprocess.Popen(
-            [sys.executable, str(WORKER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=open(os.path.join(self._folder.name, "stderr"), "wb"),  # noqa: SIM115
-            cwd=self._folder.name,
-            text=True,
-            encoding="utf-8",
-        )
+        with open(os.path.join(self._folder.name, "stderr"), "wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, str(WORKER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=self._folder.name,
+                text=True,
+                encoding="utf-8",
+            )
 
     def ask(
         self, request: Mapping[str, Any], progress: Callable[[Any], None] | None = None
@@ -110,6 +111,7 @@ class FreshProcess:
             self._process.stdin.close()
         except BrokenPipeError:
             pass
+        self._process.stdout.close()
         self._process.wait()
         self._folder.cleanup()
 

@@ -16,14 +16,14 @@ import sys
 import time
 from typing import Any
 
-for _name in ("keras_bert", "keras_hub"):
-    sys.modules[_name] = None  # type: ignore[assignment]  # an import of it is an error from here on
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 MINIMUM_CALLS = 20  # of a measurement, however long they take
 
 
 def main() -> None:
+    for name in ("keras_bert", "keras_hub"):
+        sys.modules[name] = None  # type: ignore[assignment]  # an import is an error from here on
     # Libraries print to the standard output now and then: the replies go their own way.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
