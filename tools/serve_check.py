@@ -82,18 +82,10 @@ class FreshProcess:
         self, request: Mapping[str, Any], progress: Callable[[Any], None] | None = None
     ) -> dict[str, Any]:
         """Sends a request and waits for its reply; `progress` is called with what comes before."""
-        self.send(request)
-        return self.receive(progress)
-
-    def send(self, request: Mapping[str, Any]) -> None:
-        """Sends a request."""
         try:
             print(json.dumps(request), file=self._process.stdin, flush=True)
         except BrokenPipeError:
-            pass  # what it died of is said when the reply is read
-
-    def receive(self, progress: Callable[[Any], None] | None = None) -> dict[str, Any]:
-        """Waits for the reply to a request."""
+            pass  # what it died of is said below
         for line in self._process.stdout:
             reply = json.loads(line)
             if "progress" not in reply:
@@ -311,10 +303,9 @@ def check(args: argparse.Namespace, console: Any) -> dict[str, Any]:
     contract = read_contract(args.folder)
     folder = str(Path(args.folder).resolve())
     with FreshProcess() as process:
-        process.send({"load": folder, "threads": args.threads})
-        import keras_bert.serving.ops  # noqa: F401  # takes seconds too, meanwhile
+        import keras_bert.serving.ops  # noqa: F401  # takes seconds, as the process does meanwhile
 
-        loaded = process.receive()
+        loaded = process.ask({"load": folder, "threads": args.threads})
         if "error" in loaded:
             raise CheckError(f"{args.folder} does not load: {loaded['error']}")
         report: dict[str, Any] = {"folder": args.folder, **loaded}

@@ -11,9 +11,10 @@ from tools import serve_check
 
 
 @pytest.fixture(scope="module")
-def fresh(exported):
+def fresh(request):
     """One fresh process for all tests here, and what it said when it loaded the export."""
     with serve_check.FreshProcess() as process:
+        exported = request.getfixturevalue("exported")  # made while the process starts
         broken = exported.parent / "broken"
         broken.mkdir()
         (broken / "saved_model.pb").write_bytes(b"no proto")
@@ -33,14 +34,8 @@ def same_process(fresh, monkeypatch):
         def __exit__(self, *_):
             pass
 
-        def send(self, request):
-            assert "load" in request
-
-        def receive(self):
-            return copy.deepcopy(loaded)
-
-        def ask(self, *arguments):
-            return process.ask(*arguments)
+        def ask(self, request, *arguments):
+            return copy.deepcopy(loaded) if "load" in request else process.ask(request, *arguments)
 
     monkeypatch.setattr(serve_check, "FreshProcess", Process)
 
@@ -139,7 +134,7 @@ def test_errors_of_the_model_are_replies(fresh):
 
 def test_a_dead_process_is_said(monkeypatch, tmp_path, exported, capsys):
     worker = tmp_path / "worker.py"
-    worker.write_text("import sys; sys.stdin.readline(); sys.exit('out of memory')")
+    worker.write_text("import sys; sys.exit('out of memory')")
     monkeypatch.setattr(serve_check, "WORKER", worker)
     status, out, _ = run(capsys, exported)
     assert status == 1 and "ended with status 1:\nout of memory" in out
