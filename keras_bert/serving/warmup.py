@@ -86,7 +86,7 @@ def prediction_log(
         inputs: by name, nested lists as in TensorFlow Serving's REST form; bytes that are no UTF-8
             are `{"b64": ...}`.
         dtypes: by name of the input, TensorFlow's name of its dtype: "string", "int32".
-        model: name of the model; the server fills in its own where it is empty.
+        model: name of the model, which a warm-up does not look at.
 
     Returns:
         the bytes of the proto, the same for the same request.
