@@ -1,6 +1,7 @@
 import http.server
 import io
 import json
+import os
 import re
 import shutil
 import sys
@@ -354,6 +355,20 @@ def test_a_polling_server_never_sees_a_part(tmp_path, monkeypatch):
     watcher.join()
     assert not failed and sorted(placed) == list(range(1, 16)) and seen
     assert not list(model.glob(".placing*"))
+
+
+def test_a_number_that_is_taken_meanwhile_is_left_alone(tmp_path, monkeypatch):
+    export, model = some_export(tmp_path / "export"), tmp_path / "classifier"
+    rename = os.rename
+
+    def late(source, target):
+        if Path(target).name == "1":
+            some_export(Path(target), size=1)  # another program's
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", late)
+    assert place_version.place(export, model) == 2
+    assert files(model / "2") == files(export) and len(files(model / "1")) == 2
 
 
 def test_a_failed_copy_leaves_nothing(tmp_path, monkeypatch):
