@@ -7,9 +7,9 @@ from dataclasses import dataclass
 #
 # 2.10, 2.11.0: tensorflow/serving#2064, where FastBertNormalize is reported missing from both
 #   images and present in the nightly of 2022-12-28, which then loads a FastBertTokenizer.
-# images of 2025-02: tensorflow/serving#4057, of that month, says that the images hold TF Text 2.12.1
-#   and lack RoundRobinTrim, without a version of the server; #2267, of November 2024 and TensorFlow
-#   2.18, shows the error. What 2.12.1 registers was read from its wheel.
+# images of 2025-02: tensorflow/serving#4057, of that month, says that the images hold TF Text
+#   2.12.1 and lack RoundRobinTrim, without a version of the server; #2267, of November 2024 and
+#   TensorFlow 2.18, shows the error. What 2.12.1 registers was read from its wheel.
 # 2026 source: tensorflow_serving/workspace.bzl at 0185d7f, made after 2026-05 by the libraries it
 #   names, takes TF Text 2.20.0; model_servers/BUILD (SUPPORTED_TENSORFLOW_OPS) links that one's
 #   `ops_lib`, which holds all of its op libraries. What 2.20.0 registers was read from its wheel.
