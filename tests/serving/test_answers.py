@@ -14,6 +14,69 @@ slow = pytest.mark.slow
 KINDS = "answerer classifier tagger chain chooser relator embedder pretrainer".split()
 
 
+@pytest.mark.parametrize("kind", [KINDS[0], *(pytest.param(k, marks=slow) for k in KINDS[1:])])
+def test_strings_in_answers_out(kind, tmp_path):
+    model = make(kind)
+    model.export(tmp_path / "model")
+    requests = asked(kind, TEXTS)
+    singles = [
+        (signature, {name: value[row : row + 1] for name, value in inputs.items()})
+        for signature, inputs in requests.items()
+        for row in range(len(TEXTS))
+    ]
+    empty = [(signature, {name: [] for name in inputs}) for signature, inputs in requests.items()]
+    contract = read_contract(tmp_path / "model")
+    shown = [one["request"] for one in contract["examples"]]
+    shown = [(one["signature_name"], one["inputs"]) for one in shown]
+    replies = iter(serve(tmp_path / "model", [*requests.items(), *singles, *empty, *shown]))
+    expected = {name: said(kind, model, name, inputs) for name, inputs in requests.items()}
+    for signature in requests:
+        check(next(replies), expected[signature], signature)
+    for number, (signature, _) in enumerate(singles):
+        row = number % len(TEXTS)
+        one = {name: value[row : row + 1] for name, value in expected[signature].items()}
+        check(next(replies), one, f"{signature}, row {row} alone")
+    for signature, _ in empty:
+        assert all(value == [] for value in next(replies).values()), signature
+    for one, reply in zip(contract["examples"], replies, strict=True):
+        outputs = one["reply"]["outputs"]
+        named = outputs if isinstance(outputs, dict) else {next(iter(reply)): outputs}
+        assert set(reply) == set(named)
+        check(reply, named, one["request"]["signature_name"])
+    assert contract["task"] == type(model).__name__
+    assert {"serving_default", "tokens", "tokenize"} <= set(contract["signatures"])
+    for name, signature in contract["signatures"].items():
+        assert all(signature.values()), name
+
+
+def test_wrong_requests_are_refused_by_name(tmp_path):
+    import tensorflow as tf
+
+    model = make("answerer")
+    model.export(tmp_path / "model")
+    loaded = tf.saved_model.load(tmp_path / "model").signatures
+    ask, tokens = loaded["serving_default"], loaded["tokens"]
+    right = tf.constant(["a", "b"])
+    wrong = tf.constant([b"a", b"\xff"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'context' is no valid UTF-8.*1"):
+        ask(question=right, context=wrong)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'question' and 'context' have diff"):
+        ask(question=right, context=right[:1])
+    row = tf.constant([[2, 3]])
+    ids = {"token_ids": row, "segment_ids": row * 0, "padding_mask": row * 0 + 1}
+    assert tokens(**ids)["start"].shape == (1, 2)
+    for name, value, match in (
+        ("token_ids", row + 99, "token_ids lie outside of 0 to "),
+        ("segment_ids", row, "segment_ids lie outside of 0 to 1"),
+        ("padding_mask", row[:, :1] * 0, "padding_mask have another shape than token_ids"),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=match):
+            tokens(**(ids | {name: value}))
+    metadata = json.loads(loaded["metadata"](ask=right)["metadata"].numpy()[1])
+    assert metadata["settings"]["null_threshold"] == 0.0
+
+
+@slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_thousand_real_texts_and_the_torture_file(kind, shared_dir, tmp_path):
     novels = shared_dir / "data" / "text" / "en" / "gutenberg_novels.txt.gz"
