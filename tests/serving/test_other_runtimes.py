@@ -22,6 +22,8 @@ from keras_bert import (
 from keras_bert.serving.other_runtimes import to_litert, to_onnx
 
 POSITIONS = 13
+# Without ai_edge_litert the interpreter inside TensorFlow is asked, which says that it will go.
+pytestmark = pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated:UserWarning")
 
 
 def backbone(**kwargs):
@@ -194,4 +196,4 @@ def test_real_weights(other, tmp_path):  # B83
     kind.write(task, tmp_path / "model")
     numbers = sum(int(np.prod(weight.shape)) for weight in task.trainable_variables)
     assert (tmp_path / "model").stat().st_size < 4.02 * numbers
-    compare(task, kind(tmp_path / "model"), lengths=(1, 5, 13, 512))
+    compare(task, kind(tmp_path / "model"), batches=(2,), lengths=(5, 512))
