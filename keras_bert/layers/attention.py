@@ -30,7 +30,8 @@ class AttentionMask(keras.layers.Layer):
     """
 
     def call(self, padding_mask, sequence_ids=None):
-        allowed = ops.cast(padding_mask, "bool")[:, None, None, :]  # [B, 1, 1, T]
+        # Not by [:, None, None, :]: LiteRT has no op that slices and adds axes at once.
+        allowed = ops.expand_dims(ops.cast(padding_mask, "bool"), (1, 2))  # [B, 1, 1, T]
         if sequence_ids is not None:
             same = sequence_ids[:, :, None] == sequence_ids[:, None, :]  # [B, T, T]
             allowed = ops.logical_and(allowed, same[:, None])  # [B, 1, T, T]

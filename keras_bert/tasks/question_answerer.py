@@ -101,7 +101,8 @@ class BertQuestionAnswerer(RowTask):
         inputs = backbone.input
         tokens = backbone(inputs)["sequence_output"]  # [B, T, H]
         logits = self.head(self.head_dropout(tokens))  # [B, T, 2]
-        real = inputs["padding_mask"][:, :, None] != 0
+        # Not [:, :, None], which LiteRT has no op for.
+        real = keras.ops.expand_dims(inputs["padding_mask"], -1) != 0
         logits = keras.ops.where(real, logits, NO_TOKEN)
         outputs = {"start": logits[:, :, 0], "end": logits[:, :, 1]}  # [B, T] each
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
