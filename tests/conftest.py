@@ -40,3 +40,13 @@ def seeded_and_clean() -> Iterator[None]:
         keras.utils.clear_session(free_memory=False)
         keras.config.set_dtype_policy("float32")
         keras.config.set_floatx("float32")
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory) -> Path:
+    """Folder of a tiny classifier's export; nobody writes to it."""
+    from keras_bert import BertClassifier
+
+    folder = tmp_path_factory.mktemp("exported") / "classifier"
+    BertClassifier.from_preset(ROOT / "tests" / "golden" / "tiny_hf").export(folder)
+    return folder

@@ -8,13 +8,15 @@ import numpy as np
 import keras_bert
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+KINDS = "answerer classifier tagger chain chooser relator embedder pretrainer".split()
 NAMES = ["O", "B-A", "I-A", "B-B"]
 TEXTS = [
     "rain wind",
     "",
     "The HARBOUR  froze boats boats, boats boats",
     "Straße é 中中 😀",
-    "a boat, the ice! " * 9,
+    # Long, and nowhere the same twice: of equal windows rounding would choose.
+    "a boat, the ice! Wind froze a rain boat. The harbour, ice and boats: rain wind the a froze",
     "wind\x00rain",
 ]
 

@@ -8,10 +8,9 @@ import pytest
 
 from keras_bert.serving.contract import read_contract
 from tests.serving.asked import serve
-from tests.serving.made import TEXTS, asked, check, make, said
+from tests.serving.made import KINDS, TEXTS, asked, check, make, said
 
 slow = pytest.mark.slow
-KINDS = "answerer classifier tagger chain chooser relator embedder pretrainer".split()
 
 
 @pytest.mark.parametrize("kind", [KINDS[0], *(pytest.param(k, marks=slow) for k in KINDS[1:])])
@@ -58,9 +57,11 @@ def test_wrong_requests_are_refused_by_name(tmp_path):
     ask, tokens = loaded["serving_default"], loaded["tokens"]
     right = tf.constant(["a", "b"])
     wrong = tf.constant([b"a", b"\xff"])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="'context' is no valid UTF-8.*1"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="context.*is no valid UTF-8"):
         ask(question=right, context=wrong)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="'question' and 'context' have diff"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="question.*context.*different numbers"
+    ):
         ask(question=right, context=right[:1])
     row = tf.constant([[2, 3]])
     ids = {"token_ids": row, "segment_ids": row * 0, "padding_mask": row * 0 + 1}

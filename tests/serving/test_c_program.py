@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from keras_bert import BertClassifier
+from tests.serving.made import KINDS, TINY, asked, check, make, said
+from tests.serving.made import TEXTS as made_texts
 from tests.serving.tensor_files import Refusal, ask, compiled, pack, pack_tensor
-from tests.serving.test_export import TINY
 
 WORDS = "rain wind harbour froze boats the a [MASK] é 中文 😀 don't".split()
 TEXTS = [
@@ -33,13 +34,6 @@ def program(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model():
     return BertClassifier.from_preset(TINY, padding="bucket")
-
-
-@pytest.fixture(scope="module")
-def exported(model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("export") / "model"
-    model.export(folder)
-    return folder
 
 
 def agrees(reply, model, texts):
@@ -181,3 +175,25 @@ def test_memory_stays_flat(program, exported, tmp_path):
     grown = int(held["10000"]) - int(held["1000"])
     # A leak of only the requests' own texts would be 40 MB and more.
     assert grown < 4 * 1024, said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_task_answers(program, kind, tmp_path):
+    model = make(kind)
+    model.export(tmp_path / "model")
+    for signature, inputs in asked(kind, made_texts).items():
+        request = {
+            name: np.array(value, "int32") if name in ("count", "spans") else value
+            for name, value in inputs.items()
+        }
+        (reply,), _ = ask(program, tmp_path / "model", signature, [request], tmp_path)
+        assert not isinstance(reply, Refusal), reply.message
+        plain = {name: _plain(value.tolist()) for name, value in reply.items()}
+        check(plain, said(kind, model, signature, inputs), signature)
+
+
+def _plain(value):
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.decode() if isinstance(value, bytes) else value
