@@ -1,6 +1,6 @@
 """A task as a SavedModel: strings in, finished answers out, no Python of ours beside it."""
 
-from collections.abc import Callable
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,12 @@ from keras_bert.serving.contract import (
     write_contract,
 )
 from keras_bert.serving.network import ROWS, Network
-from keras_bert.serving.signatures import Signature, token_signature, tokenize_signature
+from keras_bert.serving.signatures import (
+    Signature,
+    texts_spec,
+    token_signature,
+    tokenize_signature,
+)
 
 # What an export has at its top.
 FILES = ("*.pb", "variables", "assets", "assets.extra")
@@ -106,13 +111,11 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
     if examples is not None:
         default = found["serving_default"]
         found["serving_default"] = default._replace(example=examples)
+    found["metadata"] = _metadata(task, settings)
     functions = {
         name: tf.function(signature.function, signature.inputs, autograph=False)
         for name, signature in found.items()
     }
-    functions["metadata"] = tf.function(
-        _metadata(task, settings), [tf.TensorSpec([None], tf.string, "ask")], autograph=False
-    )
     module = tf.Module()
     module.held = run.variables
     concrete = {name: function.get_concrete_function() for name, function in functions.items()}
@@ -200,14 +203,16 @@ def _signatures(task, run: Network, text: bool, options: dict) -> dict[str, Sign
     return answers | {"tokenize": tokenize_signature(task), "tokens": tokens}
 
 
-def _metadata(task, settings: dict) -> Callable:
-    import json
-
+def _metadata(task, settings: dict) -> Signature:
+    """`metadata`: the settings, in each row: servers' REST interfaces and batching want rows."""
     import tensorflow as tf
 
     said = json.dumps({"task": type(task).__name__, "versions": versions(), "settings": settings})
-    # A row a row: TensorFlow Serving's REST interface and its batching want that.
-    return lambda ask: {"metadata": tf.fill(tf.shape(ask), said)}
+
+    def metadata(ask):
+        return {"metadata": tf.fill(tf.shape(ask), said)}
+
+    return Signature(metadata, [texts_spec("ask")], {"ask": ["settings"]})
 
 
 def _tensors(signature: Signature) -> dict:
