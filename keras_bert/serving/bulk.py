@@ -175,7 +175,7 @@ def _ask(model, rows: RowReader, batch: list[Row]) -> list[dict[str, Any]]:
             try:
                 model(rows.columns([row]))
             except tf.errors.InvalidArgumentError as error:
-                raise row.error(error.message.partition("\n")[0]) from error
+                raise row.error(_reason(error.message)) from error
         raise
     counts = rows.counts(batch) if rows.padded else outputs.pop(COUNT, None)
     by_count = [name for name, value in outputs.items() if counts is not None and value.ndim > 1]
@@ -185,6 +185,11 @@ def _ask(model, rows: RowReader, batch: list[Row]) -> list[dict[str, Any]]:
         answer = {name: values[place] for name, values in plain.items()}
         answers.append(answer | {name: answer[name][: counts[place]] for name in by_count})
     return answers
+
+
+def _reason(message: str) -> str:
+    """What a graph says, without where in the graph: the last line before the node's name."""
+    return message.partition("\n\t [[")[0].splitlines()[-1]
 
 
 def _plain(value: np.ndarray) -> list:
@@ -245,15 +250,15 @@ def _whole_lines(output: Path, total: int) -> int:
 
 
 def _read_state(output: Path, state_file: Path, asked: dict) -> dict | None:
-    """The state of an earlier run that was asked the same; None if there was none.
+    """The state of an earlier run that was asked the same; None if it left nothing.
 
     Raises:
         FileExistsError: if it was asked something else, or the output is none of ours.
     """
-    if not state_file.exists():
-        if output.exists():
-            raise FileExistsError(f"{output} is there, without {state_file.name}; {AGAIN}")
+    if not output.exists() or output.stat().st_size == 0:
         return None
+    if not state_file.exists():
+        raise FileExistsError(f"{output} is there, without {state_file.name}; {AGAIN}")
     try:
         state = json.loads(state_file.read_text(encoding="utf-8"))
         if state["format"] != FORMAT:

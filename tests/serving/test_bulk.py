@@ -1,6 +1,7 @@
-"""Answers for files: the same as `classify`, `tag` and `answer` give, in order, also after a stop."""
+"""Answers for files: as `classify`, `tag` and `answer` give them, in order, also after a stop."""
 
 import csv
+import functools
 import gzip
 import io
 import json
@@ -15,13 +16,23 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_bert import BertBackbone, BertClassifier, BertTokenizer
 from keras_bert.serving import bulk
 from keras_bert.serving.bulk import answer_file
 from keras_bert.serving.bulk_progress import Progress
 from keras_bert.serving.bulk_rows import RowReader, find_files
-from keras_bert.tasks import multiple_choice, question_answerer, token_classifier
+from keras_bert.tasks.masked_lm import BertMaskedLM
+from keras_bert.tasks.multiple_choice import BertMultipleChoice
+from keras_bert.tasks.question_answerer import BertQuestionAnswerer
+from keras_bert.tasks.relation_classifier import BertRelationClassifier
+from keras_bert.tasks.token_classifier import BertTokenClassifier
+from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
+from keras_bert.text.multiple_choice_preprocessor import BertMultipleChoicePreprocessor
+from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
+from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
+from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPreprocessor
 from tools import predict_file
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
@@ -44,10 +55,22 @@ def model():
 
 @pytest.fixture(scope="module")
 def export(model, tmp_path_factory):
-    """An export without the signatures that nobody asks here."""
+    """An export, which is loaded once: that takes much longer than its answers here."""
     folder = tmp_path_factory.mktemp("export") / "model"
     model.export(folder)
-    return folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tf.saved_model, "load", functools.cache(tf.saved_model.load))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def expected(model):
+    """Labels, probabilities and logits of `TEXTS`, and of them as pairs with the last first."""
+    logits = model.predict(TEXTS, verbose=0)
+    return {
+        "serving_default": (*model.classify(TEXTS, verbose=0), logits),
+        "pair": (*model.classify((TEXTS, TEXTS[::-1]), verbose=0), None),
+    }
 
 
 @pytest.fixture
@@ -76,17 +99,18 @@ def as_csv(rows):
     return file.getvalue()
 
 
-def check(found, texts, model):
-    """Answers of a classifier against `classify` and `predict`."""
-    labels, probabilities = model.classify(texts, verbose=0)
-    assert [answer["row"] for answer in found] == list(range(len(labels)))
-    assert [answer["label"] for answer in found] == labels
-    np.testing.assert_allclose([a["probability"] for a in found], probabilities, atol=1e-5)
-    logits = model.predict(texts, verbose=0)
-    np.testing.assert_allclose([a["logits"] for a in found], logits, atol=1e-5)
+def check(found, expected, rows=range(len(TEXTS))):  # noqa: B008
+    """Answers of a classifier against those of its verbs, for some of the texts."""
+    labels, probabilities, logits = expected
+    rows = list(rows)
+    assert [answer["row"] for answer in found] == list(range(len(rows)))
+    assert [answer["label"] for answer in found] == [labels[i] for i in rows]
+    np.testing.assert_allclose([a["probability"] for a in found], probabilities[rows], atol=1e-5)
+    if logits is not None:
+        np.testing.assert_allclose([a["logits"] for a in found], logits[rows], atol=1e-5)
 
 
-def test_every_format_gives_what_classify_gives(export, model, tmp_path, small_windows, capsys):
+def test_every_format_gives_what_classify_gives(export, expected, tmp_path, small_windows, capsys):
     pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
     rows = [[f"n{i}", b, a] for i, (a, b) in enumerate(pairs)]
     lines = [json.dumps({"a": a, "text_pair": b}, ensure_ascii=i % 2 > 0) + "\n" * (1 + i % 2)
@@ -103,14 +127,14 @@ def test_every_format_gives_what_classify_gives(export, model, tmp_path, small_w
         count = answer_file(export, path, output, "pair", columns, 5, verbose=False)
         assert count == len(pairs)
         found = answers(output)
-        check(found, (TEXTS, TEXTS[::-1]), model)
+        check(found, expected["pair"])
         ids = None if "jsonl" in name else [f"n{i}" for i in range(len(pairs))]
         assert ids is None or [answer["row_id"] for answer in found] == ids
         assert json.loads(Path(f"{output}.state.json").read_text())["done"] is True
     # Texts alone, from the command line.
     path = write(tmp_path / "a.txt.gz", "\n".join(TEXTS))
     predict_file.main([str(export), str(path), "--output", str(tmp_path / "out"), "--batch_size=7"])
-    check(answers(tmp_path / "out"), TEXTS, model)
+    check(answers(tmp_path / "out"), expected["serving_default"])
     assert set(answers(tmp_path / "out")[0]) == {"row", "label", "logits", "probability"}
     assert f"{len(TEXTS)} rows answered in" in capsys.readouterr().err
 
@@ -184,6 +208,7 @@ def test_another_model_or_input_is_refused(export, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(export, other)
     answer_file(other, path, output, verbose=False)  # the same, elsewhere
+    assert output.read_bytes() == before
     # The checksum of a weight is all that training changes.
     index = other / "variables" / "variables.index"
     index.write_bytes(index.read_bytes()[:-1] + b"\1")
@@ -271,7 +296,7 @@ def test_what_a_graph_refuses_is_named(export, tmp_path):
     assert answer_file(export, path, tmp_path / "out", "tokens", verbose=False) == 3
 
 
-def test_a_folder_is_read_in_order(export, model, tmp_path, caplog):
+def test_a_folder_is_read_in_order(export, expected, tmp_path, caplog):
     folder = tmp_path / "in"
     (folder / "below").mkdir(parents=True)
     write(folder / "b.txt.gz", "\n".join(TEXTS[:5]) + "\n")
@@ -281,7 +306,7 @@ def test_a_folder_is_read_in_order(export, model, tmp_path, caplog):
     answer_file(export, folder, output, verbose=False)
     assert "left out, for their endings: notes.md" in caplog.text
     found = answers(output)
-    check(found, TEXTS[5:9] + TEXTS[:5], model)
+    check(found, expected["serving_default"], [5, 6, 7, 8, 0, 1, 2, 3, 4])
     assert [answer["file"] for answer in found] == ["a.csv"] * 4 + ["b.txt.gz"] * 5
     with pytest.raises(ValueError, match="would lie in a folder of inputs"):
         answer_file(export, folder, folder / "out.jsonl")
@@ -338,6 +363,7 @@ def test_floats_are_read_back_as_they_were():
     back = json.loads(json.dumps(bulk._plain(values)))
     np.testing.assert_array_equal(np.array(back, "float32"), values)
     assert max(len(repr(number)) for row in back for number in row) < 17
+    assert bulk._plain(values[0]) == [float(str(number)) for number in values[0]]
     odd = np.array([np.nan, np.inf, 0.1], "float32")
     assert bulk._plain(odd) == [None, None, 0.1]
 
@@ -366,3 +392,154 @@ def test_progress(monkeypatch):
     )
     assert terminal.getvalue().endswith("\n")
     assert log.getvalue() == ("20,000 rows read, 2,000 rows/s\n40,000 rows read, 2,000 rows/s\n")
+
+
+# Tasks that give several things a row, or take lists; each makes graphs of some seconds.
+
+SIGNS = "[PAD] [UNK] [CLS] [SEP] [MASK] $ # who where is ada grace hopper in paris met . 京".split()
+NAMES = "ada grace hopper in paris met 京 zuse .".split()
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return BertTokenizer(SIGNS)
+
+
+def made(cls, preprocessor, *args, **kwargs):
+    """A task of random weights that are large enough for its answers to differ."""
+    keras.utils.set_random_seed(3)
+    backbone = BertBackbone(len(SIGNS), 1, 2, 16, 24, 64, hidden_dropout=0, attention_dropout=0)
+    task = cls(backbone, *args, preprocessor=preprocessor, **kwargs)
+    rng = np.random.default_rng(3)
+    for weight in task.trainable_weights:
+        if weight.path.endswith(("kernel", "embeddings")):
+            weight.assign(rng.normal(0, 0.5, weight.shape))
+    return task
+
+
+def sentences(count, seed=1):
+    rng = np.random.default_rng(seed)
+    return ["  ".join(rng.choice(NAMES, rng.integers(1, 12))) for _ in range(count)]
+
+
+def asked(task, tmp_path, rows, signature="serving_default"):
+    """Answers to rows of JSON lines, in batches that mix them."""
+    path = write(tmp_path / "in.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    output = tmp_path / f"{signature}.jsonl"
+    assert answer_file(task, path, output, signature, batch_size=7, verbose=False) == len(rows)
+    found = answers(output)
+    assert [answer.pop("row") for answer in found] == list(range(len(rows)))
+    return found
+
+
+@pytest.mark.slow
+def test_entities_and_tags_of_words(tokenizer, tmp_path, small_windows):
+    labels = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+    text_side = BertTokenClassifierPreprocessor(tokenizer, 16)
+    task = made(BertTokenClassifier, text_side, labels=labels)
+    texts = [*sentences(40), ""]
+    found = asked(task, tmp_path, [{"text": text} for text in texts])
+    counts = set()
+    for answer, entities in zip(found, task.tag(texts, verbose=0), strict=True):
+        counts.add(len(entities))
+        assert set(answer) == {"entity", "label", "start", "end", "score"}
+        assert answer["entity"] == [entity.text for entity in entities]
+        for name in ("label", "start", "end"):
+            assert answer[name] == [getattr(entity, name) for entity in entities]
+        np.testing.assert_allclose(answer["score"], [e.score for e in entities], atol=1e-5)
+    assert len(counts) > 3
+    words = [text.split() for text in texts[:-1]]
+    found = asked(task, tmp_path, [{"words": row} for row in words], "words")
+    tags = task.predict_tags(words, verbose=0)
+    assert [answer["tag"] for answer in found] == [list(row) for row in tags]
+
+
+@pytest.mark.slow
+def test_answers_to_questions(tokenizer, tmp_path, small_windows):
+    text_side = BertQuestionAnswererPreprocessor(tokenizer, 14, stride=4, max_question_length=4)
+    task = made(BertQuestionAnswerer, text_side, null_threshold=0.0)
+    contexts = sentences(40)
+    questions = ["who is", "where is"] * 20
+    rows = [{"question": q, "context": c} for q, c in zip(questions, contexts, strict=True)]
+    expected = task.answer(questions, contexts, top_k=5)
+    found = asked(task, tmp_path, rows)
+    assert [answer["answer"] for answer in found] == [one.text for one in expected]
+    assert len({one.text for one in expected}) > 5
+    for name in ("score", "null_score"):
+        numbers = [getattr(one, name) for one in expected]
+        np.testing.assert_allclose([answer[name] for answer in found], numbers, atol=1e-5)
+    for answer, one in zip(asked(task, tmp_path, rows, "candidates"), expected, strict=True):
+        assert answer["answer"] == [candidate.text for candidate in one.candidates]
+        assert answer["start"] == [candidate.start for candidate in one.candidates]
+
+
+@pytest.mark.slow
+def test_choices_of_different_numbers(tokenizer, tmp_path, small_windows):
+    text_side = BertMultipleChoicePreprocessor(tokenizer, 24)
+    task = made(BertMultipleChoice, text_side)
+    contexts, rng = sentences(40), np.random.default_rng(5)
+    choices = [sentences(rng.integers(2, 5), seed) for seed in range(40)]
+    rows = [{"context": c, "choices": some} for c, some in zip(contexts, choices, strict=True)]
+    found = asked(task, tmp_path, rows)
+    for row, answer in enumerate(found):
+        logits = task.predict(([contexts[row]], [choices[row]]), verbose=0)[0]
+        np.testing.assert_allclose(answer["logits"], logits, atol=1e-5)
+        assert answer["text"] == choices[row][logits.argmax()]
+
+
+@pytest.mark.slow
+def test_relations_of_spans(tokenizer, tmp_path, small_windows):
+    text_side = BertRelationPreprocessor(tokenizer, 24)
+    task = made(BertRelationClassifier, text_side, labels=["born", "met", "none"])
+    texts = [f"ada {text} paris" for text in sentences(40)]
+    spans = [[[0, 3], [len(text) - 5, len(text)]] for text in texts]
+    rows = [{"text": text, "spans": pair} for text, pair in zip(texts, spans, strict=True)]
+    found = asked(task, tmp_path, rows)
+    logits = task.predict((texts, [[tuple(s) for s in pair] for pair in spans]), verbose=0)
+    np.testing.assert_allclose([answer["logits"] for answer in found], logits, atol=1e-5)
+    names = [task.labels[i] for i in logits.argmax(axis=1)]
+    assert [answer["label"] for answer in found] == names and len(set(names)) > 1
+    rows[9]["spans"] = [[0, 3], [3, 999]]
+    path = write(tmp_path / "wrong.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ValueError, match=r"wrong\.jsonl, line 10: "):
+        answer_file(task, path, tmp_path / "wrong.out", verbose=False)
+
+
+@pytest.mark.slow
+def test_fills_of_masks(tokenizer, tmp_path, small_windows):
+    task = made(BertMaskedLM, BertMaskedLMPreprocessor(tokenizer, 24))
+    texts = [f"{text} [MASK] in" + " [MASK]" * (i % 3) for i, text in enumerate(sentences(40))]
+    found = asked(task, tmp_path, [{"text": text} for text in [*texts, "ada"]])
+    assert found.pop() == {"id": [], "token": [], "score": []}
+    for answer, masks in zip(found, task.fill(texts), strict=True):
+        assert answer["token"] == [[one.token for one in mask] for mask in masks]
+        assert answer["id"] == [[one.id for one in mask] for mask in masks]
+        scores = [[one.score for one in mask] for mask in masks]
+        np.testing.assert_allclose(answer["score"], scores, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_killed_process_goes_on_with_the_same_bytes(export, tmp_path):
+    path = write(tmp_path / "a.txt.gz", "\n".join(TEXTS * 250) + "\n")
+    whole, output = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
+    tool = Path(predict_file.__file__)
+    command = [sys.executable, tool, export, path, "--output", output, "--batch_size", "16"]
+    env = os.environ | {"PYTHONPATH": str(tool.parent.parent)}
+    sizes = []
+    for _ in range(2):
+        before = output.stat().st_size if output.exists() else 0
+        process = subprocess.Popen([*map(str, command)], env=env, stderr=subprocess.DEVNULL)
+        while not output.exists() or output.stat().st_size <= before:
+            assert process.poll() is None, "ended before it was killed"
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        sizes.append(len(output.read_bytes().splitlines()))
+    assert 0 < sizes[0] < sizes[1] < len(TEXTS) * 250
+    with open(output, "ab") as file:
+        file.write(b'{"row": ')  # a kill within a write is rarer than this test can wait for
+    done = subprocess.run([*map(str, command)], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    answer_file(export, path, whole, batch_size=16, verbose=False)
+    assert output.read_bytes() == whole.read_bytes()
+    assert len(whole.read_bytes().splitlines()) == len(TEXTS) * 250
