@@ -23,6 +23,8 @@ WINDOW_ROWS = 2048
 WINDOW_CHARACTERS = 1 << 24  # a window of long texts ends earlier
 STATE = ".state.json"
 FORMAT = 1
+# Characters that some readers end a line at, and JSON leaves as they are.
+LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 AGAIN = "choose another output, or pass resume=False to replace it"
 
 
@@ -212,7 +214,8 @@ def _line(row: Row, outputs: dict[str, Any], with_file: bool) -> bytes:
         said["file"] = row.file.name
     if row.id is not None:
         said["row_id"] = row.id
-    return json.dumps(said | outputs, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    line = json.dumps(said | outputs, ensure_ascii=False, allow_nan=False)
+    return (line if line.isascii() else line.translate(LINE_ENDS)).encode() + b"\n"
 
 
 def _count(rows: RowReader, verbose: bool) -> int:

@@ -65,12 +65,8 @@ def export(model, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(model):
-    """Labels, probabilities and logits of `TEXTS`, and of them as pairs with the last first."""
-    logits = model.predict(TEXTS, verbose=0)
-    return {
-        "serving_default": (*model.classify(TEXTS, verbose=0), logits),
-        "pair": (*model.classify((TEXTS, TEXTS[::-1]), verbose=0), None),
-    }
+    """Labels, probabilities and logits of `TEXTS`."""
+    return *model.classify(TEXTS, verbose=0), model.predict(TEXTS, verbose=0)
 
 
 @pytest.fixture
@@ -85,7 +81,7 @@ def write(path, content):
 
 
 def answers(path):
-    return [json.loads(line) for line in path.read_bytes().decode().splitlines(keepends=False)]
+    return [json.loads(line) for line in path.read_bytes().decode().splitlines()]
 
 
 def read(path, inputs=None, columns=None):
@@ -106,37 +102,55 @@ def check(found, expected, rows=range(len(TEXTS))):  # noqa: B008
     assert [answer["row"] for answer in found] == list(range(len(rows)))
     assert [answer["label"] for answer in found] == [labels[i] for i in rows]
     np.testing.assert_allclose([a["probability"] for a in found], probabilities[rows], atol=1e-5)
-    if logits is not None:
-        np.testing.assert_allclose([a["logits"] for a in found], logits[rows], atol=1e-5)
+    np.testing.assert_allclose([a["logits"] for a in found], logits[rows], atol=1e-5)
+
+
+def formats(tmp_path, pairs):
+    """Files of ids, firsts under the name `a`, and seconds."""
+    rows = [[f"n\u2028é{i}", b, a] for i, (a, b) in enumerate(pairs)]
+    rows = [["id", "text_pair", "a"], *rows]
+    objects = [{"a": a, "text_pair": b, "id": i} for i, (a, b) in enumerate(pairs)]
+    lines = [
+        json.dumps(o, ensure_ascii=i % 2 > 0) + "\n" * (1 + i % 2) for i, o in enumerate(objects)
+    ]
+    return [
+        write(tmp_path / "a.csv", as_csv(rows)),
+        write(tmp_path / "a.jsonl", "\ufeff" + "".join(lines)),
+        write(tmp_path / "a.tsv.gz", "\n".join("\t".join(row) for row in rows) + "\n"),
+    ]
 
 
 def test_every_format_gives_what_classify_gives(export, expected, tmp_path, small_windows, capsys):
-    pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
-    rows = [[f"n{i}", b, a] for i, (a, b) in enumerate(pairs)]
-    lines = [json.dumps({"a": a, "text_pair": b}, ensure_ascii=i % 2 > 0) + "\n" * (1 + i % 2)
-             for i, (a, b) in enumerate(pairs)]  # fmt: skip
-    table = "\n".join("\t".join(row) for row in [["id", "text_pair", "a"], *rows])
-    written = {
-        "a.csv": as_csv([["id", "text_pair", "a"], *rows]),
-        "a.jsonl": "\ufeff" + "".join(lines),
-        "a.tsv.gz": table + "\n",
-    }
-    for name, content in written.items():
-        path, output = write(tmp_path / name, content), tmp_path / f"{name}.out"
-        columns = {"text": "a"}
-        count = answer_file(export, path, output, "pair", columns, 5, verbose=False)
-        assert count == len(pairs)
+    for path in formats(tmp_path, list(zip(TEXTS, TEXTS[::-1], strict=True))):
+        output = tmp_path / f"{path.name}.out"
+        count = answer_file(
+            export, path, output, columns={"text": "a"}, batch_size=5, verbose=False
+        )
+        assert count == len(TEXTS)
         found = answers(output)
-        check(found, expected["pair"])
-        ids = None if "jsonl" in name else [f"n{i}" for i in range(len(pairs))]
-        assert ids is None or [answer["row_id"] for answer in found] == ids
+        check(found, expected)
+        ids = [i if ".jsonl" in path.name else f"n\u2028é{i}" for i in range(len(TEXTS))]
+        assert [answer["row_id"] for answer in found] == ids
         assert json.loads(Path(f"{output}.state.json").read_text())["done"] is True
     # Texts alone, from the command line.
     path = write(tmp_path / "a.txt.gz", "\n".join(TEXTS))
     predict_file.main([str(export), str(path), "--output", str(tmp_path / "out"), "--batch_size=7"])
-    check(answers(tmp_path / "out"), expected["serving_default"])
+    check(answers(tmp_path / "out"), expected)
     assert set(answers(tmp_path / "out")[0]) == {"row", "label", "logits", "probability"}
     assert f"{len(TEXTS)} rows answered in" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_pairs_of_every_format(export, model, tmp_path, small_windows):
+    pairs = (TEXTS, TEXTS[::-1])
+    expected = *model.classify(pairs, verbose=0), model.predict(pairs, verbose=0)
+    for path in formats(tmp_path, list(zip(*pairs, strict=True))):
+        output = f"{path}.out"
+        predict_file.main(
+            [str(export), str(path), "--signature=pair", "--columns", "text=a", "--quiet"]
+            + ["--output", output]
+        )
+        check(answers(Path(output)), expected)
 
 
 class Stop(Exception):
@@ -306,7 +320,7 @@ def test_a_folder_is_read_in_order(export, expected, tmp_path, caplog):
     answer_file(export, folder, output, verbose=False)
     assert "left out, for their endings: notes.md" in caplog.text
     found = answers(output)
-    check(found, expected["serving_default"], [5, 6, 7, 8, 0, 1, 2, 3, 4])
+    check(found, expected, [5, 6, 7, 8, 0, 1, 2, 3, 4])
     assert [answer["file"] for answer in found] == ["a.csv"] * 4 + ["b.txt.gz"] * 5
     with pytest.raises(ValueError, match="would lie in a folder of inputs"):
         answer_file(export, folder, folder / "out.jsonl")
