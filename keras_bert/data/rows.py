@@ -96,7 +96,7 @@ def column_names(path: Path, delimiter: str | None = None) -> list[str]:
     """The names in the header line, or the keys of the first object of JSON lines."""
     delimiter = find_delimiter(path, delimiter)
     if delimiter is None:
-        return next(([*row] for _, row in _json_objects(path)), [])
+        return next(([*row] for _, row in json_objects(path)), [])
     return next((cells for _, cells in _split(path, delimiter)), [])
 
 
@@ -202,7 +202,7 @@ def _place(path: Path, line: int, column: Column, names: Sequence[str] | None, w
     return list(names).index(column)
 
 
-def _json_objects(path: Path) -> Iterator[tuple[int, dict]]:
+def json_objects(path: Path) -> Iterator[tuple[int, dict]]:
     """Yields (line number, object) of a JSON-lines file."""
     for line, content in read_lines(path):
         if not content.strip():
@@ -220,7 +220,7 @@ def _json_rows(
     path: Path, wanted: Sequence[Column], list_columns: Collection[Column]
 ) -> Iterator[tuple[int, list]]:
     """Yields (line number, the wanted values as strings) of a JSON-lines file."""
-    for line, row in _json_objects(path):
+    for line, row in json_objects(path):
         cells = []
         for column in wanted:
             if column not in row:

@@ -1,0 +1,290 @@
+"""Answers for files of any length, in their order, by the graph that a server runs.
+
+Rows are read in windows. A window's rows are sorted by length, so that a batch is padded little,
+and its answers are written at once; it begins and ends at rows that the input alone decides, so
+that a run that goes on after a stop makes the same batches.
+"""
+
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert.atomic import write_file
+from keras_bert.serving.bulk_model import ExportedModel, TaskModel
+from keras_bert.serving.bulk_progress import Progress
+from keras_bert.serving.bulk_rows import COUNT, InputFile, Row, RowReader, find_files
+
+WINDOW_ROWS = 2048
+WINDOW_CHARACTERS = 1 << 24  # a window of long texts ends earlier
+STATE = ".state.json"
+FORMAT = 1
+# Characters that some readers end a line at, and JSON leaves as they are.
+LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
+AGAIN = "choose another output, or pass resume=False to replace it"
+
+
+def answer_file(
+    export_or_task,
+    input: str | os.PathLike | Sequence[str | os.PathLike],
+    output: str | os.PathLike,
+    signature: str = "serving_default",
+    columns: dict[str, str] | None = None,
+    batch_size: int = 64,
+    resume: bool = True,
+    verbose: bool = True,
+    on_progress: Callable[[int, int], None] | None = None,
+    **options,
+) -> int:
+    """Writes a line of JSON with the answers for each row of some files.
+
+    A line has `row`, the row's number from 0 over all files; `file`, if there are several; `row_id`
+    if the file has a column `id`; and the signature's outputs by name. Of a signature with `count`
+    only so many items of a row are written, and `count` is left out. Floats are the shortest
+    decimals that are the same in float32, null if they are not finite.
+
+    All rows are read and checked before the first is answered. A run that was stopped goes on when
+    it is called again, with any batch size, and gives the same lines as an unbroken one. Beside
+    the output lies its state, a file with `.state.json` added to the name.
+
+    Args:
+        export_or_task: the folder of an export, or a task with a preprocessor.
+        input: a file or a folder, or several: `.jsonl`; `.csv` and `.tsv` with a header line; or
+            `.txt`, one text a line; plain or with `.gz`. Lists such as `choices` and `spans` are
+            JSON in a cell, or columns choice0, choice1 and so on.
+        output: the file to write.
+        signature: which one to ask.
+        columns: names of columns by the input they are for, where they differ, such as
+            {"text": "sentence"}; of `id` too.
+        batch_size: rows of a batch.
+        resume: whether to go on with what `output` holds; False replaces it.
+        verbose: whether to show progress on the standard error.
+        on_progress: called after each batch with the rows answered and the rows in all.
+        **options: of the task's `export`, for a task.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        FileNotFoundError: if the export or an input is not there.
+        FileExistsError: if `output` holds something else, or answers of another model, input or
+            signature.
+        ValueError: if the signature, a column or an option is unknown; or with file and line for
+            a row that cannot be read or answered.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size={batch_size}: expected 1 or more")
+    model = _model(export_or_task, signature, options)
+    output, files = Path(output), find_files(input)
+    _check_places(output, files)
+    asked = {
+        "model": model.fingerprint(),
+        "signature": signature,
+        "options": {name: str(value) for name, value in sorted(options.items())},
+        "columns": dict(sorted((columns or {}).items())),
+        "inputs": [
+            [file.name, stat.st_size, stat.st_mtime_ns]
+            for file, stat in ((file, file.path.stat()) for file in files)
+        ],
+    }
+    rows = RowReader(files, model.inputs, columns)
+    state_file = output.with_name(output.name + STATE)
+    state = _read_state(output, state_file, asked) if resume else None
+    if state is None:
+        total = _count(rows, verbose)
+        output.unlink(missing_ok=True)  # first: no state may be beside answers of another run
+        state = {"format": FORMAT, "rows": total, "done": False, "asked": asked}
+        _write_state(state_file, state)
+    total = state["rows"]
+    done = _whole_lines(output, total)
+    if done < total:
+        model.load()
+        with Progress("answered", done, shown=verbose) as report:
+            _answer(model, rows, output, done, total, batch_size, [report, on_progress])
+            report.end(total)
+    _write_state(state_file, state | {"done": True})
+    return total
+
+
+def _model(export_or_task, signature: str, options: dict):
+    if not isinstance(export_or_task, str | os.PathLike):
+        return TaskModel(export_or_task, signature, options)
+    if options:
+        raise ValueError(f"{', '.join(options)}: an export has its options inside; expected none")
+    return ExportedModel(export_or_task, signature)
+
+
+def _answer(model, rows: RowReader, output: Path, done, total, batch_size, listeners) -> None:
+    """Appends the answers of all rows from number `done` on."""
+    with_file = len(rows.files) > 1
+    count = done
+    with open(output, "ab") as file:
+        for window in _windows(rows):
+            lines: dict[int, bytes] = {}
+            for batch in _batches(window, batch_size):
+                if all(row.number < done for row in batch):
+                    continue
+                for row, outputs in zip(batch, _ask(model, rows, batch), strict=True):
+                    lines[row.number] = _line(row, outputs, with_file)
+                count += sum(row.number >= done for row in batch)
+                for listener in filter(None, listeners):
+                    listener(count, total)
+            file.write(b"".join(lines[row.number] for row in window if row.number >= done))
+            file.flush()
+            os.fsync(file.fileno())
+    if count != total:
+        raise ValueError(f"the input had {total:,} rows and now has {count:,}")
+
+
+def _windows(rows: RowReader) -> Iterator[list[Row]]:
+    window: list[Row] = []
+    size = 0
+    for row in rows:
+        window.append(row)
+        size += row.size
+        if len(window) == WINDOW_ROWS or size >= WINDOW_CHARACTERS:
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
+
+
+def _batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:
+    """Rows of like length together; those with lists of other lengths apart."""
+    ordered = sorted(window, key=lambda row: (row.shape, row.size, row.number))
+    for _, alike in itertools.groupby(ordered, key=lambda row: row.shape):
+        group = list(alike)
+        for begin in range(0, len(group), batch_size):
+            yield group[begin : begin + batch_size]
+
+
+def _ask(model, rows: RowReader, batch: list[Row]) -> list[dict[str, Any]]:
+    """The outputs of each row, as plain values.
+
+    Raises:
+        ValueError: if the graph refuses a row.
+    """
+    import tensorflow as tf
+
+    try:
+        outputs = model(rows.columns(batch))
+    except tf.errors.InvalidArgumentError:
+        for row in batch:  # which one?
+            try:
+                model(rows.columns([row]))
+            except tf.errors.InvalidArgumentError as error:
+                raise row.error(_reason(error.message)) from error
+        raise
+    counts = rows.counts(batch) if rows.padded else outputs.pop(COUNT, None)
+    by_count = [name for name, value in outputs.items() if counts is not None and value.ndim > 1]
+    answers = []
+    plain = {name: _plain(value) for name, value in sorted(outputs.items())}
+    for place in range(len(batch)):
+        answer = {name: values[place] for name, values in plain.items()}
+        answers.append(answer | {name: answer[name][: counts[place]] for name in by_count})
+    return answers
+
+
+def _reason(message: str) -> str:
+    """What a graph says, without where in the graph: the last line before the node's name."""
+    return message.partition("\n\t [[")[0].splitlines()[-1]
+
+
+def _plain(value: np.ndarray) -> list:
+    if value.dtype.kind == "f":
+        # As text and back: the shortest decimals of a float32, where its exact value has many more.
+        numbers = value.astype(str).astype(np.float64)
+        if np.isfinite(numbers).all():
+            return numbers.tolist()
+        return np.where(np.isfinite(numbers), numbers.astype(object), None).tolist()
+    return _strings(value.tolist()) if value.dtype.kind in "OS" else value.tolist()
+
+
+def _strings(value):
+    return [*map(_strings, value)] if isinstance(value, list) else value.decode()
+
+
+def _line(row: Row, outputs: dict[str, Any], with_file: bool) -> bytes:
+    said = {"row": row.number}
+    if with_file:
+        said["file"] = row.file.name
+    if row.id is not None:
+        said["row_id"] = row.id
+    line = json.dumps(said | outputs, ensure_ascii=False, allow_nan=False)
+    return (line if line.isascii() else line.translate(LINE_ENDS)).encode() + b"\n"
+
+
+def _count(rows: RowReader, verbose: bool) -> int:
+    """Reads, and so checks, all rows."""
+    count = 0
+    with Progress("read", shown=verbose) as report:
+        for count, _ in enumerate(rows, 1):  # noqa: B007
+            if count % 1000 == 0:
+                report(count)
+    return count
+
+
+def _whole_lines(output: Path, total: int) -> int:
+    """Counts the answers that were written, and cuts off a line that was not ended.
+
+    Raises:
+        FileExistsError: if a line is no answer to its row.
+    """
+    if not output.exists():
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.touch()
+    with open(output, "r+b") as file:
+        count = place = 0
+        for line in file:
+            if not line.endswith(b"\n"):
+                file.truncate(place)
+                break
+            if count == total or not line.startswith(b'{"row": %d, ' % count):
+                expected = f"the answer to row {count}" if count < total else "the end"
+                raise FileExistsError(
+                    f"{output}, line {count + 1}: expected {expected}, got {line[:40]!r}; {AGAIN}"
+                )
+            count, place = count + 1, place + len(line)
+    return count
+
+
+def _read_state(output: Path, state_file: Path, asked: dict) -> dict | None:
+    """The state of an earlier run that was asked the same; None if it left nothing.
+
+    Raises:
+        FileExistsError: if it was asked something else, or the output is none of ours.
+    """
+    if not output.exists() or output.stat().st_size == 0:
+        return None
+    if not state_file.exists():
+        raise FileExistsError(f"{output} is there, without {state_file.name}; {AGAIN}")
+    try:
+        state = json.loads(state_file.read_text(encoding="utf-8"))
+        if state["format"] != FORMAT:
+            raise ValueError(f"format {state['format']}")
+        before = state["asked"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileExistsError(f"{state_file} is no state of answers ({error}); {AGAIN}") from error
+    for name, value in json.loads(json.dumps(asked)).items():
+        if before.get(name) != value:
+            was = "" if name == "model" else f": {before.get(name)!r:.200}, now {value!r:.200}"
+            raise FileExistsError(f"{output} holds answers with another {name}{was}; {AGAIN}")
+    return state
+
+
+def _write_state(state_file: Path, state: dict) -> None:
+    write_file(state_file, json.dumps(state, indent=1).encode() + b"\n")
+
+
+def _check_places(output: Path, files: list[InputFile]) -> None:
+    if output.is_dir():
+        raise IsADirectoryError(f"{output} is a folder: expected the name of a file")
+    place = output.resolve()
+    if any(place == file.path.resolve() for file in files):
+        raise ValueError(f"{output} is an input too")
+    if any(file.of_folder and place.parent == file.path.resolve().parent for file in files):
+        raise ValueError(f"{output} would lie in a folder of inputs, and be one of them")

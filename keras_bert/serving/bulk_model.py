@@ -1,0 +1,139 @@
+"""One signature of an export, or of a task, as a function of NumPy arrays."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert.serving.contract import PLACE, described, read_contract, settings_of
+
+
+class ExportedModel:
+    """A signature of an export.
+
+    Args:
+        folder: the export.
+        signature: its name.
+
+    Attributes:
+        inputs: "dtype" and "shape" by name.
+
+    Raises:
+        FileNotFoundError: if there is no export.
+        ValueError: if there is no such signature.
+    """
+
+    def __init__(self, folder: str | Path, signature: str):
+        self._folder, self._signature = Path(folder), signature
+        self._contract = read_contract(folder)
+        self.inputs = _chosen(self._contract["signatures"], signature, folder)["inputs"]
+        self._function: Callable | None = None
+
+    def fingerprint(self) -> str:
+        """A hash of contract, graph and vocabulary, and of the checksums of all weights."""
+        places = [PLACE, "saved_model.pb", "variables/variables.index"]
+        places += sorted(f"assets/{path.name}" for path in (self._folder / "assets").glob("*"))
+        found = hashlib.sha256()
+        for place in places:
+            path = self._folder / place
+            content = path.read_bytes() if path.is_file() else b""
+            found.update(f"{place} {len(content)}\n".encode() + content)
+        return found.hexdigest()
+
+    def load(self) -> None:
+        """Loads the graph.
+
+        Raises:
+            ImportError: if it needs TensorFlow Text, which is not there.
+        """
+        import tensorflow as tf
+
+        if self._contract["text_ops"]:
+            try:
+                import tensorflow_text  # noqa: F401
+            except ImportError as error:
+                raise ImportError(
+                    f"{self._folder} runs ops of TensorFlow Text: `pip install tensorflow-text`"
+                ) from error
+        self._model = tf.saved_model.load(str(self._folder))
+        self._function = self._model.signatures[self._signature]
+
+    def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Asks the signature.
+
+        Args:
+            inputs: lists or arrays by name.
+
+        Returns:
+            Arrays by name.
+        """
+        return _asked(self._function, self.inputs, inputs)
+
+
+class TaskModel:
+    """A signature of a task, as its `export` would write it.
+
+    Args:
+        task: a task with a preprocessor, on TensorFlow.
+        signature: its name.
+        options: of the task's `export`.
+
+    Attributes:
+        inputs: "dtype" and "shape" by name.
+
+    Raises:
+        ValueError: if there is no such signature, or no preprocessor.
+    """
+
+    def __init__(self, task, signature: str, options: dict[str, Any]):
+        from keras_bert.serving.network import Network
+        from keras_bert.serving.signatures import token_signature, tokenize_signature
+
+        if task.preprocessor is None:
+            raise ValueError(f"this {type(task).__name__} has no preprocessor to read texts")
+        run = Network(task)
+        found = task.answer_signatures(run, **options)
+        found |= {"tokenize": tokenize_signature(task), "tokens": token_signature(task, run)}
+        self._task, self._options = task, options
+        self._found = _chosen(found, signature, type(task).__name__)
+        self.inputs = described({spec.name: spec for spec in self._found.inputs})
+
+    def fingerprint(self) -> str:
+        """A hash of settings, vocabulary and weights."""
+        found = hashlib.sha256()
+        settings = settings_of(self._task, **self._options)
+        vocabulary = self._task.preprocessor.tokenizer.get_vocabulary()
+        said = [type(self._task).__name__, settings, vocabulary]
+        found.update(json.dumps(said, sort_keys=True).encode())
+        for weight in self._task.variables:
+            value = np.ascontiguousarray(weight)
+            found.update(f"{weight.path} {value.dtype} {value.shape}\n".encode())
+            found.update(value.view(np.uint8).data if value.ndim else value.tobytes())
+        return found.hexdigest()
+
+    def load(self) -> None:
+        """Makes the graph."""
+        import tensorflow as tf
+
+        function = tf.function(self._found.function, self._found.inputs, autograph=False)
+        self._function = function
+
+    def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Asks the signature; see `ExportedModel`."""
+        return _asked(self._function, self.inputs, inputs)
+
+
+def _chosen(signatures: dict, name: str, where):
+    if name not in signatures:
+        raise ValueError(f"{where} has no signature {name!r}; it has {', '.join(signatures)}")
+    return signatures[name]
+
+
+def _asked(function, specs: dict, inputs: dict) -> dict[str, np.ndarray]:
+    import tensorflow as tf
+
+    tensors = {name: tf.constant(inputs[name], spec["dtype"]) for name, spec in specs.items()}
+    return {name: value.numpy() for name, value in function(**tensors).items()}

@@ -1,0 +1,303 @@
+"""Rows of files as inputs of a signature, read one after the other."""
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_bert.data.rows import column_names, json_objects, read_lines, read_rows
+
+logger = logging.getLogger("keras_bert")
+
+ENDINGS = (".jsonl", ".csv", ".tsv", ".txt")
+ID = "id"
+COUNT = "count"
+
+
+class InputFile(NamedTuple):
+    """A file to read.
+
+    Attributes:
+        path: as it was given.
+        name: relative to the folder that all files of a run have in common.
+        ending: one of `ENDINGS`.
+        of_folder: whether its folder was given.
+    """
+
+    path: Path
+    name: str
+    ending: str
+    of_folder: bool
+
+
+class Row(NamedTuple):
+    """What a signature is asked.
+
+    Attributes:
+        number: from 0, over all files.
+        file: where it stands, and
+        line: on which line from 1.
+        id: the value of the file's column `id`, or None.
+        values: by input: a string, a number or nested lists of these.
+        shape: lengths of the lists; rows of one batch have the same, unless they are padded.
+        size: characters, and numbers of lists.
+    """
+
+    number: int
+    file: InputFile
+    line: int
+    id: Any
+    values: dict[str, Any]
+    shape: tuple[int, ...]
+    size: int
+
+    def error(self, problem: str) -> ValueError:
+        """An error that names the place."""
+        return ValueError(f"{self.file.path}, line {self.line}: {problem}")
+
+
+def find_files(names: str | os.PathLike | Sequence[str | os.PathLike]) -> list[InputFile]:
+    """Files of known endings, those of folders sorted by name.
+
+    Args:
+        names: a file or folder, or several. What lies in folders of a folder is left alone.
+
+    Raises:
+        FileNotFoundError: if one is not there, or a folder has none.
+        ValueError: if the ending of a file is unknown, or a file is named twice.
+    """
+    names = [names] if isinstance(names, str | os.PathLike) else names
+    paths: list[Path] = []
+    of_folder: set[Path] = set()
+    for path in map(Path, names):
+        if not path.is_dir():
+            paths.append(path)
+            continue
+        inside = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
+        known = [p for p in inside if _ending(p) in ENDINGS]
+        if not known:
+            raise FileNotFoundError(f"{path} holds no {', '.join(ENDINGS)} file, plain or .gz")
+        if len(known) < len(inside):
+            others = [p.name for p in inside if p not in known]
+            logger.warning("%s: left out, for their endings: %s", path, ", ".join(others[:5]))
+        paths += known
+        of_folder.update(known)
+    if not paths:
+        raise ValueError("no files were given")
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is not there")
+        if _ending(path) not in ENDINGS:
+            raise ValueError(
+                f"{path}: the ending {_ending(path)!r} does not tell the format; expected "
+                f"{', '.join(ENDINGS)}, or one of these with .gz"
+            )
+    whole = [path.resolve() for path in paths]
+    if twice := [path for path in whole if whole.count(path) > 1]:
+        raise ValueError(f"{twice[0]} is named twice")
+    root = os.path.commonpath([path.parent for path in whole])
+    return [
+        InputFile(path, place.relative_to(root).as_posix(), _ending(path), path in of_folder)
+        for path, place in zip(paths, whole, strict=True)
+    ]
+
+
+class RowReader:
+    """Reads files as rows of a signature's inputs.
+
+    An input with one axis is a column of its name. Of one with more, a cell holds a JSON list; or
+    there are columns such as choice0, choice1 and so on for `choices`. `count` beside lists is
+    their length and no column.
+
+    Args:
+        files: to read, in this order.
+        inputs: "dtype" and "shape" by name, as in a contract.
+        columns: the file's name of a column by that of the input, where it is another; `id` too.
+
+    Raises:
+        ValueError: if `columns` names an unknown input, or there is no input.
+
+    Attributes:
+        files: as given.
+        padded: whether lists of different lengths go together, filled up, with `count`.
+    """
+
+    def __init__(
+        self, files: list[InputFile], inputs: dict[str, dict], columns: dict[str, str] | None
+    ):
+        columns = dict(columns or {})
+        shapes = {name: spec["shape"][1:] for name, spec in inputs.items()}
+        self.padded = COUNT in shapes and any(shapes.values())
+        if self.padded:
+            del shapes[COUNT]
+        if not shapes:
+            raise ValueError("the signature takes no rows")
+        if unknown := set(columns) - {*shapes, ID}:
+            raise ValueError(
+                f"columns for {', '.join(sorted(unknown))}, but the inputs are {', '.join(shapes)}"
+            )
+        self.files = files
+        self._shapes = shapes
+        self._lists = [name for name, shape in shapes.items() if shape]
+        self._numbers = {n for n in shapes if inputs[n]["dtype"] != "string"}
+        self._columns = {name: columns.get(name, name) for name in shapes}
+        self._id, self._id_asked = columns.get(ID, ID), ID in columns
+        if ID in shapes:
+            self._id = None
+
+    def __iter__(self) -> Iterator[Row]:
+        """Rows in order.
+
+        Raises:
+            ValueError: with file and line, if a column is missing, a cell holds something else
+                than the input takes, or the file is broken.
+        """
+        number = 0
+        for file in self.files:
+            read = {".txt": self._texts, ".jsonl": self._objects}.get(file.ending, self._table)
+            for line, row_id, cells in read(file):
+                yield self._row(number, file, line, row_id, cells)
+                number += 1
+
+    def columns(self, rows: list[Row]) -> dict[str, list]:
+        """What a signature takes, of rows of the same `shape`."""
+        columns = {name: [row.values[name] for row in rows] for name in self._shapes}
+        if self.padded:
+            counts = self.counts(rows)
+            for name in self._lists:
+                blank = [0 if name in self._numbers else ""]
+                columns[name] = [cell + blank * (max(counts) - len(cell)) for cell in columns[name]]
+            columns[COUNT] = counts
+        return columns
+
+    def counts(self, rows: list[Row]) -> list[int]:
+        """Lengths of the rows' lists."""
+        return [len(row.values[self._lists[0]]) for row in rows]
+
+    def _texts(self, file: InputFile):
+        """One text a line, empty ones too."""
+        name, *others = self._shapes
+        if others or self._shapes[name] or self._numbers:
+            raise ValueError(
+                f"{file.path}: a file of one text a line has no columns for "
+                f"{', '.join(self._shapes)}; expected .jsonl, .csv or .tsv"
+            )
+        for line, text in read_lines(file.path):
+            yield line, None, {name: text.removesuffix("\n").removesuffix("\r")}
+
+    def _objects(self, file: InputFile):
+        for line, found in json_objects(file.path):
+            places = self._places(file, line, found)
+            if self._id_asked and self._id not in found:
+                raise ValueError(
+                    f"{file.path}, line {line}: no key {self._id!r}; the keys are {[*found]}"
+                )
+            yield line, found.get(self._id), _cells(places, found)
+
+    def _table(self, file: InputFile):
+        names = column_names(file.path)
+        if not names:
+            return
+        places = self._places(file, 1, names)
+        wanted = [n for place in places.values() for n in ([place] if _is_one(place) else place)]
+        has_id = self._id in names or self._id_asked
+        wanted += [self._id] if has_id else []
+        for line, cells in read_rows(file.path, wanted):
+            found = dict(zip(wanted, cells, strict=True))
+            yield line, found[self._id] if has_id else None, _cells(places, found)
+
+    def _places(self, file: InputFile, line: int, names) -> dict[str, str | list[str]]:
+        """The column of each input, or its columns."""
+        places: dict[str, str | list[str]] = {}
+        for name, column in self._columns.items():
+            places[name] = column
+            if column in names:
+                continue
+            stems = (column, column.removesuffix("s")) if len(self._shapes[name]) == 1 else ()
+            several = next((found for stem in stems if (found := _numbered(stem, names))), None)
+            if several is None:
+                tried = f", nor {stems[-1]}0, {stems[-1]}1 and so on" if stems else ""
+                raise ValueError(
+                    f"{file.path}, line {line}: no column {column!r}{tried} for the input "
+                    f"{name!r}; the columns are {[*names]}"
+                )
+            places[name] = several
+        return places
+
+    def _row(self, number: int, file: InputFile, line: int, row_id, cells: dict) -> Row:
+        values, lengths, size = {}, [], 0
+        row = Row(number, file, line, row_id, values, (), 0)
+        for name, cell in cells.items():
+            shape = self._shapes[name]
+            try:
+                if (shape or name in self._numbers) and isinstance(cell, str):
+                    cell = _json(cell)
+                values[name], more = self._checked(name, cell, shape, lengths)
+            except ValueError as error:
+                raise row.error(f"{name!r}: {error}") from error
+            size += more
+        if self.padded and len(set(lengths)) > 1:
+            raise row.error(f"lists of different lengths: {lengths}")
+        return row._replace(shape=() if self.padded else tuple(lengths), size=size)
+
+    def _checked(self, name: str, cell, shape: list, lengths: list) -> tuple[Any, int]:
+        """A cell and its size; puts the lengths of lists into `lengths`."""
+        if shape:
+            if not isinstance(cell, list) or shape[0] not in (None, len(cell)):
+                count = "" if shape[0] is None else f" of {shape[0]}"
+                raise ValueError(f"expected a list{count}, got {cell!r:.80}")
+            lengths.append(len(cell))
+            inner: list[list[int]] = [[] for _ in cell]
+            found = [
+                self._checked(name, item, shape[1:], below)
+                for item, below in zip(cell, inner, strict=True)
+            ]
+            if any(below != inner[0] for below in inner):
+                raise ValueError(f"lists of different lengths in {cell!r:.80}")
+            lengths += inner[0] if inner else []
+            return [value for value, _ in found], sum(size for _, size in found)
+        if name in self._numbers:
+            if not isinstance(cell, int) or isinstance(cell, bool) or not -(2**31) <= cell < 2**31:
+                raise ValueError(f"expected a whole number of 32 bits, got {cell!r:.80}")
+            return cell, 1
+        if cell is None or isinstance(cell, dict | list):
+            raise ValueError(f"expected a string or a number, got {cell!r:.80}")
+        text = cell if isinstance(cell, str) else json.dumps(cell)
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"can't be written as UTF-8: {error}") from error
+        return text, len(text)
+
+
+def _ending(path: Path) -> str:
+    return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+
+
+def _is_one(place) -> bool:
+    return isinstance(place, str)
+
+
+def _numbered(stem: str, names) -> list[str] | None:
+    """Columns stem0, stem1 and so on, or from 1 on."""
+    first = 0 if f"{stem}0" in names else 1
+    found = []
+    while (name := f"{stem}{first + len(found)}") in names:
+        found.append(name)
+    return found or None
+
+
+def _cells(places: dict, found: dict) -> dict:
+    return {
+        name: found[place] if _is_one(place) else [found[column] for column in place]
+        for name, place in places.items()
+    }
+
+
+def _json(cell: str):
+    try:
+        return json.loads(cell)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"expected JSON, got {cell!r:.80}: {error}") from error
