@@ -1,6 +1,6 @@
 """Texts with two entities to their relation."""
 
-from keras_bert.serving.signatures import Signature, check_texts, texts_spec
+from keras_bert.serving.signatures import Signature, check_ranks, check_texts, texts_spec
 
 
 def signatures(task, run) -> dict[str, Signature]:
@@ -19,6 +19,7 @@ def signatures(task, run) -> dict[str, Signature]:
 
     def relate(text, spans):
         (text,) = check_texts(text=text)
+        (spans,) = check_ranks(spans=spans)
         sizes = tf.shape(text)[0], tf.shape(spans)[0]
         message = "inputs 'text' and 'spans' have different numbers of rows:"
         with tf.control_dependencies([tf.Assert(sizes[0] == sizes[1], [message, *sizes])]):

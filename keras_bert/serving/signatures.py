@@ -25,8 +25,31 @@ def texts_spec(name: str, axes: int = 1):
     return tf.TensorSpec([None] * axes, tf.string, name=name)
 
 
+def check_ranks(**columns):
+    """Has a graph refuse tensors with other axes than their specs have, which loaders let pass.
+
+    Args:
+        **columns: tensors by the name of the input.
+
+    Returns:
+        The tensors, in order.
+
+    Raises:
+        tf.errors.InvalidArgumentError: when it runs; the message names the input.
+    """
+    import tensorflow as tf
+
+    checked = []
+    for name, value in columns.items():
+        # Forgets what the spec says, or else the question would be answered by it. The error is
+        # "node input_NAME: shape ... is not compatible with expected shape ...".
+        given = tf.raw_ops.PlaceholderWithDefault(input=value, shape=tf.TensorShape(None))
+        checked.append(tf.ensure_shape(given, value.shape, name=f"input_{name}"))
+    return checked
+
+
 def check_texts(**columns):
-    """Has a graph refuse bytes that are no UTF-8, and columns of different lengths.
+    """Has a graph refuse bytes that are no UTF-8, and columns of different lengths or axes.
 
     Args:
         **columns: string tensors [B, ...] by the name of the input.
@@ -39,6 +62,7 @@ def check_texts(**columns):
     """
     import tensorflow as tf
 
+    columns = dict(zip(columns, check_ranks(**columns), strict=True))
     checks = []
     first, *others = columns
     for name, texts in columns.items():
@@ -78,6 +102,7 @@ def token_signature(task, run) -> Signature:
 
     def tokens(*values):
         ids = dict(zip(names, values, strict=True))
+        ids = dict(zip(names, check_ranks(**ids), strict=True))
         shape, length = tf.shape(ids["token_ids"]), tf.shape(ids["token_ids"])[-1]
         checks = [
             tf.debugging.assert_less_equal(

@@ -1,7 +1,14 @@
 """Sentences to entities, or to a tag for each word."""
 
-from keras_bert.serving.signatures import EXAMPLES, Signature, check_texts, texts_spec
+from keras_bert.serving.signatures import (
+    EXAMPLES,
+    Signature,
+    check_ranks,
+    check_texts,
+    texts_spec,
+)
 from keras_bert.text.entities import character_offsets, find_entities, tag_places
+from keras_bert.text.substrings import substrings
 from keras_bert.text.tag_paths import best_tags, scores_of_words
 
 
@@ -43,7 +50,7 @@ def signatures(task, run) -> dict[str, Signature]:
     def tags(text):
         (text,) = check_texts(text=text)
         rows, found, probabilities = tagged(text)
-        words = _cut_out(text, rows.starts.value_rowids(), rows.starts.values, rows.ends.values)
+        words = substrings(text, rows.starts.value_rowids(), rows.starts.values, rows.ends.values)
         return {
             "word": rows.starts.with_values(words).to_tensor(),
             "tag": named_tags(found).to_tensor(),
@@ -55,6 +62,7 @@ def signatures(task, run) -> dict[str, Signature]:
 
     def words(words, count):
         (words,) = check_texts(words=words)
+        (count,) = check_ranks(count=count)
         width = tf.shape(words)[1]
         inside = tf.reduce_all((count >= 0) & (count <= width))
         same = tf.shape(count)[0] == tf.shape(words)[0]
@@ -85,7 +93,7 @@ def signatures(task, run) -> dict[str, Signature]:
             return rows.to_tensor(default)
 
         return {
-            "entity": dense(_cut_out(text, parts.sentence, starts, ends), ""),
+            "entity": dense(substrings(text, parts.sentence, starts, ends), ""),
             "label": dense(parts.label, ""),
             "start": dense(starts, -1),
             "end": dense(ends, -1),
@@ -111,11 +119,3 @@ def marks_entities(labels: list[str] | None) -> bool:
         return bool(labels) and any(tag_places(labels)[1])
     except ValueError:
         return False
-
-
-def _cut_out(texts, row, starts, ends):
-    """The characters from `starts` to `ends` of some texts, [E] each."""
-    import tensorflow as tf
-
-    length = tf.cast(ends - starts, tf.int32)
-    return tf.strings.substr(tf.gather(texts, row), starts, length, unit="UTF8_CHAR")

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from keras_bert.text.question_answering_preprocessor import QuestionRows
+from keras_bert.text.substrings import substrings
 
 # What a model gives where no token is: nothing in a softmax, finite in a sum of two.
 NO_TOKEN = -1e9
@@ -143,8 +144,7 @@ def _decode(start_logits, end_logits, rows, contexts, with_null, n_best, max_ans
     example, is_null, start, end, start_logit, end_logit = (
         tf.gather(side, order) for side in candidates
     )
-    context = tf.gather(contexts, example)
-    text = tf.strings.substr(context, start, end - start, unit="UTF8_CHAR")
+    text = substrings(contexts, example, start, end)
     kind = tf.where(is_null, "none ", "span ")
     key = tf.strings.join([kind, tf.strings.as_string(example), " ", text])
     kinds, kind = tf.unique(key)

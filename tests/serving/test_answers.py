@@ -63,6 +63,10 @@ def test_wrong_requests_are_refused_by_name(tmp_path):
         tf.errors.InvalidArgumentError, match="question.*context.*different numbers"
     ):
         ask(question=right, context=right[:1])
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"(?s)node input_context.*\[2,1\] is not compatible"
+    ):
+        ask(question=right, context=right[:, None])
     row = tf.constant([[2, 3]])
     ids = {"token_ids": row, "segment_ids": row * 0, "padding_mask": row * 0 + 1}
     assert tokens(**ids)["start"].shape == (1, 2)
