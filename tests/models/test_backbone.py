@@ -164,6 +164,7 @@ def test_lora_trains_queries_and_values_alone(inputs):
     np.testing.assert_allclose(model(inputs)["sequence_output"], before, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_keras_file_loads_in_a_fresh_process(tmp_path, inputs):  # B76
     model = small(activation="gelu_tanh")
     model.save(tmp_path / "backbone.keras")

@@ -76,6 +76,7 @@ def test_ids_alone_need_plain_tensorflow(model, tmp_path):  # B79
     np.testing.assert_allclose(reply["logits"], logits, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_string_signatures_name_the_ops_they_need(exported):  # B79
     command = [sys.executable, "-c", SERVE, "plain", str(exported[0])]
     done = subprocess.run(command, capture_output=True, text=True, input="")

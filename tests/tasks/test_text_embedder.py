@@ -69,6 +69,7 @@ def test_embeddings_of_each_kind(deep, pooling, layers, normalize):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_embeddings_do_not_depend_on_what_is_beside_them(deep):
     together = deep.embed(TEXTS, batch_size=2)
     assert together.shape == (5, 16) and together.dtype == np.float32

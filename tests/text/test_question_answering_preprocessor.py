@@ -165,6 +165,7 @@ def test_every_piece_of_a_batch_by_hand(tokenizer):
     assert counts.tolist() == [0, 1, 3, 11, 12, 29]  # each piece once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("padding", ["bucket", "full"])
 def test_in_a_graph_and_in_a_pipeline(tokenizer, padding):
     preprocessor = make(tokenizer, length=20, stride=6, padding=padding)

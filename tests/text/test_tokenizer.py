@@ -360,6 +360,7 @@ def test_settings_travel(tmp_path):  # B13
     assert ids(loaded, text) == ids(tokenizer, text) == [43, 1, 7, 60, 4]
 
 
+@pytest.mark.slow
 def test_a_saved_model_keeps_everything_in_a_new_process(tmp_path):  # B13
     code = """
 import sys, keras, keras_bert.text.tokenizer, tensorflow as tf
