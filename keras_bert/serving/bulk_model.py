@@ -89,13 +89,14 @@ class TaskModel:
     """
 
     def __init__(self, task, signature: str, options: dict[str, Any]):
+        from keras_bert.serving.export import answers_of
         from keras_bert.serving.network import Network
         from keras_bert.serving.signatures import token_signature, tokenize_signature
 
         if task.preprocessor is None:
             raise ValueError(f"this {type(task).__name__} has no preprocessor to read texts")
         run = Network(task)
-        found = task.answer_signatures(run, **options)
+        found = answers_of(task, run, options)
         found |= {"tokenize": tokenize_signature(task), "tokens": token_signature(task, run)}
         self._task, self._options = task, options
         self._found = _chosen(found, signature, type(task).__name__)
@@ -108,7 +109,7 @@ class TaskModel:
         vocabulary = self._task.preprocessor.tokenizer.get_vocabulary()
         said = [type(self._task).__name__, settings, vocabulary]
         found.update(json.dumps(said, sort_keys=True).encode())
-        for weight in self._task.variables:
+        for weight in self._task.weights:
             value = np.ascontiguousarray(weight)
             found.update(f"{weight.path} {value.dtype} {value.shape}\n".encode())
             found.update(value.view(np.uint8).data if value.ndim else value.tobytes())

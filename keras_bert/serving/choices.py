@@ -18,8 +18,10 @@ def signatures(task, run) -> dict[str, Signature]:
 
     def choose(context, choices):
         columns = check_texts(context=context, choices=choices)
-        some = tf.shape(choices)[1] > 0
-        with tf.control_dependencies([tf.Assert(some, ["input 'choices' has none"])]):
+        shape = tf.shape(choices)
+        enough = (shape[1] > 1) | (shape[0] == 0)
+        message = "input 'choices' has less than two for a context:"
+        with tf.control_dependencies([tf.Assert(enough, [message, shape[1]])]):
             logits = run(task.preprocessor.pack(tuple(columns)))
         found = best_choices(logits)
         return {

@@ -4,10 +4,10 @@
       "format": 1,
       "task": the class,
       "versions": {package: version},
-      "settings": labels, thresholds, lengths and what else the answers follow,
+      "settings": labels, thresholds, lengths, and the options that the export was given,
       "weights": {
         "policy": dtype policy,
-        "stored": "float32", "float16" or "int8",
+        "stored": dtype in the variables' files, or mode of quantization,
         "bytes": of the variables' files,
         "difference": null, or {"largest": difference of a number in an answer from the reference's,
           "same_answers": share of rows with the same words and whole numbers, "rows": compared}
@@ -62,7 +62,7 @@ def settings_of(task, **options) -> dict[str, Any]:
     if task.preprocessor is not None:
         text = {name: getattr(task.preprocessor, name) for name in task.preprocessor.settings}
         text["lowercase"] = task.preprocessor.tokenizer.lowercase
-    return own | text | options
+    return own | text | {n: v.item() if hasattr(v, "item") else v for n, v in options.items()}
 
 
 def versions() -> dict[str, str]:
@@ -85,8 +85,9 @@ def described(specs: dict) -> dict[str, dict]:
 
 
 def rest_request(signature: str, inputs: dict[str, Any]) -> dict[str, Any]:
-    """A request to TensorFlow Serving's REST interface, of plain values."""
-    return {"signature_name": signature, "inputs": inputs}
+    """A request to TensorFlow Serving's REST interface, of inputs as tensors."""
+    plain = {name: _plain(value.numpy()) for name, value in inputs.items()}
+    return {"signature_name": signature, "inputs": plain}
 
 
 def rest_reply(outputs: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +110,11 @@ def write_contract(folder: str | Path, contract: dict[str, Any]) -> None:
     """Writes the file into a folder that is being made."""
     path = Path(folder) / PLACE
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"format": FORMAT} | contract, indent=1) + "\n", encoding="utf-8")
+    try:
+        content = json.dumps({"format": FORMAT} | contract, indent=1, allow_nan=False)
+    except ValueError as error:
+        raise ValueError("the answers to the examples hold a number that is not finite") from error
+    path.write_text(content + "\n", encoding="utf-8")
 
 
 def read_contract(folder: str | Path) -> dict[str, Any]:
@@ -129,7 +134,11 @@ def read_contract(folder: str | Path) -> dict[str, Any]:
     return contract
 
 
-def _plain(value: np.ndarray):
+def _plain(value):
+    if not isinstance(value, np.ndarray):  # of a single string
+        return _strings(value)
+    if value.dtype.kind == "V":  # bfloat16
+        value = value.astype("float32")
     if value.dtype.kind in "OS":
         return _strings(value.tolist())
     return value.tolist()

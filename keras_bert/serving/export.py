@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert.atomic import write_folder
+from keras_bert.models.tuning import lora_layers
 from keras_bert.serving.contract import (
     described,
     rest_reply,
@@ -65,7 +66,8 @@ class ServedTask:
 
         The vocabulary is inside. The string signatures run ops of TensorFlow Text: TensorFlow
         Serving has them built in, a Python process must import tensorflow_text. With `text=False`
-        there is `tokens` alone, as `serving_default` too, and plain TensorFlow loads it.
+        `tokens` is `serving_default` too, no other signature but `metadata` is there, and plain
+        TensorFlow loads it.
 
         `assets.extra/contract.json` says all that in a file: see `keras_bert.serving.contract`.
 
@@ -73,12 +75,12 @@ class ServedTask:
             path: the folder to make, or the export to replace.
             text: whether to add the signatures that take strings.
             weights: "float16" to store weights in half the bytes; each call turns them back.
-            rows: how many rows go through the network at once; more than the default of 8 for a
-                server with a GPU.
+            rows: how many rows of an answer go through the network at once; more than the default
+                of 8 for a server with a GPU. `tokens` takes the rows of a request together.
             examples: inputs of `serving_default` by name, whose answers the contract shows.
             reference: the model before it was quantized, say, that `examples` are compared with;
                 by default the same weights in float32, where the dtype policy is another or
-                `weights` are.
+                `weights` are, unless they are quantized or hold low-rank updates.
             **options: of the task's `serving_default`: `overlap` of a classifier; `n_best`,
                 `max_answer_length` and `top_k` of a question answerer; `top_k` of a masked
                 language model.
@@ -88,8 +90,9 @@ class ServedTask:
 
         Raises:
             FileExistsError: if the folder holds something else.
-            ValueError: if `text` is asked of a task without preprocessor, or an option is unknown
-                or out of range.
+            ValueError: if `text` is asked of a task without preprocessor, an option is unknown or
+                out of range, an answer to the examples is no finite number, or Keras runs on
+                another backend than TensorFlow.
         """
         return export_task(
             self, path, text, Network(self, weights, rows), examples, reference, options
@@ -119,16 +122,19 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
     module = tf.Module()
     module.held = run.variables
     concrete = {name: function.get_concrete_function() for name, function in functions.items()}
-    shown = [
-        (name, signature.example, concrete[name](**_tensors(signature)))
-        for name, signature in found.items()
-    ]
+    asked = {name: _tensors(signature) for name, signature in found.items()}
+    shown = [(name, tensors, concrete[name](**tensors)) for name, tensors in asked.items()]
     difference = None
     inexact = task.dtype_policy.compute_dtype != "float32" or run.weights != "float32"
-    if reference is None and inexact and not _is_quantized(task):
+    plain = not _is_quantized(task) and not lora_layers(task.backbone)
+    if reference is None and inexact and plain:
         reference = float32_copy(task)
     if reference is not None:
-        difference = _difference(reference, text, options, found["serving_default"], shown[0][2])
+        other = _signatures(reference, Network(reference), text, options)["serving_default"]
+        tensors = asked["serving_default"]
+        # By position: `tokens` takes its inputs so.
+        expected = other.function(*(tensors[spec.name] for spec in other.inputs))
+        difference = _difference(expected, shown[0][2])
 
     def write(folder):
         tf.saved_model.save(module, folder, signatures=concrete)
@@ -139,7 +145,7 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
             "settings": settings,
             "weights": {
                 "policy": task.dtype_policy.name,
-                "stored": "int8" if _is_quantized(task) else run.weights,
+                "stored": _stored(task, run),
                 "bytes": data,
                 "difference": difference,
             },
@@ -152,12 +158,15 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
                 for name, signature in found.items()
             },
             "examples": [
-                {"request": rest_request(name, example), "reply": rest_reply(reply)}
-                for name, example, reply in shown
+                {"request": rest_request(name, inputs), "reply": rest_reply(reply)}
+                for name, inputs, reply in shown
             ],
         }
         write_contract(folder, contract)
 
+    if Path(path).is_dir() and any(Path(path).iterdir()):
+        if not (Path(path) / "saved_model.pb").is_file():
+            raise FileExistsError(f"{path} is not replaced, for it is no SavedModel")
     write_folder(path, write, FILES)
     return text_ops(path)
 
@@ -166,9 +175,9 @@ def float32_copy(task):
     """The same weights under the dtype policy "float32".
 
     Raises:
-        ValueError: if weights are quantized.
+        ValueError: if weights are quantized, or have low-rank updates beside them.
     """
-    if _is_quantized(task):
+    if _is_quantized(task) or lora_layers(task.backbone):
         raise ValueError("quantized weights have no float32 form: pass reference=")
     config = task.get_config()
     backbone = type(task.backbone).from_config(task.backbone.get_config() | {"dtype": "float32"})
@@ -193,14 +202,23 @@ def _signatures(task, run: Network, text: bool, options: dict) -> dict[str, Sign
         if options:
             raise ValueError(f"text=False leaves nothing for {', '.join(options)} to do")
         return {"serving_default": tokens, "tokens": tokens}
-    try:
-        answers = task.answer_signatures(run, **options)
-    except TypeError as error:
-        if options and "unexpected keyword" in str(error):
-            known = ", ".join(options)
-            raise ValueError(f"unknown option of {type(task).__name__}.export: {known}") from error
-        raise
+    answers = answers_of(task, run, options)
     return answers | {"tokenize": tokenize_signature(task), "tokens": tokens}
+
+
+def answers_of(task, run: Network, options: dict) -> dict[str, Signature]:
+    """A task's `answer_signatures`.
+
+    Raises:
+        ValueError: if an option is unknown or out of range.
+    """
+    try:
+        return task.answer_signatures(run, **options)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        name = str(error).rpartition(" ")[2]
+        raise ValueError(f"{type(task).__name__}.export has no option {name}") from error
 
 
 def _metadata(task, settings: dict) -> Signature:
@@ -226,19 +244,33 @@ def _tensors(signature: Signature) -> dict:
     return {n: tf.constant(signature.example[n], spec.dtype) for n, spec in specs.items()}
 
 
-def _difference(reference, text: bool, options: dict, default: Signature, reply: dict) -> dict:
-    """How far the answers to the examples are from those of another model of the task."""
-    other = _signatures(reference, Network(reference), text, options)["serving_default"]
-    expected = other.function(**_tensors(default))
-    rows = len(next(iter(default.example.values())))
+def _difference(expected: dict, reply: dict) -> dict:
+    """How far answers are from those of another model of the task."""
+    import tensorflow as tf
+
+    rows = int(tf.shape(next(iter(reply.values())))[0])
     largest, same = 0.0, np.ones(rows, bool)
-    for name, value in reply.items():
-        got, wanted = value.numpy(), expected[name].numpy()
+    for name in reply if rows else ():
+        is_float = reply[name].dtype.is_floating
+        got, wanted = (
+            (tf.cast(value[name], tf.float32) if is_float else value[name]).numpy()
+            for value in (reply, expected)
+        )
         if got.shape != wanted.shape:  # of entities, say, there may be more in a row
-            shared = [slice(0, min(pair)) for pair in zip(got.shape, wanted.shape, strict=True)]
-            got, wanted = got[tuple(shared)], wanted[tuple(shared)]
-        if got.dtype.kind == "f":
+            shared = tuple(
+                slice(0, min(pair)) for pair in zip(got.shape, wanted.shape, strict=True)
+            )
+            got, wanted = got[shared], wanted[shared]
+        if is_float:
             largest = max(largest, float(np.max(np.abs(got - wanted), initial=0.0)))
         else:
             same &= (got == wanted).reshape(rows, -1).all(axis=1)
     return {"largest": largest, "same_answers": float(same.mean()) if rows else 1.0, "rows": rows}
+
+
+def _stored(task, run: Network) -> str:
+    """The dtype of the weights in the file."""
+    if _is_quantized(task):
+        layers = task.backbone._flatten_layers()
+        return next(filter(None, (getattr(x, "quantization_mode", None) for x in layers)))
+    return run.weights if run.weights != "float32" else task.dtype_policy.variable_dtype

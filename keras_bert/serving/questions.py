@@ -5,7 +5,7 @@ from keras_bert.text.answers import choose, decode
 
 
 def signatures(
-    task, run, n_best: int = 20, max_answer_length: int = 30, top_k: int = 5
+    task, run, n_best: int = 20, max_answer_length: int = 30, top_k: int | None = None
 ) -> dict[str, Signature]:
     """`serving_default`, one answer, and `candidates`, the best ones.
 
@@ -23,10 +23,11 @@ def signatures(
         run: its `Network`.
         n_best: as in `BertQuestionAnswerer.answer`, as the next two.
         max_answer_length: the most pieces of an answer.
-        top_k: candidates that `candidates` gives.
+        top_k: candidates that `candidates` gives; 5 by default, or `n_best` where that is less.
     """
     import tensorflow as tf
 
+    top_k = min(5, n_best) if top_k is None else top_k
     if not 1 <= top_k <= n_best:
         raise ValueError(f"top_k={top_k}: expected 1 to n_best={n_best}")
     threshold = task.null_threshold

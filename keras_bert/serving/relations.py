@@ -20,6 +20,12 @@ def signatures(task, run) -> dict[str, Signature]:
     def relate(text, spans):
         (text,) = check_texts(text=text)
         (spans,) = check_ranks(spans=spans)
+        starts, ends = tf.unstack(tf.reshape(spans, [-1, 2]), axis=1)
+        wrong = starts >= ends
+        row = tf.argmax(tf.pad(wrong, [[0, 1]])) // 2
+        empty = tf.Assert(~tf.reduce_any(wrong), ["input 'spans' has an empty one, in row", row])
+        with tf.control_dependencies([empty]):
+            spans = tf.identity(spans)
         sizes = tf.shape(text)[0], tf.shape(spans)[0]
         message = "inputs 'text' and 'spans' have different numbers of rows:"
         with tf.control_dependencies([tf.Assert(sizes[0] == sizes[1], [message, *sizes])]):

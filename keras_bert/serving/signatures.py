@@ -118,6 +118,8 @@ def token_signature(task, run) -> Signature:
             inside = tf.reduce_all((ids[name] >= 0) & (ids[name] < limit))
             checks.append(tf.Assert(inside, [f"{name} lie outside of 0 to {limit - 1}"]))
         for name in further:
+            same = tf.shape(ids[name])[0] == shape[0]
+            checks.append(tf.Assert(same, [f"{name} have another number of rows than token_ids"]))
             inside = tf.reduce_all((ids[name] >= 0) & (ids[name] < length))
             checks.append(tf.Assert(inside, [f"{name} lie outside of the row"]))
         with tf.control_dependencies(checks):

@@ -1,5 +1,7 @@
 """Sentences to entities, or to a tag for each word."""
 
+import keras
+
 from keras_bert.serving.signatures import (
     EXAMPLES,
     Signature,
@@ -36,7 +38,8 @@ def signatures(task, run) -> dict[str, Signature]:
     import tensorflow as tf
 
     names = task.labels or [str(i) for i in range(task.num_classes)]
-    chain = task.chain and task.chain.scores
+    # As values: the graph reads weights through its network alone.
+    chain = task.chain and [keras.ops.convert_to_numpy(part) for part in task.chain.scores]
 
     def tagged(sentences):
         """(rows, tags, probabilities) of strings [B] or ragged words [B, None]."""

@@ -38,7 +38,7 @@ def make(kind: str):
     if kind == "chooser":
         return keras_bert.BertMultipleChoice.from_preset(TINY)
     if kind == "relator":
-        markers = ["rain", "wind", "boat", "ice"]
+        markers = ["the", "a", "red", "[MASK]"]
         return keras_bert.BertRelationClassifier.from_preset(
             TINY, labels=["x", "y"], markers=markers, **new
         )
