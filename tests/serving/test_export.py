@@ -34,6 +34,7 @@ def exported(tmp_path_factory):
     return root / "there" / "moved", ops
 
 
+@pytest.mark.slow
 def test_strings_in_answers_out(exported, model, tmp_path):  # B79, B80, B81
     folder, ops = exported
     assert "FastWordpieceTokenizeWithOffsets" in ops
@@ -68,6 +69,7 @@ def test_ids_of_any_length(exported, model):  # B83
     assert "longer than 13, the positions of the model" in replies[-1]["error"]
 
 
+@pytest.mark.slow
 def test_ids_alone_need_plain_tensorflow(model, tmp_path):  # B79
     assert model.export(tmp_path / "ids", text=False) == []
     inputs = {"token_ids": [[2, 5, 3]], "segment_ids": [[0] * 3], "padding_mask": [[1] * 3]}

@@ -151,6 +151,7 @@ def test_new_weights_in_a_compiled_model_train_as_a_new_model():
     np.testing.assert_array_equal(*outputs)
 
 
+@pytest.mark.slow
 def test_the_users_own_optimizer_is_kept():
     texts, labels = weather(16)
     model, optimizer = classifier(), keras.optimizers.SGD(0.1)

@@ -184,6 +184,7 @@ def test_wrong_prompts_are_named(untrained):
 # === predict ===
 
 
+@pytest.mark.slow
 def test_predict_takes_ids(untrained):
     ids = np.array([[2, 5, 4, 3]] * 3, "int32")
     x = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids // ids}

@@ -244,6 +244,7 @@ def test_other_forms_keep_the_head(tmp_path):
     assert BertTokenClassifier.from_preset(tmp_path / "ours").labels == LABELS
 
 
+@pytest.mark.slow
 def test_validation_class_weights_and_names_that_are_found():
     words, tags = sentences(12, seed=7)
     words[0], tags[0] = ["grace", "hopper", "in", "paris"], ["B-PER", "I-PER", "O", "B-LOC"]

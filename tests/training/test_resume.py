@@ -63,6 +63,7 @@ def kill_and_compare(tmp_path, kills):
     assert_same_bits(finished(tmp_path / "broken.npz", "--checkpoints", tmp_path / "run"), unbroken)
 
 
+@pytest.mark.slow
 def test_killed_in_an_epoch_and_resumed(tmp_path):  # B57
     kill_and_compare(tmp_path, [13])
 
