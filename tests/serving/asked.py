@@ -20,7 +20,7 @@ def plain(value):
 
 def tensor(value, spec):
     if not value:  # a list of nothing does not say its shape
-        return tf.zeros([0, *(size or 0 for size in spec.shape[1:])], spec.dtype)
+        return tf.zeros([0, *(size or 2 for size in spec.shape[1:])], spec.dtype)
     return tf.constant(value, spec.dtype)
 
 for line in sys.stdin:

@@ -99,6 +99,7 @@ def test_a_thousand_real_texts_and_the_torture_file(kind, shared_dir, tmp_path):
 
 
 @slow
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
 def test_quantized_and_tuned_models_serve_alike(tmp_path):  # B87, B89
     model = make("classifier")
     exact = make("classifier")
