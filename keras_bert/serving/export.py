@@ -109,6 +109,9 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
         raise ValueError(
             f"this {type(task).__name__} has no preprocessor: pass text=False to export ids alone"
         )
+    if Path(path).is_dir() and any(Path(path).iterdir()):
+        if not (Path(path) / "saved_model.pb").is_file():
+            raise FileExistsError(f"{path} is not replaced, for it is no SavedModel")
     settings = settings_of(task, **options)
     found = _signatures(task, run, text, options)
     if examples is not None:
@@ -164,9 +167,6 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
         }
         write_contract(folder, contract)
 
-    if Path(path).is_dir() and any(Path(path).iterdir()):
-        if not (Path(path) / "saved_model.pb").is_file():
-            raise FileExistsError(f"{path} is not replaced, for it is no SavedModel")
     write_folder(path, write, FILES)
     return text_ops(path)
 
