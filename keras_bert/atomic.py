@@ -29,6 +29,26 @@ def write_file(path: str | Path, content: bytes) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def check_replaceable(path: str | Path, known: Collection[str]) -> None:
+    """Raises if `write_folder` would refuse `path`: for work that is long.
+
+    Args:
+        path: the folder to make or replace; links are followed.
+        known: patterns of the file names that a folder of this kind has at its top.
+
+    Raises:
+        FileExistsError: if `path` is a file, or a folder with any other file.
+    """
+    path = Path(path).resolve()
+    found = [] if not path.exists() else os.listdir(path) if path.is_dir() else [path.name]
+    strange = [name for name in found if not any(fnmatch.fnmatch(name, k) for k in known)]
+    if strange:
+        raise FileExistsError(
+            f"{path} is not replaced, for it holds {', '.join(sorted(strange)[:5])}; choose "
+            "another folder"
+        )
+
+
 def write_folder(path: str | Path, write: Callable[[str], None], known: Collection[str]) -> None:
     """Fills a folder beside `path` and puts it in place when it is whole.
 
@@ -45,13 +65,7 @@ def write_folder(path: str | Path, write: Callable[[str], None], known: Collecti
             else's and stays as it is.
     """
     path = Path(path).resolve()
-    found = [] if not path.exists() else os.listdir(path) if path.is_dir() else [path.name]
-    strange = [name for name in found if not any(fnmatch.fnmatch(name, k) for k in known)]
-    if strange:
-        raise FileExistsError(
-            f"{path} is not replaced, for it holds {', '.join(sorted(strange)[:5])}; choose "
-            "another folder"
-        )
+    check_replaceable(path, known)
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     new, old = scratch / "new", scratch / "old"

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.atomic import write_folder
+from keras_bert.atomic import check_replaceable, write_folder
 from keras_bert.models.tuning import lora_layers
 from keras_bert.serving.contract import (
     described,
@@ -109,9 +109,10 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
         raise ValueError(
             f"this {type(task).__name__} has no preprocessor: pass text=False to export ids alone"
         )
+    check_replaceable(path, FILES)
     if Path(path).is_dir() and any(Path(path).iterdir()):
         if not (Path(path) / "saved_model.pb").is_file():
-            raise FileExistsError(f"{path} is not replaced, for it is no SavedModel")
+            raise FileExistsError(f"{path} is not replaced, for it holds no saved_model.pb")
     settings = settings_of(task, **options)
     found = _signatures(task, run, text, options)
     if examples is not None:
