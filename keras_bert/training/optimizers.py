@@ -2,11 +2,29 @@
 
 import logging
 import math
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 logger = logging.getLogger("keras_bert")
+
+
+class _Scalars(NamedTuple):
+    """What the variables share in one update, as float32 scalars.
+
+    Made once: a graph with constants of its own for each variable takes seconds longer to trace.
+    """
+
+    rate: Any
+    correction_1: Any
+    correction_2: Any
+    beta_1: Any
+    rest_1: Any
+    beta_2: Any
+    rest_2: Any
+    epsilon: Any
+    decay: Any
 
 
 class Optimizer(keras.optimizers.Optimizer):
@@ -180,31 +198,48 @@ class Optimizer(keras.optimizers.Optimizer):
         Returns:
             (new values, each of its old type; new slots, float32, as lists of two).
         """
+        shared = self._scalars(step, learning_rate)
+        rates = {scale: shared.rate * scale for scale in set(self._scales)}
         of_variable = zip(gradients, values, slots, self._decays, self._scales, strict=True)
-        new = [self._updated(*parts, step, learning_rate) for parts in of_variable]
+        new = [
+            self._updated(
+                gradient, value, pair, shared.decay if decays else None, rates[scale], shared
+            )
+            for gradient, value, pair, decays, scale in of_variable
+        ]
         return [value for value, _ in new], [slots for _, slots in new]
 
-    def _updated(self, gradient, value, slots, decays, scale, step, rate):
-        gradient, old, momentum, velocity, t, rate = (
-            ops.cast(tensor, "float32") for tensor in (gradient, value, *slots, step, rate)
+    def _scalars(self, step, rate) -> "_Scalars":
+        t = ops.cast(step, "float32") + 1
+        corrections = [
+            _one_minus_power(beta, t) if self.bias_correction else None
+            for beta in (self.beta_1, self.beta_2)
+        ]
+        numbers = (self.beta_1, 1 - self.beta_1, self.beta_2, 1 - self.beta_2)
+        numbers += (self.epsilon, self.decay)
+        constants = [ops.convert_to_tensor(number, "float32") for number in numbers]
+        return _Scalars(ops.cast(rate, "float32"), *corrections, *constants)
+
+    def _updated(self, gradient, value, slots, decay, rate, shared):
+        gradient, old, momentum, velocity = (
+            ops.cast(tensor, "float32") for tensor in (gradient, value, *slots)
         )
-        momentum = self.beta_1 * momentum + (1 - self.beta_1) * gradient
-        velocity = self.beta_2 * velocity + (1 - self.beta_2) * ops.square(gradient)
+        momentum = shared.beta_1 * momentum + shared.rest_1 * gradient
+        velocity = shared.beta_2 * velocity + shared.rest_2 * ops.square(gradient)
         m, v = momentum, velocity
         if self.bias_correction:
-            m = m / _one_minus_power(self.beta_1, t + 1)
-            v = v / _one_minus_power(self.beta_2, t + 1)
-        change = self._change(m / (ops.sqrt(v) + self.epsilon), old, decays)
-        new = ops.cast(old - rate * scale * change, value.dtype)
-        return new, [momentum, velocity]
+            m = m / shared.correction_1
+            v = v / shared.correction_2
+        change = self._change(m / (ops.sqrt(v) + shared.epsilon), old, decay)
+        return ops.cast(old - rate * change, value.dtype), [momentum, velocity]
 
-    def _change(self, direction, value, decays: bool):
+    def _change(self, direction, value, decay):
         """What is taken off a variable, before the rate.
 
         Args:
             direction: m / (sqrt(v) + epsilon), float32.
             value: the variable's value, float32 of the same shape.
-            decays: whether the variable is decayed.
+            decay: the decay, a scalar, or None for a variable without.
         """
         raise NotImplementedError
 
@@ -218,14 +253,14 @@ class Optimizer(keras.optimizers.Optimizer):
     def update_step(self, gradient, variable, learning_rate) -> None:
         i = self._get_variable_index(variable)
         slots = self._momentums[i], self._velocities[i]
+        shared = self._scalars(self.iterations, learning_rate)
         value, new_slots = self._updated(
             gradient,
             variable,
             slots,
-            self._decays[i],
-            self._scales[i],
-            self.iterations,
-            learning_rate,
+            shared.decay if self._decays[i] else None,
+            shared.rate * self._scales[i],
+            shared,
         )
         self.assign(variable, value)
         for slot, new in zip(slots, new_slots, strict=True):
@@ -259,8 +294,8 @@ class AdamW(Optimizer):
     Arguments and rules on decay are those of `Optimizer`.
     """
 
-    def _change(self, direction, value, decays):
-        return direction + self.decay * value if decays else direction
+    def _change(self, direction, value, decay):
+        return direction if decay is None else direction + decay * value
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -278,10 +313,10 @@ class Lamb(Optimizer):
     Arguments and rules on decay are those of `Optimizer`.
     """
 
-    def _change(self, direction, value, decays):
-        if not decays:
+    def _change(self, direction, value, decay):
+        if decay is None:
             return direction
-        change = direction + self.decay * value
+        change = direction + decay * value
         ours, theirs = (ops.sqrt(ops.sum(ops.square(x))) for x in (value, change))
         both = ops.logical_and(ours > 0, theirs > 0)
         return change * ops.where(both, ours / ops.where(both, theirs, 1.0), 1.0)

@@ -35,8 +35,11 @@ class TensorFlowUpdate:
             metric variables of all replicas together).
         """
         optimizer = self._inner_optimizer()
+        scaled = optimizer is not self.optimizer
         gradients, sums, metrics = self._unpack(shared)
-        gradients, _ = optimizer.clipped([g / tf.cast(scale, g.dtype) for g in gradients])
+        if scaled:
+            gradients = [g / tf.cast(scale, g.dtype) for g in gradients]
+        gradients, _ = optimizer.clipped(gradients)
         new_values, new_slots = optimizer.updated(gradients, values, slots, step, rate)
         # Decay is for what is trained: google-research/bert `optimization.py` skips the rest too.
         new_values = [
@@ -44,7 +47,7 @@ class TensorFlowUpdate:
             for untrained, new, old in zip(self._untrained, new_values, values, strict=True)
         ]
         finite = tf.constant(True)
-        if optimizer is not self.optimizer:
+        if scaled:
             finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])
             new_values, new_slots = keras.tree.map_structure(
                 lambda new, old: tf.where(finite, new, old),
