@@ -31,7 +31,7 @@ demo: .venv/.ready
 
 test: .venv/.ready-test lint
 	@echo "running the tests"
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 slow: .venv/.ready-test
 	@echo "running the slow tests"

@@ -45,6 +45,7 @@ def flags(tmp_path, more):
     ).split()
 
 
+@pytest.mark.slow
 def test_recipe_writes_what_it_promises(tmp_path):
     write(tmp_path / "all.json", 7, impossible=0.3)
     more = "--version 2.0 --train all.json --held_out 0.4 --seed 3"

@@ -13,10 +13,27 @@ from tests.serving.made import KINDS, TEXTS, asked, check, make, said
 slow = pytest.mark.slow
 
 
-@pytest.mark.parametrize("kind", [KINDS[0], *(pytest.param(k, marks=slow) for k in KINDS[1:])])
+@pytest.fixture(scope="module")
+def answerer(tmp_path_factory):
+    """(a question answerer, the folder of its export)."""
+    model, folder = make("answerer"), tmp_path_factory.mktemp("answerer") / "model"
+    model.export(folder)
+    return model, folder
+
+
+@slow
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "answerer"])
 def test_strings_in_answers_out(kind, tmp_path):
     model = make(kind)
     model.export(tmp_path / "model")
+    check_strings_in_answers_out(kind, model, tmp_path / "model")
+
+
+def test_questions_in_answers_out(answerer):
+    check_strings_in_answers_out("answerer", *answerer)
+
+
+def check_strings_in_answers_out(kind, model, folder):
     requests = asked(kind, TEXTS)
     singles = [
         (signature, {name: value[row : row + 1] for name, value in inputs.items()})
@@ -24,10 +41,10 @@ def test_strings_in_answers_out(kind, tmp_path):
         for row in range(len(TEXTS))
     ]
     empty = [(signature, {name: [] for name in inputs}) for signature, inputs in requests.items()]
-    contract = read_contract(tmp_path / "model")
+    contract = read_contract(folder)
     shown = [one["request"] for one in contract["examples"]]
     shown = [(one["signature_name"], one["inputs"]) for one in shown]
-    replies = iter(serve(tmp_path / "model", [*requests.items(), *singles, *empty, *shown]))
+    replies = iter(serve(folder, [*requests.items(), *singles, *empty, *shown]))
     expected = {name: said(kind, model, name, inputs) for name, inputs in requests.items()}
     for signature in requests:
         check(next(replies), expected[signature], signature)
@@ -48,12 +65,10 @@ def test_strings_in_answers_out(kind, tmp_path):
         assert all(signature.values()), name
 
 
-def test_wrong_requests_are_refused_by_name(tmp_path):
+def test_wrong_requests_are_refused_by_name(answerer):
     import tensorflow as tf
 
-    model = make("answerer")
-    model.export(tmp_path / "model")
-    loaded = tf.saved_model.load(tmp_path / "model").signatures
+    loaded = tf.saved_model.load(answerer[1]).signatures
     ask, tokens = loaded["serving_default"], loaded["tokens"]
     right = tf.constant(["a", "b"])
     wrong = tf.constant([b"a", b"\xff"])

@@ -26,7 +26,14 @@ def test_auto_takes_one_device_where_there_is_one():
     ("kind", "settings", "error", "message"),
     [
         ("many", {}, ValueError, "kind='many': expected one of auto, one, mirrored"),
-        ("tpu", {}, RuntimeError, "no TPU on this machine.*KERAS_BACKEND=jax"),
+        # TensorFlow asks the network for one, some 10 s.
+        pytest.param(
+            "tpu",
+            {},
+            RuntimeError,
+            "no TPU on this machine.*KERAS_BACKEND=jax",
+            marks=pytest.mark.slow,
+        ),
         ("multiworker", {}, ValueError, "TF_CONFIG lists no workers"),
         ("mirrored", {}, RuntimeError, "no GPU"),
         ("mirrored", {"devices": ["GPU:7"]}, ValueError, "GPU:7.*expected some of CPU:0"),
