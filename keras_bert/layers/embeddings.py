@@ -93,11 +93,8 @@ class BertEmbeddings(keras.layers.Layer):
         if position_ids is None:
             x = x + positions[: ops.shape(token_ids)[1]]
         else:
-            x = x + ops.take(positions, position_ids, axis=0)
-        # A product with one-hot rows: the gradient of a gather would add every token of the
-        # batch into the same two rows, one after another.
-        one_hot = ops.one_hot(segment_ids, self.num_segments, dtype=self.compute_dtype)
-        x = x + ops.matmul(one_hot, ops.cast(self.segment_table, self.compute_dtype))
+            x = x + _rows_of(positions, position_ids)
+        x = x + _rows_of(ops.cast(self.segment_table, self.compute_dtype), segment_ids)
         return self.dropout(self.layer_norm(x), training=training)
 
     def compute_output_shape(self, token_ids_shape, *_, **__):
@@ -117,3 +114,12 @@ class BertEmbeddings(keras.layers.Layer):
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "initializer_range": self.initializer_range,
         }
+
+
+def _rows_of(table, ids):
+    """Rows of a small table, by a product with one-hot rows.
+
+    The gradient of a gather would add every token of the batch into the same few rows, one after
+    another.
+    """
+    return ops.matmul(ops.one_hot(ids, table.shape[0], dtype=table.dtype), table)

@@ -4,7 +4,14 @@ import keras
 import keras_hub
 
 from keras_bert.config import find_size
-from keras_bert.layers import Adapter, AttentionMask, BertEmbeddings, EncoderBlock
+from keras_bert.layers import (
+    Adapter,
+    AttentionMask,
+    BertEmbeddings,
+    EncoderBlock,
+    PackTexts,
+    UnpackTexts,
+)
 from keras_bert.layers.initializers import truncated_normal
 
 
@@ -41,17 +48,20 @@ class BertBackbone(keras_hub.models.Backbone):
         inputs: a dict of int32 tensors of shape [B, T]:
             `token_ids`; `segment_ids`; `padding_mask`, 1 for tokens and 0 for padding; and, if
             wanted, `position_ids` (default 0, 1, 2, ...) and `sequence_ids` (tokens attend only
-            to tokens of the same id, so that several texts can share a row).
+            to tokens of the same id, so that several texts can share a row). Or `packed_from`
+            [R, P], which lays the B texts into R rows of P tokens for the encoder alone: outputs
+            are those of the texts (see `keras_bert.layers.packing`).
 
     Returns:
         A dict: `sequence_output` float [B, T, H]; `pooled_output` float [B, H], a dense tanh
         layer on position 0; on request `hidden_states`, a list of num_layers + 1 tensors
         [B, T, H] from the embeddings up, and `attention_probabilities`, a list of num_layers
-        tensors [B, N, T, T].
+        tensors [B, N, T, T], with `packed_from` those of
+        the rows, [R, N, P, P].
 
     Raises:
-        ValueError: if T exceeds `max_sequence_length` and no `position_ids` are given, or if an
-            input has not two axes.
+        ValueError: if T exceeds `max_sequence_length` and no `position_ids` are given, if an
+            input has not two axes, or if `packed_from` comes with the ids that it sets.
     """
 
     def __init__(
@@ -112,22 +122,34 @@ class BertBackbone(keras_hub.models.Backbone):
             name="pooler",
         )
 
+        self.pack = PackTexts(name="pack")
+        self.unpack = UnpackTexts(dtype=dtype, name="unpack")
+        self.unpack_first = UnpackTexts(first_only=True, dtype=dtype, name="unpack_first")
+
         # === Functional model ===
         def ids(name, optional=False):
             return keras.Input((None,), dtype="int32", name=name, optional=optional)
 
         inputs = {name: ids(name) for name in ("token_ids", "segment_ids", "padding_mask")}
         inputs |= {name: ids(name, optional=True) for name in OPTIONAL_INPUTS}
-        x = self.embeddings(inputs["token_ids"], inputs["segment_ids"], inputs["position_ids"])
-        mask = self.attention_mask(inputs["padding_mask"], inputs["sequence_ids"])
+        rows = self.pack(inputs)
+        x = self.embeddings(rows["token_ids"], rows["segment_ids"], rows["position_ids"])
+        mask = self.attention_mask(rows["padding_mask"], rows["sequence_ids"])
         hidden_states, attention_probabilities = [x], []
         for block in self.blocks:
             x, probabilities = block(x, mask)  # [B, T, H], [B, N, T, T]
             hidden_states.append(x)
             attention_probabilities.append(probabilities)
-        outputs = {"sequence_output": x, "pooled_output": self.pooler(x[:, 0, :])}
+
+        def unpacked(x, layer=self.unpack):
+            return layer(x, inputs["padding_mask"], inputs["packed_from"])
+
+        outputs = {
+            "sequence_output": unpacked(x),
+            "pooled_output": self.pooler(unpacked(x, self.unpack_first)),
+        }
         if output_hidden_states:
-            outputs["hidden_states"] = hidden_states
+            outputs["hidden_states"] = [unpacked(state) for state in hidden_states]
         if output_attentions:
             outputs["attention_probabilities"] = attention_probabilities
         super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, **kwargs)
@@ -220,7 +242,7 @@ class BertBackbone(keras_hub.models.Backbone):
         }
 
 
-OPTIONAL_INPUTS = ("position_ids", "sequence_ids")
+OPTIONAL_INPUTS = ("position_ids", "sequence_ids", "packed_from")
 
 
 def complete_inputs(inputs: dict) -> dict:

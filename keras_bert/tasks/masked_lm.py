@@ -60,6 +60,7 @@ class BertMaskedLM(BertTask):
 
     backbone_cls = BertBackbone
     preprocessor_cls = BertMaskedLMPreprocessor
+    packs_texts = False
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from functools import partial
 import keras
 import numpy as np
 
+from keras_bert.tasks.packing import may_pack
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.packing import bucket_length, bucket_lengths
 
@@ -60,7 +61,8 @@ class RowTask(BertTask):
 
     def _pack_ids(self, x, y=None, sample_weight=None):
         """Cuts a batch of rows off after its longest; inside `tf.data`."""
-        if getattr(self.preprocessor, "padding", "full") == "bucket":
+        bucket = getattr(self.preprocessor, "padding", "full") == "bucket"
+        if bucket and "packed_from" not in x:  # whose numbers go by the whole width
             import tensorflow as tf
 
             mask = x["padding_mask"]
@@ -111,6 +113,8 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
     kwargs = {"verbose": 0} | kwargs
     # Past a subclass's own `predict`: the rows are checked and cut already.
     predict = partial(BertTask.predict, task, batch_size=batch_size, **kwargs)
+    if may_pack(task) and len(ids["padding_mask"]):
+        return predict(ids)
     return by_length(predict, ids, getattr(task, "outputs_by_token", False))
 
 

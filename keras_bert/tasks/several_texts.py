@@ -13,6 +13,8 @@ class SeveralTexts:
     nothing of each other.
     """
 
+    packs_texts = False
+
     def __call__(self, inputs, *args, **kwargs):
         return _unfolded(super().__call__, inputs, *args, **kwargs)
 

@@ -1,0 +1,232 @@
+"""Which texts share a row: best-fit packing of lengths, and batches of packed rows.
+
+`keras_bert.layers.packing` says what a packed row is.
+"""
+
+from collections.abc import Callable, Sequence
+
+import keras
+import numpy as np
+
+from keras_bert.data.sources import RowSource, check_columns
+
+# Texts that are sorted and packed together. Of each block only the last row or two stay half
+# empty; smaller blocks would fill rows worse, larger ones keep more texts from their neighbours.
+BLOCK = 8192
+
+
+def pack_lengths(
+    lengths: Sequence[int], row_length: int, most: int | None = None, block: int = BLOCK
+) -> np.ndarray:
+    """Packs texts into rows by best fit, the longest of each block first.
+
+    Best-fit decreasing needs at most 11/9 of the fewest rows (Johnson 1973); on the lengths of
+    texts, of which many are short, hardly a cell stays empty.
+
+    Args:
+        lengths: N whole numbers from 0 to `row_length`, in the order in which blocks are cut off.
+        row_length: tokens that fit into a row.
+        most: texts that a row may hold at most; by default as many as fit.
+        block: texts that are packed together.
+
+    Returns:
+        int32 [rows, S]: the numbers of the texts in each row, -1 where it holds no more. Each text
+        is in one row. S is the greatest number of texts in a row.
+
+    Raises:
+        ValueError: if a length is out of range.
+    """
+    lengths = np.asarray(lengths)
+    wrong = np.flatnonzero((lengths < 0) | (lengths > row_length))
+    if wrong.size:
+        first = wrong[0]
+        raise ValueError(
+            f"text {first} has {lengths[first]} tokens; expected 0 to {row_length}, what fits into "
+            "a row"
+        )
+    rows = []
+    for start in range(0, len(lengths), block):
+        part = lengths[start : start + block]
+        order = start + np.argsort(-part, kind="stable")
+        rows += _best_fit(order.tolist(), lengths[order].tolist(), row_length, most or row_length)
+    members = np.full((len(rows), max(map(len, rows), default=1)), -1, "int32")
+    for row, texts in zip(members, rows, strict=True):
+        row[: len(texts)] = texts
+    return members
+
+
+def _best_fit(texts, lengths, row_length, most) -> list[list[int]]:
+    """Puts each text into the fullest row that has room for it."""
+    rows, open_rows = [], [[] for _ in range(row_length + 1)]  # by the room that they have
+    rooms = 0  # bit n is set if a row with room for n is open
+    for text, length in zip(texts, lengths, strict=True):
+        fitting = rooms >> length
+        if fitting:
+            room = length + (fitting & -fitting).bit_length() - 1
+            row = open_rows[room].pop()
+            if not open_rows[room]:
+                rooms ^= 1 << room
+        else:
+            row, room = [], row_length
+            rows.append(row)
+        row.append(text)
+        room -= length
+        if len(row) < most:
+            open_rows[room].append(row)
+            rooms |= 1 << room
+    return rows
+
+
+def packed_from(lengths, text_length, row_length: int):
+    """Says for each cell of packed rows which token it holds; inside `tf.data`.
+
+    Args:
+        lengths: int32 [R, S], tokens of each text of a row, 0 for none.
+        text_length: T, the width of the texts' own rows.
+        row_length: P.
+
+    Returns:
+        int32 [R, P] as `keras_bert.layers.PackTexts` reads it.
+    """
+    import tensorflow as tf
+
+    ends = tf.cumsum(lengths, axis=1)
+    place = tf.broadcast_to(tf.range(row_length), [tf.shape(lengths)[0], row_length])
+    slot = tf.searchsorted(ends, place, side="right")  # [R, P], S past the last text
+    held = slot < tf.shape(lengths)[1]
+    slot = tf.where(held, slot, 0)
+    starts = tf.gather(ends - lengths, slot, batch_dims=1)
+    return tf.where(held, slot * text_length + place - starts, -1)
+
+
+class PackedSource:
+    """Rows in memory as `RowSource` has them, several texts to a row of the encoder.
+
+    A batch has R rows of S places for texts. Its labels and weights are those of R * S texts,
+    with weight 0 where a place is empty. Texts that share a row stay together; the order of the
+    rows is drawn anew for every pass.
+
+    Args:
+        x: a tuple of columns of N texts, or a dict of arrays [N, ...].
+        labels: [N, ...] or None.
+        weights: [N, ...] or None.
+        batch_size: texts of a batch, of which there are so many in the mean.
+        preprocess: maps (x, y, sample_weight) of a batch to what the model reads.
+        members: from `pack_lengths`.
+        row_length: P, tokens of a row.
+        shuffle: as `RowSource`.
+        seed: as `RowSource`.
+        whole: as `RowSource`.
+        multiple: R is a multiple of it, so that replicas can share a batch.
+        text_length: T to fill texts of the tokenizer up to, so that all batches have one shape.
+    """
+
+    def __init__(
+        self,
+        x,
+        labels,
+        weights,
+        batch_size: int,
+        preprocess: Callable,
+        members: np.ndarray,
+        row_length: int,
+        shuffle: bool = False,
+        seed: int = 0,
+        whole: bool = False,
+        multiple: int = 1,
+        text_length: int | None = None,
+    ):
+        self.size = check_columns(x, labels, weights)
+        self.members = members
+        x = x if isinstance(x, dict) else tuple(np.asarray(column, object) for column in x)
+        if labels is not None and weights is None:
+            weights = np.ones(self.size, "float32")
+        self._table = (x, labels, weights)
+        self._preprocess, self._row_length = preprocess, row_length
+        self._text_length = text_length
+        rows = max(1, round(batch_size * len(members) / self.size / multiple)) * multiple
+        labelled = labels is not None
+        self._rows = RowSource(
+            {"members": members},
+            np.zeros(len(members), "int32") if labelled else None,
+            None,
+            rows,
+            self._expand,
+            shuffle,
+            seed,
+            whole,
+        )
+        self.steps = self._rows.steps
+        self.batch_size = rows  # what is shared among replicas
+        self.texts_per_step = self.size / self.steps
+
+    def stream(self, first: int = 0):
+        """As `RowSource.stream`."""
+        return self._rows.stream(first)
+
+    def one_pass(self):
+        """As `RowSource.one_pass`."""
+        return self._rows.one_pass()
+
+    def in_order(self, output: np.ndarray) -> np.ndarray:
+        """The outputs [steps * R * S, ...] of one pass without shuffling, text by text [N, ...]."""
+        flat = self.members.reshape(-1)
+        result = np.empty((self.size, *output.shape[1:]), output.dtype)
+        result[flat[flat >= 0]] = output[: len(flat)][flat >= 0]
+        return result
+
+    def _expand(self, x, y=None, sample_weight=None):
+        """From a batch of packed rows to the batch that the model reads, inside `tf.data`."""
+        import tensorflow as tf
+
+        members = x["members"]  # [R, S]
+        rows, slots = tf.shape(members)[0], members.shape[1]
+        texts = tf.reshape(members, [-1])
+        there = texts >= 0
+        texts = tf.maximum(texts, 0)
+
+        def gather(column):
+            return None if column is None else tf.gather(tf.constant(column), texts)
+
+        x, labels, weights = (
+            keras.tree.map_structure(gather, part) if part is not None else None
+            for part in self._table
+        )
+        if weights is not None:
+            used = tf.cast(there, weights.dtype)
+            if sample_weight is not None:  # 0 for rows that fill up the last batch
+                used *= tf.repeat(tf.cast(sample_weight, weights.dtype), slots)
+            weights *= tf.reshape(used, [-1] + [1] * (weights.shape.rank - 1))
+        if isinstance(x, dict):
+            x = self._with_packing(x, there, rows, slots)
+        else:
+            x = x[0] if len(x) == 1 else x
+        batch = (x,) if labels is None else (x, labels, weights)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(self._preprocess(*batch))
+        if "packed_from" not in x:  # texts, which have no lengths before
+            x = self._with_packing(x, there, rows, slots)
+        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+
+    def _with_packing(self, x: dict, there, rows, slots) -> dict:
+        """Adds `packed_from`; texts that are not there lose their tokens."""
+        import tensorflow as tf
+
+        if self._text_length is not None:
+            room = [[0, 0], [0, self._text_length - tf.shape(x["token_ids"])[1]]]
+            x = {name: tf.pad(ids, room) for name, ids in x.items()}
+        mask = x["padding_mask"]
+        mask *= tf.cast(there, mask.dtype)[:, None]
+        lengths = tf.cast(tf.reshape(tf.reduce_sum(mask, axis=1), [rows, slots]), tf.int32)
+        cells = packed_from(lengths, tf.shape(mask)[1], self._row_length)
+        return {**x, "padding_mask": mask, "packed_from": cells}
+
+
+def packable_lengths(padding_mask: np.ndarray) -> np.ndarray | None:
+    """Tokens of each row, or None if a row has tokens after padding, which packing can't keep.
+
+    Args:
+        padding_mask: [N, T], 1 for tokens and 0 for padding.
+    """
+    real = np.asarray(padding_mask) != 0
+    lengths = real.sum(axis=1)
+    return lengths if (real == (np.arange(real.shape[1]) < lengths[:, None])).all() else None

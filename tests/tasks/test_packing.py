@@ -1,0 +1,187 @@
+"""Several texts in one row of the encoder: outputs, losses and gradients are those of the texts."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert import (
+    BertBackbone,
+    BertClassifier,
+    BertClassifierPreprocessor,
+    BertQuestionAnswerer,
+    BertTextEmbedder,
+    BertTokenClassifier,
+    BertTokenizer,
+)
+from keras_bert.data.packing import PackedSource
+from keras_bert.training import AdamW
+
+WORDS = "rain wind storm harbour boats calm sun sea".split()
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+
+
+def backbone(**settings):
+    keras.utils.set_random_seed(2)
+    settings = {"hidden_dropout": 0.0, "attention_dropout": 0.0} | settings
+    return BertBackbone(len(VOCABULARY), 2, 2, 12, 20, max_sequence_length=32, **settings)
+
+
+def preprocessor():
+    return BertClassifierPreprocessor(BertTokenizer(VOCABULARY), sequence_length=32)
+
+
+def texts(count, seed=0):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, rng.geometric(0.2))) for _ in range(count)]
+
+
+def ids(count, seed=0):
+    rng = np.random.default_rng(seed)
+    lengths = np.minimum(rng.geometric(0.15, count), 16)
+    mask = (np.arange(16) < lengths[:, None]).astype("int32")
+    tokens = rng.integers(5, len(VOCABULARY), mask.shape).astype("int32") * mask
+    return {"token_ids": tokens, "segment_ids": mask * (tokens % 2), "padding_mask": mask}
+
+
+def pair_of(make):
+    """The same model twice, the second one packing."""
+    models = []
+    for packing in (False, True):
+        model = make()
+        model.compile(AdamW(1e-2), packing=packing)
+        models.append(model)
+    return models
+
+
+def classifier(**settings):
+    return BertClassifier(backbone(), preprocessor=preprocessor(), dropout=0.0, **settings)
+
+
+def test_predictions_and_scores_are_those_of_rows_alone():
+    plain, packing = pair_of(lambda: classifier(num_classes=3))
+    rows, labels = texts(70), np.arange(70) % 3
+    assert isinstance(packing._source(rows, labels), PackedSource)
+    expected = plain.predict(rows, verbose=0)
+    for batch_size in (70, 7):
+        found = packing.predict(rows, batch_size, verbose=0)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    pairs = (rows, rows[::-1])
+    np.testing.assert_allclose(
+        packing.predict(pairs, verbose=0), plain.predict(pairs, verbose=0), rtol=0, atol=1e-5
+    )
+    weights = np.arange(70) % 4
+    for model in (plain, packing):
+        model.scores = model.evaluate(rows, labels, 16, weights, verbose=0)
+    np.testing.assert_allclose(packing.scores, plain.scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_step_on_all_rows_is_the_same(compiled):
+    """One batch that holds all rows, so that order and company of rows make no difference."""
+    x, y = ids(23), np.arange(23) % 2
+    weights = (np.arange(23) % 5).astype("float32")
+    trained = []
+    for packing in (False, True):
+        model = BertClassifier(backbone(), num_classes=2, dropout=0.0)
+        model.compile(keras.optimizers.SGD(0.5), packing=packing, jit_compile=compiled)
+        history = model.fit(x, y, 23, epochs=3, sample_weight=weights, verbose=0).history
+        assert history["loss"][2] < history["loss"][0]
+        trained.append((model.get_weights(), history))
+    (plain, expected), (packed, found) = trained
+    for a, b in zip(plain, packed, strict=True):
+        np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found["loss"], expected["loss"], rtol=0, atol=1e-5)
+
+
+def test_every_text_is_seen_once_an_epoch():
+    rows = texts(150)
+    model = classifier(num_classes=150)
+    model.compile(packing=True)
+    source = model._source(rows, np.arange(150), None, 16, shuffle=True, seed=3)
+    batches = list(source.one_pass().as_numpy_iterator())
+    assert source.steps == len(batches)
+    seen = [y[w > 0] for _, y, w in batches]
+    assert sorted(np.concatenate(seen)) == list(range(150))
+    in_the_mean = np.mean([len(part) for part in seen])
+    assert 12 <= in_the_mean <= 20
+    again = next(iter(source.stream(source.steps + 2)))[1]
+    expected = list(source.stream(0).take(source.steps + 3))[-1][1]
+    np.testing.assert_array_equal(again, expected)
+    orders = [batches[0][1], next(iter(source.stream(source.steps)))[1].numpy()]
+    assert not np.array_equal(*(order[:20] for order in orders))
+    tokens = sum((x["packed_from"] >= 0).sum() for x, _, w in batches)
+    lengths = model.preprocessor(tf.constant(rows))["padding_mask"].numpy().sum()
+    assert tokens == lengths
+
+
+def test_dropout_and_label_names_train():
+    model = BertClassifier(
+        backbone(hidden_dropout=0.1, attention_dropout=0.1),
+        preprocessor=preprocessor(),
+        labels=["dry", "wet"],
+    )
+    model.compile(learning_rate=1e-2, packing=True)
+    rows = texts(96)
+    labels = ["wet" if "rain" in row else "dry" for row in rows]
+    model.fit(rows, labels, batch_size=8, epochs=12, class_weight={"wet": 2.0}, verbose=0)
+    found, _ = model.classify(rows, verbose=0)
+    assert np.mean(np.array(found) == labels) > 0.9
+
+
+def test_heads_over_tokens_see_their_own_text():
+    x = ids(30)
+    longest = x["token_ids"].shape[1]
+    plain, packing = pair_of(lambda: BertTokenClassifier(backbone(), num_classes=3))
+    expected, found = (m.predict(x, verbose=0) for m in (plain, packing))
+    real = x["padding_mask"][:, :, None] != 0
+    np.testing.assert_allclose(found * real, expected * real, rtol=0, atol=1e-5)
+    y = np.where(x["padding_mask"], x["token_ids"] % 3, -1)
+    assert packing.fit(x, y, batch_size=8, epochs=2, verbose=0).history["loss"][1] > 0
+    plain, packing = pair_of(lambda: BertQuestionAnswerer(backbone()))
+    expected, found = (m.predict_ids(x) for m in (plain, packing))
+    assert found["start"].shape == (30, longest)
+    for name in ("start", "end"):
+        real = x["padding_mask"] != 0
+        np.testing.assert_allclose(found[name][real], expected[name][real], rtol=0, atol=1e-5)
+
+
+def test_automatic_packing_is_for_accelerators():
+    model = classifier(num_classes=2)
+    assert not model.compiles_for_accelerator  # these tests run on a CPU
+    assert not isinstance(model._source(texts(20), np.zeros(20, "int32")), PackedSource)
+    model.compiles_for_accelerator = True
+    assert isinstance(model._source(texts(20), np.zeros(20, "int32")), PackedSource)
+    full = [" ".join(WORDS * 4)] * 20  # nothing to save
+    assert not isinstance(model._source(full, np.zeros(20, "int32")), PackedSource)
+
+
+def test_what_cannot_be_packed_is_named():
+    model = BertClassifier(backbone(), num_classes=2)
+    model.compile(packing=True)
+    x = ids(5)
+    with pytest.raises(ValueError, match="packing=True: the ids bring position_ids"):
+        model.predict(x | {"position_ids": x["token_ids"] * 0}, verbose=0)
+    holes = x | {"padding_mask": x["padding_mask"][:, ::-1]}
+    with pytest.raises(ValueError, match="packing=True: the ids have tokens after padding"):
+        model.predict(holes, verbose=0)
+    with pytest.raises(ValueError, match="packing='yes': expected 'auto', True or False"):
+        model.compile(packing="yes")
+    embedder = BertTextEmbedder(backbone(), preprocessor=None)
+    embedder.compile(packing=True)
+    with pytest.raises(ValueError, match="packing=True: a BertTextEmbedder has batches of its own"):
+        embedder.predict(x, verbose=0)
+    inputs = x | {"packed_from": np.zeros((1, 8), "int32"), "sequence_ids": x["token_ids"]}
+    with pytest.raises(ValueError, match="got sequence_ids beside packed_from"):
+        model.backbone(inputs)
+
+
+def test_a_text_without_tokens_and_one_that_fills_a_row():
+    x = ids(6)
+    x["padding_mask"][2] = 0
+    x["padding_mask"][4] = 1
+    plain, packing = pair_of(lambda: BertClassifier(backbone(), num_classes=2))
+    expected, found = (m.predict(x, verbose=0) for m in (plain, packing))
+    assert np.isfinite(found).all()
+    others = [0, 1, 3, 4, 5]
+    np.testing.assert_allclose(found[others], expected[others], rtol=0, atol=1e-5)
