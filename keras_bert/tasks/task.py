@@ -14,11 +14,12 @@ from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import load_tuned_part, save_tuned_part
 from keras_bert.checkpoints.preset import FILES
 from keras_bert.data.packing import PackedSource
-from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
+from keras_bert.data.sources import ArraySource, DatasetSource, RowSource, check_columns
 from keras_bert.data.texts import text_columns
 from keras_bert.models import merge_lora, tune
 from keras_bert.models.backbone import complete_inputs
 from keras_bert.serving.export import ServedTask
+from keras_bert.tasks.one_batch import OneBatch
 from keras_bert.tasks.packing import may_pack, packed_source
 from keras_bert.training import AdamW, WarmupDecay, layerwise_rate_scales, total_steps
 from keras_bert.training.position import Position
@@ -38,6 +39,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
     """
 
     packs_texts = True  # whether several texts can share a row of the encoder
+    _at_once = None
 
     def __call__(self, inputs, *args, **kwargs):
         if isinstance(inputs, dict):
@@ -391,6 +393,9 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         size = len(columns[0]) if texts else None
         if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")
+        found = self._predict_at_once(x, columns, batch_size or 32, kwargs)
+        if found is not None:
+            return found
         order = None
         if texts and not may_pack(self):
             # Rows of like length share a batch, so that little is spent on padding.
@@ -407,6 +412,32 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         if order is None:
             return outputs
         return keras.tree.map_structure(lambda v: v[np.argsort(order)], outputs)
+
+    def _predict_at_once(self, x, columns, batch_size: int, kwargs: dict):
+        """Outputs of rows that fit into one batch; None if they do not, or more was asked for."""
+        ids = isinstance(x, dict)
+        if (
+            keras.config.backend() != "tensorflow"
+            or not (ids or self.preprocessor)
+            or not set(kwargs) <= {"verbose"}
+            or self.run_eagerly
+            or not self.on_default_device
+        ):
+            return None
+        if ids:
+            columns = {name: np.asarray(value) for name, value in x.items() if value is not None}
+            if not 0 < len(columns.get("token_ids", ())) <= batch_size:
+                return None
+            self._check_ids(columns)
+            check_columns(columns, None, None)
+        elif len(columns[0]) > batch_size:
+            return None
+        else:
+            check_columns(columns, None, None)
+        self.make_predict_function()
+        if self._at_once is None or self._at_once.made_for is not self.predict_function:
+            self._at_once = OneBatch(self, self.predict_function)
+        return self._at_once(columns, batch_size)
 
     def save_to_preset(self, preset_dir: str, max_shard_size: float = 10) -> None:
         """Writes settings, weights and vocabulary into a folder, whole or not at all.

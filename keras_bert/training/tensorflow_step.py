@@ -106,6 +106,13 @@ class TensorFlowStep(TensorFlowUpdate):
         return self.distribute_strategy.num_replicas_in_sync
 
     @property
+    def on_default_device(self) -> bool:
+        """Whether the model was made without a strategy, and none is entered."""
+        return self.distribute_strategy is tf.distribute.get_strategy() and not (
+            tf.distribute.has_strategy()
+        )
+
+    @property
     def needs_whole_batches(self) -> bool:
         """Whether all batches should have one shape: XLA compiles for each anew, and no replica
         or micro-batch may be left without rows."""

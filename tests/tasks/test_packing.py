@@ -133,13 +133,13 @@ def test_heads_over_tokens_see_their_own_text():
     x = ids(30)
     longest = x["token_ids"].shape[1]
     plain, packing = pair_of(lambda: BertTokenClassifier(backbone(), num_classes=3))
-    expected, found = (m.predict(x, verbose=0) for m in (plain, packing))
+    expected, found = (m.predict(x, 8, verbose=0) for m in (plain, packing))
     real = x["padding_mask"][:, :, None] != 0
     np.testing.assert_allclose(found * real, expected * real, rtol=0, atol=1e-5)
     y = np.where(x["padding_mask"], x["token_ids"] % 3, -1)
     assert packing.fit(x, y, batch_size=8, epochs=2, verbose=0).history["loss"][1] > 0
     plain, packing = pair_of(lambda: BertQuestionAnswerer(backbone()))
-    expected, found = (m.predict_ids(x) for m in (plain, packing))
+    expected, found = (m.predict_ids(x, 8) for m in (plain, packing))
     assert found["start"].shape == (30, longest)
     for name in ("start", "end"):
         real = x["padding_mask"] != 0
@@ -161,16 +161,16 @@ def test_what_cannot_be_packed_is_named():
     model.compile(packing=True)
     x = ids(5)
     with pytest.raises(ValueError, match="packing=True: the ids bring position_ids"):
-        model.predict(x | {"position_ids": x["token_ids"] * 0}, verbose=0)
+        model.predict(x | {"position_ids": x["token_ids"] * 0}, 2, verbose=0)
     holes = x | {"padding_mask": x["padding_mask"][:, ::-1]}
     with pytest.raises(ValueError, match="packing=True: the ids have tokens after padding"):
-        model.predict(holes, verbose=0)
+        model.predict(holes, 2, verbose=0)
     with pytest.raises(ValueError, match="packing='yes': expected 'auto', True or False"):
         model.compile(packing="yes")
     embedder = BertTextEmbedder(backbone(), preprocessor=None)
     embedder.compile(packing=True)
     with pytest.raises(ValueError, match="packing=True: a BertTextEmbedder has batches of its own"):
-        embedder.predict(x, verbose=0)
+        embedder.predict(x, 2, verbose=0)
     inputs = x | {"packed_from": np.zeros((1, 8), "int32"), "sequence_ids": x["token_ids"]}
     with pytest.raises(ValueError, match="got sequence_ids beside packed_from"):
         model.backbone(inputs)
@@ -181,7 +181,7 @@ def test_a_text_without_tokens_and_one_that_fills_a_row():
     x["padding_mask"][2] = 0
     x["padding_mask"][4] = 1
     plain, packing = pair_of(lambda: BertClassifier(backbone(), num_classes=2))
-    expected, found = (m.predict(x, verbose=0) for m in (plain, packing))
+    expected, found = (m.predict(x, 3, verbose=0) for m in (plain, packing))
     assert np.isfinite(found).all()
     others = [0, 1, 3, 4, 5]
     np.testing.assert_allclose(found[others], expected[others], rtol=0, atol=1e-5)
