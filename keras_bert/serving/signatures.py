@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from keras_bert.models.backbone import OPTIONAL_INPUTS
+
 
 class Signature(NamedTuple):
     """One way to ask a model.
@@ -94,9 +96,11 @@ def token_signature(task, run) -> Signature:
         "segment_ids": backbone.num_segments,
         "padding_mask": 2,
     }
-    further = {name: tensor.shape[1] for name, tensor in task.input.items() if name not in limits}
-    optional = ("position_ids", "sequence_ids")
-    further = {name: size for name, size in further.items() if name not in optional}
+    further = {
+        name: tensor.shape[1]
+        for name, tensor in task.input.items()
+        if name not in limits and name not in OPTIONAL_INPUTS
+    }
 
     names = [*limits, *further]
 
