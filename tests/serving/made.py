@@ -21,30 +21,30 @@ TEXTS = [
 ]
 
 
-def make(kind: str):
-    """A task with new heads of fixed seeds, on the tiny checkpoint."""
+def make(kind: str, preset=TINY):
+    """A task with new heads of fixed seeds, on the tiny checkpoint or another."""
     keras.utils.set_random_seed(7)
     new = {"skip_mismatch": True}
     if kind == "classifier":
-        return keras_bert.BertClassifier.from_preset(TINY)
+        return keras_bert.BertClassifier.from_preset(preset)
     if kind in ("tagger", "chain"):
         crf = kind == "chain"
-        model = keras_bert.BertTokenClassifier.from_preset(TINY, labels=NAMES, crf=crf, **new)
+        model = keras_bert.BertTokenClassifier.from_preset(preset, labels=NAMES, crf=crf, **new)
         return model
     if kind == "answerer":
-        model = keras_bert.BertQuestionAnswerer.from_preset(TINY)
+        model = keras_bert.BertQuestionAnswerer.from_preset(preset)
         model.null_threshold = 0.0
         return model
     if kind == "chooser":
-        return keras_bert.BertMultipleChoice.from_preset(TINY)
+        return keras_bert.BertMultipleChoice.from_preset(preset)
     if kind == "relator":
         markers = ["the", "a", "red", "[MASK]"]
         return keras_bert.BertRelationClassifier.from_preset(
-            TINY, labels=["x", "y"], markers=markers, **new
+            preset, labels=["x", "y"], markers=markers, **new
         )
     if kind == "embedder":
-        return keras_bert.BertTextEmbedder.from_preset(TINY)
-    return keras_bert.BertPretrainer.from_preset(TINY)
+        return keras_bert.BertTextEmbedder.from_preset(preset)
+    return keras_bert.BertPretrainer.from_preset(preset)
 
 
 def asked(kind: str, texts: list[str]) -> dict[str, dict]:

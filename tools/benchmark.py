@@ -1,0 +1,214 @@
+"""Measures training and prediction on this machine: rows a second over all devices.
+
+Rows are full of random ids, or real: texts of a file, documents of a prepared corpus. Prints one
+JSON line. The first steps, with compilation, are left out of the rate and told apart.
+Run: python tools/benchmark.py --dtype mixed_bfloat16
+     python tools/benchmark.py --work predict --texts lines.txt --vocabulary vocab.txt
+     python tools/benchmark.py --task pretraining --size mini --corpus DIR
+     python tools/benchmark.py --strategy mirrored --devices GPU:0 GPU:1
+"""
+
+import argparse
+import contextlib
+import json
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_bert
+from keras_bert import training
+from keras_bert.data import pretraining_dataset, read_index
+from keras_bert.serving.contract import versions
+
+VOCABULARY_SIZE = 30522
+
+
+class Clock(keras.callbacks.Callback):
+    """Time from the end of step `first` to the end of training, and of the first step."""
+
+    def __init__(self, first: int, trace_dir: str | None):
+        super().__init__()
+        self.first, self.trace_dir = first, trace_dir
+
+    def on_train_begin(self, logs=None):
+        self.start = time.perf_counter()
+
+    def after_step(self, logs):
+        done = self.model.position.done
+        if done in (1, self.first):
+            self.model.counters.read()  # waits for the device
+            now = time.perf_counter()
+            if done == 1:
+                self.first_step_seconds = now - self.start
+            self.begin, self.rows = now, self.model.counters.read()["rows"]
+        # Five steps of the warm-up, so that tracing does not slow what is timed.
+        if self.trace_dir and done == self.first - 7:
+            tf.profiler.experimental.start(self.trace_dir)
+        if self.trace_dir and done == self.first - 2:
+            self.model.counters.read()
+            tf.profiler.experimental.stop()
+
+    def on_train_end(self, logs=None):
+        found = self.model.counters.read()
+        self.seconds = time.perf_counter() - self.begin
+        self.loss, self.rows = found["loss"], found["rows"] - self.rows
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser.add_argument(
+        "--task", choices=("classification", "pretraining"), default="classification"
+    )
+    parser.add_argument("--work", choices=("train", "predict"), default="train")
+    parser.add_argument(
+        "--texts", help="of classification: lines of this file instead, a tab within a pair"
+    )
+    parser.add_argument("--vocabulary", help="of --texts: a vocab.txt, lower-casing")
+    parser.add_argument("--packing", choices=("auto", "on", "off"), default="auto")
+    parser.add_argument("--corpus", help="of pretraining: rows of this prepared corpus instead")
+    parser.add_argument("--strategy", choices=("none", "auto", "one", "mirrored"), default="none")
+    parser.add_argument("--devices", nargs="+", help='for "one" and "mirrored", such as GPU:0')
+    parser.add_argument("--size", default="base", help="a key of keras_bert.config.SIZES")
+    parser.add_argument("--sequence_length", type=int, default=128)
+    parser.add_argument("--predictions", type=int, help="of pretraining: masks a row")
+    parser.add_argument("--batch_size", type=int, default=256, help="rows for each device")
+    parser.add_argument("--accumulation_steps", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--warmup_steps", type=int, default=15, help="steps that are not timed")
+    parser.add_argument("--dtype", default="mixed_bfloat16")
+    parser.add_argument("--jit_compile", choices=("auto", "on", "off"), default="auto")
+    parser.add_argument("--rounds", type=int, default=2, help="of predict: the best one counts")
+    parser.add_argument("--trace_dir", help="folder for a trace of five steps, for TensorBoard")
+    args = parser.parse_args(argv)
+    if args.task == "pretraining" and (args.texts or args.work == "predict"):
+        parser.error("--task pretraining has neither --texts nor --work predict")
+    if bool(args.texts) != bool(args.vocabulary):
+        parser.error("--texts and --vocabulary go together")
+    return args
+
+
+def classification_rows(args, batch_size: int) -> tuple:
+    """What `fit` takes: texts of the file, or full rows of random ids; and two classes."""
+    if args.texts:
+        with open(args.texts, encoding="utf-8") as file:
+            rows = [line.rstrip("\n").split("\t") for line in file]
+        columns = tuple(map(list, zip(*rows, strict=True)))
+        x, count = columns if len(columns) > 1 else columns[0], len(rows)
+    else:
+        x, count = _full_rows(args, VOCABULARY_SIZE, batch_size), 4 * batch_size
+    return x, np.random.default_rng(1).integers(0, 2, count)
+
+
+def pretraining_batches(args, vocabulary_size: int, batch_size: int) -> tf.data.Dataset:
+    """Batches for both heads without end: from the corpus, or full rows of random ids."""
+    masks = args.predictions or round(0.15 * args.sequence_length / 4) * 4
+    if args.corpus:
+        return pretraining_dataset(args.corpus, args.sequence_length, masks, batch_size=batch_size)
+    rng, rows = np.random.default_rng(1), 4 * batch_size
+    positions = [rng.choice(args.sequence_length, masks, replace=False) for _ in range(rows)]
+    rows = _full_rows(args, vocabulary_size, batch_size) | {
+        "mask_positions": np.sort(np.array(positions, "int32")),
+        "mask_ids": rng.integers(1, vocabulary_size, (rows, masks), "int32"),
+        "mask_weights": np.ones((rows, masks), "float32"),
+        "next_sentence_labels": rng.integers(0, 2, rows, "int32"),
+    }
+    batches = tf.data.Dataset.from_tensor_slices(rows)
+    return batches.batch(batch_size, drop_remainder=True).repeat()
+
+
+def _full_rows(args, vocabulary_size: int, batch_size: int) -> dict[str, np.ndarray]:
+    shape = (4 * batch_size, args.sequence_length)
+    return {
+        "token_ids": np.random.default_rng(0).integers(1, vocabulary_size, shape, "int32"),
+        "segment_ids": np.zeros(shape, "int32"),
+        "padding_mask": np.ones(shape, "int32"),
+    }
+
+
+def build(args):
+    """The compiled model, inside of the strategy asked for."""
+    if args.corpus:
+        vocabulary_size = read_index(args.corpus).make_tokenizer().vocabulary_size()
+    else:
+        vocabulary_size = VOCABULARY_SIZE
+    preprocessor = None
+    if args.texts:
+        tokenizer = keras_bert.BertTokenizer(args.vocabulary)
+        vocabulary_size = tokenizer.vocabulary_size()
+        preprocessor = keras_bert.BertClassifierPreprocessor(
+            tokenizer, sequence_length=args.sequence_length
+        )
+    strategy = contextlib.nullcontext()
+    if args.strategy != "none":
+        strategy = training.strategy(args.strategy, devices=args.devices).scope()
+    with strategy:
+        backbone = keras_bert.BertBackbone.from_size(args.size, vocabulary_size, dtype=args.dtype)
+        if args.task == "pretraining":
+            model = keras_bert.BertPretrainer(backbone)
+        else:
+            model = keras_bert.BertClassifier(backbone, num_classes=2, preprocessor=preprocessor)
+        switch = {"auto": "auto", "on": True, "off": False}
+        model.compile(
+            learning_rate=2e-5,
+            accumulation_steps=args.accumulation_steps,
+            jit_compile=switch[args.jit_compile],
+            packing=switch[args.packing],
+        )
+    return model
+
+
+def train(args, model, batch_size: int) -> dict:
+    """Steps of training."""
+    if args.task == "pretraining":
+        vocabulary_size = model.backbone.vocabulary_size
+        rows = (pretraining_batches(args, vocabulary_size, batch_size),)
+        duration = {"steps": args.steps, "steps_per_epoch": args.steps}
+    else:
+        rows = classification_rows(args, batch_size)
+        duration = {"steps": args.steps, "batch_size": batch_size}
+    clock = Clock(args.warmup_steps, args.trace_dir)
+    model.fit(*rows, **duration, callbacks=[clock], verbose=0)
+    timed = args.steps - args.warmup_steps
+    return {
+        "ms_per_step": round(1000 * clock.seconds / timed, 2),
+        "rows_per_second": round(clock.rows / clock.seconds, 1),
+        "first_step_seconds": round(clock.first_step_seconds, 1),
+        "last_loss": round(clock.loss, 5),
+    }
+
+
+def predict(args, model, batch_size: int) -> dict:
+    """All rows once, after a first time with compilation."""
+    x, labels = classification_rows(args, batch_size)
+    seconds = []
+    for _ in range(1 + args.rounds):
+        start = time.perf_counter()
+        model.predict(x, batch_size=batch_size, verbose=0)
+        seconds.append(time.perf_counter() - start)
+    return {
+        "rows_per_second": round(len(labels) / min(seconds[1:]), 1),
+        "first_seconds": round(seconds[0], 1),
+        "seconds": [round(second, 3) for second in seconds[1:]],
+    }
+
+
+def main(argv: list[str] | None = None) -> dict:
+    args = parse(argv)
+    keras.utils.set_random_seed(0)
+    model = build(args)
+    devices = model.replica_count
+    work = {"train": train, "predict": predict}[args.work]
+    result = {
+        **vars(args),
+        "device_count": devices,
+        "versions": versions(),
+        **work(args, model, args.batch_size * devices),
+    }
+    print(json.dumps(result), flush=True)
+    return result
+
+
+if __name__ == "__main__":
+    main()
