@@ -1,5 +1,11 @@
 """BERT, whole, in Keras 3."""
 
+import os
+
+# TensorFlow's faster matrix products for CPUs, which it leaves off on some. It reads this when it
+# is first imported; who has set it, or has imported TensorFlow, has decided otherwise.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
 from keras_bert.checkpoints import save_checkpoint
 from keras_bert.config import SIZES
 from keras_bert.models import BertBackbone

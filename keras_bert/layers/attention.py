@@ -95,16 +95,18 @@ class SelfAttention(keras.layers.Layer):
             # `output` is a property of every Keras layer already.
             setattr(self, f"{name}_dense", dense)
 
-    def _split(self, x):  # [B, T, H] -> [B, N, T, D]
-        batch, length = ops.shape(x)[0], ops.shape(x)[1]
-        x = ops.reshape(x, (batch, length, self.num_heads, self.head_dim))
-        return ops.transpose(x, (0, 2, 1, 3))
-
     def call(self, x, mask=None, training=None, seed=None):
         batch, length, hidden_dim = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
-        query = self._split(self.query_dense(x) * (1.0 / math.sqrt(self.head_dim)))
-        key = self._split(self.key_dense(x))
-        value = self._split(self.value_dense(x))
+
+        def split(x):  # [B * T, H] -> [B, N, T, D]
+            x = ops.reshape(x, (batch, length, self.num_heads, self.head_dim))
+            return ops.transpose(x, (0, 2, 1, 3))
+
+        # Two axes: TensorFlow joins a product of matrices with what follows it.
+        tokens = ops.reshape(x, (-1, hidden_dim))
+        query = split(self.query_dense(tokens) * (1.0 / math.sqrt(self.head_dim)))
+        key = split(self.key_dense(tokens))
+        value = split(self.value_dense(tokens))
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, T, T]
         scores = ops.cast(scores, "float32")
         if mask is not None:
@@ -115,8 +117,8 @@ class SelfAttention(keras.layers.Layer):
         probabilities = ops.cast(probabilities, self.compute_dtype)
         dropped = self.dropout(probabilities, training=training, seed=seed)
         context = ops.transpose(ops.matmul(dropped, value), (0, 2, 1, 3))  # [B, T, N, D]
-        context = ops.reshape(context, (batch, length, hidden_dim))
-        return self.output_dense(context), probabilities
+        output = self.output_dense(ops.reshape(context, (-1, hidden_dim)))
+        return ops.reshape(output, (batch, length, hidden_dim)), probabilities
 
     def compute_output_spec(self, x, mask=None, training=None, seed=None):
         batch, length, _ = x.shape

@@ -127,8 +127,9 @@ class EncoderBlock(keras.layers.Layer):
         if self.attention_adapter is not None:
             attended = self.attention_adapter(attended)
         x = self.attention_norm(x + attended)  # [B, T, H]
-        y = self.activation_function(self.intermediate(x))  # [B, T, F]
-        y = self.feedforward_output(y)  # [B, T, H]
+        tokens = keras.ops.reshape(x, (-1, x.shape[-1]))  # [B * T, H], see `SelfAttention`
+        y = self.activation_function(self.intermediate(tokens))  # [B * T, F]
+        y = keras.ops.reshape(self.feedforward_output(y), keras.ops.shape(x))  # [B, T, H]
         y = self.feedforward_drop(y, training=training, seed=seeds[2])
         if self.feedforward_adapter is not None:
             y = self.feedforward_adapter(y)
