@@ -71,6 +71,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--strategy", choices=("none", "auto", "one", "mirrored"), default="none")
     parser.add_argument("--devices", nargs="+", help='for "one" and "mirrored", such as GPU:0')
     parser.add_argument("--size", default="base", help="a key of keras_bert.config.SIZES")
+    parser.add_argument("--heads", type=int, help="attention heads; by default those of the size")
     parser.add_argument("--sequence_length", type=int, default=128)
     parser.add_argument("--predictions", type=int, help="of pretraining: masks a row")
     parser.add_argument("--batch_size", type=int, default=256, help="rows for each device")
@@ -144,7 +145,10 @@ def build(args):
     if args.strategy != "none":
         strategy = training.strategy(args.strategy, devices=args.devices).scope()
     with strategy:
-        backbone = keras_bert.BertBackbone.from_size(args.size, vocabulary_size, dtype=args.dtype)
+        heads = {"num_heads": args.heads} if args.heads else {}
+        backbone = keras_bert.BertBackbone.from_size(
+            args.size, vocabulary_size, dtype=args.dtype, **heads
+        )
         if args.task == "pretraining":
             model = keras_bert.BertPretrainer(backbone)
         else:
