@@ -41,7 +41,8 @@ class BatchCounters:
             return tf.stack([rows, tf.zeros_like(rows), tf.zeros_like(rows)])
         by_row = tf.reshape(mask, [tf.shape(mask)[0], -1])  # a row may hold several texts
         tokens = tf.reduce_sum(tf.cast(by_row, tf.int64) * real[:, None])
-        return tf.stack([rows, tokens, tf.size(mask, tf.int64)])
+        slots = x["packed_from"] if x.get("packed_from") is not None else mask
+        return tf.stack([rows, tokens, tf.size(slots, tf.int64)])
 
     def add(self, loss, counts) -> None:
         """Adds a step, in a replica's context: the global loss and this replica's counts."""

@@ -86,6 +86,9 @@ def test_a_step_on_all_rows_is_the_same(compiled):
         model = BertClassifier(backbone(), num_classes=2, dropout=0.0)
         model.compile(keras.optimizers.SGD(0.5), packing=packing, jit_compile=compiled)
         history = model.fit(x, y, 23, epochs=3, sample_weight=weights, verbose=0).history
+        counted = model.counters.read()
+        assert counted["rows"] == 3 * (weights > 0).sum()
+        assert (counted["slots"] < 3 * x["padding_mask"].size) == packing
         assert history["loss"][2] < history["loss"][0]
         trained.append((model.get_weights(), history))
     (plain, expected), (packed, found) = trained
