@@ -110,14 +110,13 @@ class PackedSource:
         x: a tuple of columns of N texts, or a dict of arrays [N, ...].
         labels: [N, ...] or None.
         weights: [N, ...] or None.
-        batch_size: texts of a batch, of which there are so many in the mean.
+        batch_size: R, rows of a batch.
         preprocess: maps (x, y, sample_weight) of a batch to what the model reads.
         members: from `pack_lengths`.
         row_length: P, tokens of a row.
         shuffle: as `RowSource`.
         seed: as `RowSource`.
         whole: as `RowSource`.
-        multiple: R is a multiple of it, so that replicas can share a batch.
         text_length: T to fill texts of the tokenizer up to, so that all batches have one shape.
     """
 
@@ -133,7 +132,6 @@ class PackedSource:
         shuffle: bool = False,
         seed: int = 0,
         whole: bool = False,
-        multiple: int = 1,
         text_length: int | None = None,
     ):
         self.size = check_columns(x, labels, weights)
@@ -141,32 +139,43 @@ class PackedSource:
         x = x if isinstance(x, dict) else tuple(np.asarray(column, object) for column in x)
         if labels is not None and weights is None:
             weights = np.ones(self.size, "float32")
-        self._table = (x, labels, weights)
+        self._table, self._tensors = (x, labels, weights), None
         self._preprocess, self._row_length = preprocess, row_length
         self._text_length = text_length
-        rows = max(1, round(batch_size * len(members) / self.size / multiple)) * multiple
         labelled = labels is not None
         self._rows = RowSource(
             {"members": members},
             np.zeros(len(members), "int32") if labelled else None,
             None,
-            rows,
+            batch_size,
             self._expand,
             shuffle,
             seed,
             whole,
         )
         self.steps = self._rows.steps
-        self.batch_size = rows  # what is shared among replicas
+        self.batch_size = batch_size  # what is shared among replicas
         self.texts_per_step = self.size / self.steps
 
     def stream(self, first: int = 0):
         """As `RowSource.stream`."""
+        self._make_tensors()
         return self._rows.stream(first)
 
     def one_pass(self):
         """As `RowSource.one_pass`."""
+        self._make_tensors()
         return self._rows.one_pass()
+
+    def _make_tensors(self) -> None:
+        """Before any map is traced: in it they would be constants of its graph."""
+        import tensorflow as tf
+
+        if self._tensors is None:
+            self._tensors = [
+                None if part is None else keras.tree.map_structure(tf.constant, part)
+                for part in self._table
+            ]
 
     def in_order(self, output: np.ndarray) -> np.ndarray:
         """The outputs [steps * R * S, ...] of one pass without shuffling, text by text [N, ...]."""
@@ -186,11 +195,11 @@ class PackedSource:
         texts = tf.maximum(texts, 0)
 
         def gather(column):
-            return None if column is None else tf.gather(tf.constant(column), texts)
+            return tf.gather(column, texts)
 
         x, labels, weights = (
-            keras.tree.map_structure(gather, part) if part is not None else None
-            for part in self._table
+            None if part is None else keras.tree.map_structure(gather, part)
+            for part in self._tensors
         )
         if weights is not None:
             used = tf.cast(there, weights.dtype)
@@ -214,9 +223,9 @@ class PackedSource:
         if self._text_length is not None:
             room = [[0, 0], [0, self._text_length - tf.shape(x["token_ids"])[1]]]
             x = {name: tf.pad(ids, room) for name, ids in x.items()}
-        mask = x["padding_mask"]
-        mask *= tf.cast(there, mask.dtype)[:, None]
-        lengths = tf.cast(tf.reshape(tf.reduce_sum(mask, axis=1), [rows, slots]), tf.int32)
+        real = tf.cast(x["padding_mask"], tf.bool) & there[:, None]
+        mask = tf.cast(real, tf.int32)  # the sum of a narrower type would run over
+        lengths = tf.reshape(tf.reduce_sum(mask, axis=1), [rows, slots])
         cells = packed_from(lengths, tf.shape(mask)[1], self._row_length)
         return {**x, "padding_mask": mask, "packed_from": cells}
 

@@ -10,11 +10,11 @@ from keras import ops
 def gelu_exact(x):
     """GELU through the error function: Hugging Face's "gelu".
 
-    In float32 whatever the compute type: near -2, where 1 + erf cancels, bfloat16 would keep a
+    In float32 if the compute type is shorter: near -2, where 1 + erf cancels, bfloat16 would keep a
     single digit. Spelt so that TensorFlow finds the pattern, which it then computes inside the
     matrix product on a CPU, and LiteRT as well.
     """
-    wide = ops.cast(x, "float32")
+    wide = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
     return ops.cast(wide * 0.5 * (ops.erf(wide * math.sqrt(0.5)) + 1.0), x.dtype)
 
 

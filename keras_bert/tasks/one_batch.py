@@ -7,6 +7,9 @@ A script that asks for one text at a time should not wait for that.
 import keras
 import numpy as np
 
+# Kept at a time; each holds a graph.
+MOST_FUNCTIONS = 8
+
 
 class OneBatch:
     """Functions of a task from a batch of texts or ids to its outputs, each traced once.
@@ -38,10 +41,14 @@ class OneBatch:
         ids = isinstance(x, dict)
         names = tuple(x) if ids else tuple(range(len(x)))
         columns = [np.asarray(x[name], None if ids else object) for name in names]
-        key = (names, batch_size, *(column.ndim for column in columns), *self._text_side())
+        rows = batch_size if self._task.needs_whole_batches else None
+        key = (names, rows, *((c.ndim, c.dtype.str) for c in columns), *self._text_side())
         if key not in self._functions:
-            self._functions[key] = self._function(names if ids else None, columns, batch_size)
-        outputs = self._functions[key](*map(tf.constant, columns))
+            if len(self._functions) == MOST_FUNCTIONS:
+                self._functions.pop(next(iter(self._functions)))
+            function = self._function(names if ids else None, columns, rows)
+            self._functions[key] = (function, self._held())  # whose `id` nothing else may get
+        outputs = self._functions[key][0](*map(tf.constant, columns))
         return keras.tree.map_structure(lambda v: v.numpy()[: len(columns[0])], outputs)
 
     def _text_side(self) -> tuple:
@@ -55,9 +62,14 @@ class OneBatch:
             for name, value in vars(found).items()
             if isinstance(value, plain) and name != "built" and not name.startswith("_")
         ]
-        return (id(found), id(getattr(found, "tokenizer", None)), *settings)
+        return (*map(id, self._held()), *settings)
 
-    def _function(self, names, columns, batch_size):
+    def _held(self) -> tuple:
+        found = self._task.preprocessor
+        tokenizer = getattr(found, "tokenizer", None)
+        return found, tokenizer, getattr(tokenizer, "_tokens", None)
+
+    def _function(self, names, columns, rows):
         import tensorflow as tf
 
         task = self._task
@@ -67,8 +79,8 @@ class OneBatch:
         ]
 
         def ask(*columns):
-            if task.needs_whole_batches:
-                place = tf.range(batch_size) % tf.shape(columns[0])[0]
+            if rows is not None:
+                place = tf.range(rows) % tf.shape(columns[0])[0]
                 columns = [tf.gather(column, place) for column in columns]
             if names is None:
                 batch = task._preprocess(columns[0] if len(columns) == 1 else tuple(columns))

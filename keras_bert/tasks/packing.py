@@ -1,9 +1,11 @@
 """Whether a task's rows are packed, and how."""
 
+import math
+
 import keras
 import numpy as np
 
-from keras_bert.data.packing import PackedSource, pack_lengths, packable_lengths
+from keras_bert.data.packing import BLOCK, PackedSource, pack_lengths, packable_lengths
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 
 # Shorter rows are filled worse and keep a device less busy.
@@ -13,6 +15,10 @@ CHUNK = 1024
 # More texts in a row than this multiple of the mean cost heads more than they save the encoder.
 MOST_OF_MEAN = 2.0
 LEAST_SAVING = 0.1
+# How far the mean number of texts of a batch may be off from what was asked for.
+MOST_OFF = 0.25
+# Batches within which texts keep their order where they are not shuffled.
+NEAR = 4
 
 
 def may_pack(task) -> bool:
@@ -46,7 +52,7 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         weights: as `RowSource`.
         batch_size: texts of a batch.
         preprocess: as `RowSource`.
-        shuffle: as `RowSource`; without it "auto" packs labelled rows never.
+        shuffle: as `RowSource`. Without it labelled texts stay within some batches of their place.
         seed: as `RowSource`.
 
     Returns:
@@ -70,28 +76,33 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         return None
     width = x["token_ids"].shape[1] if isinstance(x, dict) else task.preprocessor.sequence_length
     row_length = max(width, SHORTEST_ROW)
+    batch_size, shares = batch_size or 32, task.replica_count * task.accumulation_steps
     # In an order by the seed, so that it is chance which texts share a row.
-    order = np.random.default_rng(seed).permutation(len(lengths))
-    members = pack_lengths(lengths[order], row_length)
-    most = int(np.ceil(MOST_OF_MEAN * len(lengths) / len(members)))
+    count = len(lengths)
+    order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
+    block = BLOCK if shuffle or labels is None else NEAR * batch_size
+    members = pack_lengths(lengths[order], row_length, block=block)
+    # A row has at most the texts that one share of a batch may have.
+    most = min(math.ceil(MOST_OF_MEAN * count / len(members)), max(1, batch_size // shares))
     if members.shape[1] > most:
-        members = pack_lengths(lengths[order], row_length, most)
-    saved = 1 - len(members) * row_length / (len(lengths) * width)
-    if not asked and saved < LEAST_SAVING:
+        members = pack_lengths(lengths[order], row_length, most, block)
+    rows = max(1, round(batch_size * len(members) / count / shares)) * shares
+    in_the_mean = rows * count / len(members)
+    saved = 1 - len(members) * row_length / (count * width)
+    if not asked and (saved < LEAST_SAVING or abs(in_the_mean / batch_size - 1) > MOST_OFF):
         return None
     members = np.where(members < 0, -1, order[members]).astype("int32")
     return PackedSource(
         x,
         labels,
         weights,
-        batch_size,
+        rows,
         preprocess,
         members,
         row_length,
         shuffle,
         seed,
         task.needs_whole_batches,
-        task.replica_count * task.accumulation_steps,
         None if isinstance(x, dict) else width,
     )
 

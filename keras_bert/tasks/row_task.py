@@ -6,6 +6,7 @@ from functools import partial
 import keras
 import numpy as np
 
+from keras_bert.data.packing import PackedSource
 from keras_bert.tasks.packing import may_pack
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.packing import bucket_length, bucket_lengths
@@ -113,8 +114,11 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
     kwargs = {"verbose": 0} | kwargs
     # Past a subclass's own `predict`: the rows are checked and cut already.
     predict = partial(BertTask.predict, task, batch_size=batch_size, **kwargs)
-    if may_pack(task) and len(ids["padding_mask"]):
-        return predict(ids)
+    if len(ids["padding_mask"]) > batch_size and may_pack(task):
+        source = task._source(ids, batch_size=batch_size, labelled=False)
+        if isinstance(source, PackedSource):
+            outputs = keras.Model.predict(task, source.one_pass(), **kwargs)
+            return keras.tree.map_structure(source.in_order, outputs)
     return by_length(predict, ids, getattr(task, "outputs_by_token", False))
 
 

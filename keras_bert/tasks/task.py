@@ -98,9 +98,10 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             jit_compile: "auto" compiles with XLA but for TensorFlow on a CPU, where it is slower.
             packing: whether `fit`, `evaluate` and `predict` put several short texts into one row
                 of the encoder; see `keras_bert.layers.packing`. Outputs are those of the texts
-                alone. A batch then has about, not exactly, `batch_size` texts, and texts that
-                shared a row in the first epoch share one in all. "auto" does where XLA compiles
-                for an accelerator and it saves a tenth of the cells or more.
+                alone. A batch then has about, not exactly, `batch_size` texts; texts that
+                shared a row in the first epoch share one in all; and with `shuffle=False` they
+                keep their order to within four batches. "auto" does where XLA compiles for an
+                accelerator and it saves a tenth of the cells or more.
             **kwargs: as `keras.Model.compile`.
 
         Raises:
@@ -375,7 +376,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         Args:
             x: as in `fit`, without labels; or one string.
             batch_size: rows of a batch, 32 by default.
-            **kwargs: as `keras.Model.predict`.
+            **kwargs: as `keras.Model.predict`. Rows that fit into one batch have no progress bar.
 
         Returns:
             float32 array [N, ...]; for one string without the first axis.

@@ -84,6 +84,24 @@ def test_texts_ids_and_datasets_give_the_same(trained):
     np.testing.assert_allclose(trained.evaluate(dataset, verbose=0), wanted, rtol=1e-5)
 
 
+def test_one_batch_sees_what_has_changed(trained):
+    model = classifier()
+    model.copy_state(trained)
+    texts, _ = weather(6)
+    ids = {k: np.asarray(v) for k, v in model.preprocessor(texts).items()}
+    expected = model.predict(texts, verbose=0)
+    for kind in ("int32", "int64", "int8", "int32"):
+        x = {name: value.astype(kind) for name, value in ids.items()}
+        np.testing.assert_allclose(model.predict(x, verbose=0), expected, atol=1e-5)
+    tokens = model.preprocessor.tokenizer.get_vocabulary()
+    model.preprocessor.tokenizer.set_vocabulary([*tokens[:5], *reversed(tokens[5:])])
+    piped = model.predict(texts, verbose=0, callbacks=[])  # which is not for one batch alone
+    assert abs(piped - expected).max() > 1e-4
+    np.testing.assert_allclose(model.predict(texts, verbose=0), piped, atol=1e-6)
+    model.set_weights([w * 0 for w in model.get_weights()])
+    np.testing.assert_array_equal(model.predict(texts, verbose=0), 0 * piped)
+
+
 def test_label_names_in_a_dataset(trained):
     texts, labels = weather(12)
     names = [trained.labels[i] for i in labels]

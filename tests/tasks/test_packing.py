@@ -10,6 +10,7 @@ from keras_bert import (
     BertClassifier,
     BertClassifierPreprocessor,
     BertQuestionAnswerer,
+    BertQuestionAnswererPreprocessor,
     BertTextEmbedder,
     BertTokenClassifier,
     BertTokenizer,
@@ -188,3 +189,56 @@ def test_a_text_without_tokens_and_one_that_fills_a_row():
     assert np.isfinite(found).all()
     others = [0, 1, 3, 4, 5]
     np.testing.assert_allclose(found[others], expected[others], rtol=0, atol=1e-5)
+
+
+def test_bucketed_rows_keep_their_width():
+    """Few rows and many, full ones and short ones: what packs and what does not look the same."""
+
+    def answerer():
+        text_side = BertQuestionAnswererPreprocessor(
+            BertTokenizer(VOCABULARY), sequence_length=32, stride=8, max_question_length=4
+        )
+        return BertQuestionAnswerer(backbone(), preprocessor=text_side)
+
+    plain, packing = pair_of(answerer)
+    assert packing.preprocessor.padding == "bucket"
+    contexts = texts(20)
+    questions = ["rain wind"] * 20
+    for count in (1, 20):
+        asked = (questions[:count], contexts[:count])
+        expected, found = (m.answer(*asked, batch_size=8) for m in (plain, packing))
+        assert [a.text for a in found] == [a.text for a in expected]
+    packing.compile(packing="auto")
+    packing.compiles_for_accelerator = True
+    full = [" ".join(WORDS * 4)] * 18 + contexts[:2]  # too little to save
+    expected, found = (m.answer(questions, full, batch_size=8) for m in (plain, packing))
+    assert [a.text for a in found] == [a.text for a in expected]
+
+
+@pytest.mark.parametrize("form", ["int8", "bool", "twos"])
+def test_masks_of_other_forms(form):
+    plain, packing = pair_of(lambda: BertClassifier(backbone(), num_classes=2))
+    x = ids(20)
+    expected = plain.predict(x, 8, verbose=0)
+    mask = x["padding_mask"]
+    mask = {"int8": mask.astype("int8"), "bool": mask != 0, "twos": mask * 2}[form]
+    found = packing.predict(x | {"padding_mask": mask}, 8, verbose=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_batches_are_about_as_large_as_asked():
+    model = BertClassifier(backbone(), num_classes=2)
+    x, y = ids(400), np.zeros(400, "int32")
+    for batch_size, steps in ((4, 1), (8, 1), (32, 4), (32, 8)):
+        model.compile(packing=True, accumulation_steps=steps)
+        source = model._source(x, y, None, batch_size)
+        assert source.batch_size % steps == 0
+        assert source.texts_per_step == pytest.approx(batch_size, rel=0.35)
+
+
+def test_unshuffled_texts_stay_near_their_place():
+    model = BertClassifier(backbone(), num_classes=400)
+    model.compile(packing=True)
+    source = model._source(ids(400), np.arange(400), None, 16)
+    seen = np.concatenate([y[w > 0] for _, y, w in source.one_pass().as_numpy_iterator()])
+    assert abs(seen - np.arange(400)).max() < 5 * 16
