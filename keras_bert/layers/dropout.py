@@ -1,25 +1,58 @@
-"""Dropout whose random seed can be drawn ahead of its use."""
+"""Dropout by a hash of each unit's place, whose random seed can be drawn ahead of its use."""
+
+import math
 
 import keras
+from keras import ops
+
+# Of the 32-bit integer hash "lowbias32" in Chris Wellons' hash-prospector: of all that were tried
+# with two products, the one in which each bit of the input changes each bit of the output most
+# nearly half of the time.
+FACTORS = (0x21F0AAAD, 0xD35A2D97)
 
 
-class _DrawnSeed(keras.random.SeedGenerator):
-    """Stands in for a seed generator but always gives the one seed drawn before."""
+@keras.saving.register_keras_serializable(package="keras_bert")
+class Dropout(keras.layers.Layer):
+    """Sets a share of the units to zero while training, and divides the others by what is left.
 
-    def __init__(self, seed):  # no call to super: it holds no state of its own
-        self._seed = seed
+    Rule: Srivastava et al. 2014, section 10, as google-research/bert `modeling.py`, `dropout`.
 
-    def next(self, ordered=True):
-        return self._seed
+    Whether a unit is dropped is decided by a hash of its row, its column and the seed: a few
+    integer operations, where a generator of random numbers costs a GPU as much as the layer around
+    it, and XLA on a CPU hundreds of times as much. The hash gives the same units on every backend.
+    Compared with 32 bits the share is exact to 1e-9, and the quotient is taken in float32, also
+    where the units are bfloat16, in which 1 / 0.9 would be off by two thousandths.
 
+    Recomputing a block in the backward pass (gradient checkpointing) must drop the same units as
+    the forward pass did. A layer that draws its seed inside the recomputed function would draw
+    another the second time; so the block draws with `draw` outside and passes it to `call`.
 
-class Dropout(keras.layers.Dropout):
-    """`keras.layers.Dropout` that can be told which seed to use.
+    Args:
+        rate: share of the units to drop, from 0 to below 1.
+        seed: whole number that the seeds of single calls follow from; None for a random one.
 
-    Recomputing a block in the backward pass (gradient checkpointing) must drop the same units
-    as the forward pass did. A layer that draws its seed inside the recomputed function would
-    draw another the second time; so the block draws with `draw` outside and passes it to `call`.
+    Call arguments:
+        inputs: float [..., U].
+        training: whether to drop anything.
+        seed: from `draw`; None to draw one.
+
+    Returns:
+        As `inputs`.
+
+    Raises:
+        ValueError: if `rate` is out of range.
     """
+
+    def __init__(self, rate: float, seed: int | None = None, **kwargs):
+        super().__init__(**kwargs)
+        if not 0 <= rate < 1:
+            raise ValueError(f"rate={rate}: expected 0 <= rate < 1")
+        self.rate = rate
+        self.seed = seed
+        if rate > 0:
+            self.seed_generator = keras.random.SeedGenerator(seed)
+        self.supports_masking = True
+        self.built = True
 
     def draw(self, training: bool | None):
         """Draws the seed of one call.
@@ -32,6 +65,50 @@ class Dropout(keras.layers.Dropout):
         return self.seed_generator.next()
 
     def call(self, inputs, training=False, seed=None):
-        if seed is None:
-            return super().call(inputs, training=training)
-        return keras.random.dropout(inputs, self.rate, seed=_DrawnSeed(seed))
+        if not training or self.rate == 0:
+            return inputs
+        seed = self.draw(training) if seed is None else seed
+        wide = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
+        kept = ops.where(kept_units(ops.shape(inputs), self.rate, seed), wide / (1 - self.rate), 0)
+        return ops.cast(kept, inputs.dtype)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | {"rate": self.rate, "seed": self.seed}
+
+
+def kept_units(shape, rate: float, seed):
+    """Says which units stay.
+
+    Args:
+        shape: of the units, [..., U].
+        rate: share of them that goes.
+        seed: two whole numbers.
+
+    Returns:
+        bool tensor of the shape.
+    """
+    first, second = ops.unstack(ops.cast(seed, "uint32"), 2)
+    key = _mixed(_mixed(first) + second)
+    rows = ops.arange(math.prod(shape[:-1]), dtype="int32")
+    columns = ops.arange(shape[-1], dtype="int32")
+    rows = _mixed(ops.cast(rows, "uint32") + _mixed(key + _uint32(1)))
+    columns = _mixed(ops.cast(columns, "uint32") + _mixed(key + _uint32(2)))
+    place = ops.bitwise_xor(rows[:, None], columns)
+    place = place * _uint32(FACTORS[0])
+    place = ops.bitwise_xor(place, ops.right_shift(place, _uint32(15)))
+    place = place * _uint32(FACTORS[1])
+    return ops.reshape(place >= _uint32(round(rate * 2**32)), shape)
+
+
+def _mixed(x):
+    """The hash of uint32 numbers."""
+    for shift, factor in zip((16, 15), FACTORS, strict=True):
+        x = ops.bitwise_xor(x, ops.right_shift(x, _uint32(shift))) * _uint32(factor)
+    return ops.bitwise_xor(x, ops.right_shift(x, _uint32(15)))
+
+
+def _uint32(number: int):
+    return ops.convert_to_tensor(number, "uint32")

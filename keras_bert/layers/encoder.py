@@ -5,7 +5,7 @@ Shapes: B texts in a batch, T tokens, N heads, H hidden units, F feed-forward un
 
 import keras
 
-from keras_bert.layers.activations import get_activation
+from keras_bert.layers.activations import get_activation, in_training
 from keras_bert.layers.adapter import Adapter
 from keras_bert.layers.attention import SelfAttention
 from keras_bert.layers.dropout import Dropout
@@ -128,7 +128,9 @@ class EncoderBlock(keras.layers.Layer):
             attended = self.attention_adapter(attended)
         x = self.attention_norm(x + attended)  # [B, T, H]
         tokens = keras.ops.reshape(x, (-1, x.shape[-1]))  # [B * T, H], see `SelfAttention`
-        y = self.activation_function(self.intermediate(tokens))  # [B * T, F]
+        activation = self.activation_function
+        activation = in_training(activation) if training else activation
+        y = activation(self.intermediate(tokens))  # [B * T, F]
         y = keras.ops.reshape(self.feedforward_output(y), keras.ops.shape(x))  # [B, T, H]
         y = self.feedforward_drop(y, training=training, seed=seeds[2])
         if self.feedforward_adapter is not None:

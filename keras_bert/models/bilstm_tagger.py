@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_bert.layers.dropout import Dropout
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BiLSTMTagger(keras.Model):
@@ -51,10 +53,10 @@ class BiLSTMTagger(keras.Model):
         inputs = keras.Input((None, feature_dim), name="features")
         x = keras.layers.Masking(name="masking")(inputs)
         for i in range(num_layers):
-            x = keras.layers.Dropout(dropout, name=f"dropout_{i}")(x)
+            x = Dropout(dropout, name=f"dropout_{i}")(x)
             lstm = keras.layers.LSTM(units, return_sequences=True, name=f"lstm_{i}")
             x = keras.layers.Bidirectional(lstm, name=f"bidirectional_{i}")(x)  # [B, T, 2 * units]
-        x = keras.layers.Dropout(dropout, name=f"dropout_{num_layers}")(x)
+        x = Dropout(dropout, name=f"dropout_{num_layers}")(x)
         outputs = keras.layers.Dense(num_classes, dtype="float32", name="head")(x)  # [B, T, K]
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 

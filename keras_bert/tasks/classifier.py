@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.metrics import PearsonCorrelation, predicted_labels, tune_thresholds
 from keras_bert.models.backbone import BertBackbone
@@ -93,7 +94,7 @@ class BertClassifier(BertTask):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.head_dropout = keras.layers.Dropout(dropout, name="head_dropout")
+        self.head_dropout = Dropout(dropout, name="head_dropout")
         self.head = keras.layers.Dense(
             num_classes,
             kernel_initializer=truncated_normal(backbone.initializer_range),

@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.texts import check_texts
+from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import choices
@@ -65,7 +66,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.head_dropout = keras.layers.Dropout(dropout, name="head_dropout")
+        self.head_dropout = Dropout(dropout, name="head_dropout")
         self.head = keras.layers.Dense(
             1,
             kernel_initializer=truncated_normal(backbone.initializer_range),

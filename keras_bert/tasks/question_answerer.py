@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
+from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.metrics import squad_v2_scores
 from keras_bert.models.backbone import BertBackbone
@@ -89,7 +90,7 @@ class BertQuestionAnswerer(RowTask):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.head_dropout = keras.layers.Dropout(dropout, name="head_dropout")
+        self.head_dropout = Dropout(dropout, name="head_dropout")
         self.head = keras.layers.Dense(
             2,
             kernel_initializer=truncated_normal(backbone.initializer_range),

@@ -10,6 +10,7 @@ from keras import ops
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
+from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import relations
@@ -84,7 +85,7 @@ class BertRelationClassifier(RowTask):
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.entity_states = EntityStates(dtype=backbone.dtype_policy, name="entity_states")
-        self.head_dropout = keras.layers.Dropout(dropout, name="head_dropout")
+        self.head_dropout = Dropout(dropout, name="head_dropout")
         self.head = keras.layers.Dense(
             num_classes,
             kernel_initializer=truncated_normal(backbone.initializer_range),

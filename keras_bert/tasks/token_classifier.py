@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.tagged import TaggedSentences, tag_names
 from keras_bert.layers.crf import CRF, CRFLoss
+from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import tagging
@@ -106,7 +107,7 @@ class BertTokenClassifier(RowTask):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.head_dropout = keras.layers.Dropout(dropout, name="head_dropout")
+        self.head_dropout = Dropout(dropout, name="head_dropout")
         self.head = keras.layers.Dense(
             num_classes,
             kernel_initializer=truncated_normal(backbone.initializer_range),

@@ -4,8 +4,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.training import replicas
-
 
 class BatchCounters:
     """Rows, tokens and slots since the last `reset`, and the losses of single steps.
@@ -44,13 +42,25 @@ class BatchCounters:
         slots = x["packed_from"] if x.get("packed_from") is not None else mask
         return tf.stack([rows, tokens, tf.size(slots, tf.int64)])
 
-    def add(self, loss, counts) -> None:
-        """Adds a step, in a replica's context: the global loss and this replica's counts."""
-        replicas.local(self.parts).assign_add(counts)
-        steps, first_bad = replicas.local(self.steps), replicas.local(self.first_bad)
+    @property
+    def variables(self) -> list[keras.Variable]:
+        """All of them, in the order that `add` takes them in."""
+        return [self.parts, self.steps, self.first_bad, self.loss]
+
+    @staticmethod
+    def add(variables: list, loss, counts) -> None:
+        """Adds a step to one replica's copies.
+
+        Args:
+            variables: `tf.Variable` each, of `variables`.
+            loss: of the global batch, float32 scalar.
+            counts: this replica's, from `count`.
+        """
+        parts, steps, first_bad, last_loss = variables
+        parts.assign_add(counts)
         bad = tf.logical_not(tf.math.is_finite(loss)) & (first_bad < 0)
         first_bad.assign(tf.where(bad, steps + 0, first_bad))
-        replicas.local(self.loss).assign(loss)
+        last_loss.assign(loss)
         steps.assign_add(1)
 
     def reset(self) -> None:
@@ -67,10 +77,7 @@ class BatchCounters:
             padding), `steps`, `loss` of the last step, and `first_bad`, the step (from 0) at
             which the loss was first not finite, or None.
         """
-        parts, steps, first_bad, loss = (
-            keras.ops.convert_to_numpy(v)
-            for v in (self.parts, self.steps, self.first_bad, self.loss)
-        )
+        parts, steps, first_bad, loss = (keras.ops.convert_to_numpy(v) for v in self.variables)
         return {
             **dict(zip(self.NAMES, parts.tolist(), strict=True)),
             "steps": int(steps),

@@ -156,6 +156,11 @@ class Optimizer(keras.optimizers.Optimizer):
         """The slots [momentum, velocity] of each variable, in the order of `build`."""
         return [list(pair) for pair in zip(self._momentums, self._velocities, strict=True)]
 
+    def other_variables(self) -> list[keras.Variable]:
+        """Its variables that are no slots: the number of updates, and a rate that can be set."""
+        slots = {id(variable) for pair in self.slot_variables() for variable in pair}
+        return [variable for variable in self.variables if id(variable) not in slots]
+
     # === Pure functions ===
 
     def clipped(self, gradients) -> tuple[list, object]:

@@ -23,6 +23,7 @@ import tensorflow as tf
 from keras_bert.training import replicas
 from keras_bert.training.counters import BatchCounters
 from keras_bert.training.losses import LossMeans, OutputLosses
+from keras_bert.training.step_variables import StepVariables, read, write
 from keras_bert.training.tensorflow_update import TensorFlowUpdate
 
 logger = logging.getLogger("keras_bert")
@@ -72,6 +73,7 @@ class TensorFlowStep(TensorFlowUpdate):
         # The steps compile their own parts: Keras's compilation fails on several replicas, and
         # a TPUStrategy compiles the whole step itself.
         self._xla = bool(jit_compile) and not on_tpu
+        self._on_tpu = on_tpu
         self._accumulation_steps = accumulation_steps
         self._one_piece = replicas_in_sync == 1 or self._xla and replicas.xla_adds_up(strategy)
         keras.Model.compile(
@@ -116,8 +118,8 @@ class TensorFlowStep(TensorFlowUpdate):
     def needs_whole_batches(self) -> bool:
         """Whether all batches should have one shape: XLA compiles for each anew, and no replica
         or micro-batch may be left without rows."""
-        on_tpu = isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
-        return self._xla or on_tpu or self.replica_count * self._accumulation_steps > 1
+        pieces = self.replica_count * self._accumulation_steps
+        return self._xla or self._on_tpu or pieces > 1
 
     def build_for(self, batches) -> None:
         """Makes the variables of metrics and optimizer.
@@ -169,14 +171,22 @@ class TensorFlowStep(TensorFlowUpdate):
     # === Functions that Keras asks for; None stands for "trace it again" ===
 
     def make_train_function(self, force=False):
-        if self.train_function is None or force:
-            self._compile_functions(self._backward, self._updates, self._whole)
-        return super().make_train_function(force)
+        if self.train_function is not None and not force:
+            return self.train_function
+        self._compile_functions(self._backward, self._updates, self._whole)
+        if self._keras_runs_steps():
+            return super().make_train_function(force)
+        self.train_function = self._execution(self.train_step)
+        return self.train_function
 
     def make_test_function(self, force=False):
-        if self.test_function is None or force:
-            self._compile_functions(self._forward_for_test)
-        return super().make_test_function(force)
+        if self.test_function is not None and not force:
+            return self.test_function
+        self._compile_functions(self._forward_for_test)
+        if self._keras_runs_steps():
+            return super().make_test_function(force)
+        self.test_function = self._execution(self.test_step)
+        return self.test_function
 
     def make_predict_function(self, force=False):
         if self.predict_function is None or force:
@@ -186,60 +196,77 @@ class TensorFlowStep(TensorFlowUpdate):
     def _compile_functions(self, *functions) -> None:
         for function in functions:
             compiled = function
-            if not self.run_eagerly:
+            if not self.run_eagerly and not self._on_tpu:
                 compiled = tf.function(function, jit_compile=self._xla or None, autograph=False)
             setattr(self._compiled, function.__name__, compiled)
+
+    def _keras_runs_steps(self) -> bool:
+        return self.run_eagerly or self._on_tpu or self.steps_per_execution > 1
+
+    def _execution(self, step):
+        """A function from an iterator of batches to the logs of one step.
+
+        Keras's own hands the logs through a `tf.experimental.Optional`, for which the host waits:
+        the device then has nothing to do while the host prepares the next step.
+        """
+        strategy = self.distribute_strategy
+
+        def execution(iterator):
+            logs = strategy.run(step, args=(iterator.get_next(),))
+            # All replicas hold the same.
+            return {name: strategy.experimental_local_results(v)[0] for name, v in logs.items()}
+
+        return tf.function(execution, reduce_retracing=True, autograph=False)
 
     # === Steps, in a replica's context ===
 
     def train_step(self, data):
         data, sums = (data[:3], data[3]) if _has_sums(data) else (data, None)
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-        self.build_step_state(y)
-        weights = self._step_losses.weights(y, sample_weight)
-        if sums:
-            divisors = [column[0] for column in sums]
-        else:
-            divisors = replicas.add_up([tf.reduce_sum(weight) for weight in weights])
+        data = keras.utils.unpack_x_y_sample_weight(data)
+        self.build_step_state(data[1])
+        if self._applies_itself() and self._one_piece:
+            logs, finite = self._compiled._whole(
+                self._step_variables(), data, sums, self._seed_shift(), self._loss_scale()
+            )
+            self._adapt_scale(finite)
+            return logs
+        weights, divisors = self._weights_and_divisors(data, sums)
         # Keras finds the end of a dataset of unknown size by a step that fails for lack of a batch.
         # Nothing may be written before the batch is there, not even a count.
         with tf.control_dependencies(divisors):
-            scale = self._loss_scale()
-            state = (
-                self._read(self.trainable_variables),
-                self._shift_seeds(self._read(self.non_trainable_variables), +1),
-                self._read(self.metrics_variables),
-            )
-            batch = ((x, y, sample_weight), weights, divisors, scale)
+            variables = self._step_variables()
+            state = self._read_state(variables, self._seed_shift())
+            batch = (data, weights, divisors, self._loss_scale())
+            shared, others, metrics, counts = self._compiled._backward(*state, *batch)
+            shared = replicas.add_up_packed(shared)
             if self._applies_itself():
-                advance = self._compiled._whole if self._one_piece else self._in_pieces
-                others, metrics, counts, updated = advance(state, batch, *self._optimizer_state())
-                sums, totals = self._write_updated(*updated)
+                optimizer_state = self._read_optimizer(variables)
+                updated = self._compiled._updates(shared, state[0], *optimizer_state, batch[-1])
+                *new, finite, sums, totals = updated
+                self._write_updated(variables, *new, finite)
+                self._adapt_scale(finite)
             else:
-                shared, others, metrics, counts = self._compiled._backward(*state, *batch)
-                gradients, sums, totals = self._unpack(replicas.add_up_packed(shared))
+                gradients, sums, totals = self._unpack(shared)
                 self._apply_through_keras(gradients)
-            self._write(self.non_trainable_variables, self._shift_seeds(others, -1))
-            self._write(self.metrics_variables, metrics)
-            self._counters.add(self._step_losses.total(sums, divisors), counts)
+            self._write_rest(variables, others, metrics, self._seed_shift())
+            self._counters.add(variables.counters, self._step_losses.total(sums, divisors), counts)
             return self._logs(totals)
 
     def test_step(self, data):
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-        self.build_step_state(y)
+        data = keras.utils.unpack_x_y_sample_weight(data)
+        self.build_step_state(data[1])
         metrics = self._compiled._forward_for_test(
-            self._read(self.trainable_variables),
-            self._read(self.non_trainable_variables),
-            self._read(self.metrics_variables),
-            (x, y, sample_weight),
+            _local(self.trainable_variables),
+            _local(self.non_trainable_variables),
+            _local(self.metrics_variables),
+            data,
         )
-        self._write(self.metrics_variables, metrics)
         return self._logs(replicas.add_up(metrics))
 
     def predict_step(self, data):
         x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         return self._compiled._infer(
-            self._read(self.trainable_variables), self._read(self.non_trainable_variables), x
+            _local(self.trainable_variables), _local(self.non_trainable_variables), x
         )
 
     def build_step_state(self, y) -> None:
@@ -319,14 +346,17 @@ class TensorFlowStep(TensorFlowUpdate):
 
     def _forward_for_test(self, trainable, others, metrics, batch):
         x, y, sample_weight = batch
+        trainable, others = read(trainable), read(others)
         y_pred, _, _ = self._call_with(trainable, others, x, training=False)
         weights = self._step_losses.weights(y, sample_weight)
         with self._values(trainable, others):
             sums = self._step_losses.sums(y, y_pred, weights)
-        return self._updated_metrics(metrics, batch, y_pred, sums, weights)
+        values = self._updated_metrics(read(metrics), batch, y_pred, sums, weights)
+        write(metrics, values)
+        return values
 
     def _infer(self, trainable, others, x):
-        return self._call_with(trainable, others, x, training=False)[0]
+        return self._call_with(read(trainable), read(others), x, training=False)[0]
 
     def _call_with(self, trainable, others, x, training):
         """Calls the model on values of its variables.
@@ -356,29 +386,67 @@ class TensorFlowStep(TensorFlowUpdate):
             self.compute_metrics(x, y, y_pred, sample_weight)
         return [tf.convert_to_tensor(scope.get_current_value(v)) for v in self.metrics_variables]
 
-    def _whole(self, *arguments):
-        return self._advance(self._backward, self._updates, *arguments)
+    def _whole(self, variables, data, sums, seed_shift, scale):
+        """A whole step, from reading to writing.
 
-    def _in_pieces(self, *arguments):
-        return self._advance(self._compiled._backward, self._compiled._updates, *arguments)
+        The variables come as arguments, which XLA updates in place: hundreds of operations that
+        read and write one variable each would keep the host busy for longer than a GPU computes.
 
-    @staticmethod
-    def _advance(backward, updates, state, batch, slots, step, rate):
-        """`_backward`, the exchange between replicas and `_updates`, one after the other."""
-        shared, others, metrics, counts = backward(*state, *batch)
-        shared = replicas.add_up_packed(shared)
-        scale = batch[-1]
-        return others, metrics, counts, updates(shared, state[0], slots, step, rate, scale)
+        Returns:
+            (logs, whether the gradients were finite).
+        """
+        weights, divisors = self._weights_and_divisors(data, sums)
+        with tf.control_dependencies(divisors):  # see `train_step`
+            state = self._read_state(variables, seed_shift)
+            shared, others, metrics, counts = self._backward(*state, data, weights, divisors, scale)
+            optimizer_state = self._read_optimizer(variables)
+            shared = replicas.add_up_packed(shared)
+            *new, finite, sums, totals = self._updates(shared, state[0], *optimizer_state, scale)
+            self._write_updated(variables, *new, finite)
+            self._write_rest(variables, others, metrics, seed_shift)
+            self._counters.add(variables.counters, self._step_losses.total(sums, divisors), counts)
+            return self._logs(totals), finite
 
     # === Variables ===
 
-    def _shift_seeds(self, values, sign):
-        """Gives each replica dropout of its own: adds its number to the seeds, or takes it off."""
+    def _step_variables(self) -> StepVariables:
+        """This replica's copies of what a step reads and writes."""
+        ours = self._inner_optimizer() if self._applies_itself() else None
+        groups = (
+            self.trainable_variables,
+            self.non_trainable_variables,
+            self.metrics_variables,
+            [v for pair in ours.slot_variables() for v in pair] if ours else [],
+            ours.other_variables() if ours else [],
+            self._counters.variables,
+        )
+        return StepVariables(*(_local(group) for group in groups))
+
+    def _weights_and_divisors(self, data, sums) -> tuple[list, list]:
+        weights = self._step_losses.weights(*data[1:])
+        if sums:
+            return weights, [column[0] for column in sums]
+        return weights, replicas.add_up([tf.reduce_sum(weight) for weight in weights])
+
+    def _read_state(self, variables, seed_shift) -> tuple[list, list, list]:
+        others = self._shift_seeds(read(variables.others), seed_shift, +1)
+        return read(variables.trainable), others, read(variables.metrics)
+
+    def _write_rest(self, variables, others, metrics, seed_shift) -> None:
+        write(variables.others, self._shift_seeds(others, seed_shift, -1))
+        write(variables.metrics, metrics)
+
+    def _seed_shift(self):
+        """What this replica adds to the seeds, so that it has dropout of its own; or None."""
         if replicas.count() == 1:
+            return None
+        return replicas.index() * 1_000_003  # far from the seeds that users pick in a row
+
+    def _shift_seeds(self, values, shift, sign):
+        if shift is None:
             return values
-        shift = sign * replicas.index() * 1_000_003  # far from the seeds that users pick in a row
         return [
-            value + tf.cast([shift, 0], value.dtype) if _is_seed(variable) else value
+            value + tf.cast([sign * shift, 0], value.dtype) if _is_seed(variable) else value
             for variable, value in zip(self.non_trainable_variables, values, strict=True)
         ]
 
@@ -386,10 +454,15 @@ class TensorFlowStep(TensorFlowUpdate):
         mapping = list(zip(self.metrics_variables, metrics, strict=True))
         with keras.StatelessScope(state_mapping=mapping):
             logs = self.get_metrics_result()
-        if isinstance(self.distribute_strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        several_workers = tf.distribute.MultiWorkerMirroredStrategy
+        if self._keras_runs_steps() and isinstance(self.distribute_strategy, several_workers):
             # Keras takes the mean of the workers' logs along an axis that scalars lack.
             logs = {name: value[None] for name, value in logs.items()}
         return logs
+
+
+def _local(variables: list) -> list:
+    return [replicas.local(variable) for variable in variables]
 
 
 def _has_sums(data) -> bool:

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from keras_bert.training import replicas
 from keras_bert.training.optimizers import Optimizer
+from keras_bert.training.step_variables import read, write
 
 
 class TensorFlowUpdate:
@@ -76,28 +77,30 @@ class TensorFlowUpdate:
             or any(variable.constraint is not None for variable in self.trainable_variables)
         )
 
-    def _optimizer_state(self) -> tuple:
+    def _read_optimizer(self, variables) -> tuple:
         """(slots, number of the update, rate) of our optimizer, as values."""
         optimizer = self._inner_optimizer()
-        return (
-            [self._read(group) for group in optimizer.slot_variables()],
-            tf.convert_to_tensor(replicas.local(optimizer.iterations)),
-            tf.convert_to_tensor(optimizer.learning_rate),
-        )
+        others = zip(optimizer.other_variables(), read(variables.optimizer), strict=True)
+        with keras.StatelessScope(state_mapping=list(others)):
+            rate = tf.convert_to_tensor(optimizer.learning_rate)
+            step = tf.convert_to_tensor(optimizer.iterations)
+        slots = read(variables.slots)
+        pairs = zip(slots[::2], slots[1::2], strict=True)
+        return [list(pair) for pair in pairs], step, rate
 
-    def _write_updated(self, values, slots, finite, sums, metrics):
-        """Writes what `_updates` gave; hands on sums of losses and metric variables."""
+    def _write_updated(self, variables, values, slots, finite) -> None:
+        """Writes what `_updates` gave."""
+        write(variables.trainable, values)
+        write(variables.slots, [slot for pair in slots for slot in pair])
         optimizer = self._inner_optimizer()
-        self._write(self.trainable_variables, values)
-        for group, new in zip(optimizer.slot_variables(), slots, strict=True):
-            self._write(group, new)
-        replicas.local(optimizer.iterations).assign_add(tf.cast(finite, tf.int64))
-        if optimizer is not self.optimizer:
-            self._adapt_scale(finite)
-        return sums, metrics
+        for known, variable in zip(optimizer.other_variables(), variables.optimizer, strict=True):
+            if known is optimizer.iterations:
+                variable.assign_add(tf.cast(finite, variable.dtype))
 
     def _adapt_scale(self, finite) -> None:
         """Halves the loss scale after an overflow; doubles it after so many steps without."""
+        if self._inner_optimizer() is self.optimizer:
+            return
         scale = replicas.local(self.optimizer.dynamic_scale)
         calm = replicas.local(self.optimizer.step_counter)
         steps = tf.where(finite, calm + 1, 0)
@@ -117,10 +120,3 @@ class TensorFlowUpdate:
             self.optimizer.apply_gradients(zip(whole, self.trainable_variables, strict=True))
 
         tf.distribute.get_replica_context().merge_call(apply, args=tuple(gradients))
-
-    def _read(self, variables) -> list:
-        return [tf.convert_to_tensor(replicas.local(v)) for v in variables]
-
-    def _write(self, variables, values) -> None:
-        for variable, value in zip(variables, values, strict=True):
-            replicas.local(variable).assign(value)
