@@ -21,6 +21,7 @@ import keras_bert
 from keras_bert import training
 from keras_bert.data import pretraining_dataset, read_index
 from keras_bert.serving.contract import versions
+from keras_bert.training.experiment import SWITCH
 
 VOCABULARY_SIZE = 30522
 
@@ -66,7 +67,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--texts", help="of classification: lines of this file instead, a tab within a pair"
     )
     parser.add_argument("--vocabulary", help="of --texts: a vocab.txt, lower-casing")
-    parser.add_argument("--packing", choices=("auto", "on", "off"), default="auto")
+    parser.add_argument("--packing", choices=SWITCH, default="auto")
     parser.add_argument("--corpus", help="of pretraining: rows of this prepared corpus instead")
     parser.add_argument("--strategy", choices=("none", "auto", "one", "mirrored"), default="none")
     parser.add_argument("--devices", nargs="+", help='for "one" and "mirrored", such as GPU:0')
@@ -79,7 +80,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--warmup_steps", type=int, default=15, help="steps that are not timed")
     parser.add_argument("--dtype", default="mixed_bfloat16")
-    parser.add_argument("--jit_compile", choices=("auto", "on", "off"), default="auto")
+    parser.add_argument("--jit_compile", choices=SWITCH, default="auto")
     parser.add_argument("--rounds", type=int, default=2, help="of predict: the best one counts")
     parser.add_argument("--trace_dir", help="folder for a trace of five steps, for TensorBoard")
     args = parser.parse_args(argv)
@@ -153,12 +154,11 @@ def build(args):
             model = keras_bert.BertPretrainer(backbone)
         else:
             model = keras_bert.BertClassifier(backbone, num_classes=2, preprocessor=preprocessor)
-        switch = {"auto": "auto", "on": True, "off": False}
         model.compile(
             learning_rate=2e-5,
             accumulation_steps=args.accumulation_steps,
-            jit_compile=switch[args.jit_compile],
-            packing=switch[args.packing],
+            jit_compile=SWITCH[args.jit_compile],
+            packing=SWITCH[args.packing],
         )
     return model
 

@@ -678,7 +678,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             if self._made_by(self.optimizer, optimizer):
                 # The same again: from zero, but with the function that is traced already.
                 for variable in self.optimizer.variables:
-                    variable.assign(keras.ops.zeros_like(variable))
+                    variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
                 return
             if self.dtype_policy.name == "mixed_float16":
                 optimizer = keras.optimizers.LossScaleOptimizer(optimizer)

@@ -15,6 +15,9 @@ from keras_bert.training.callbacks import TrainingTimer, standard_callbacks
 from keras_bert.training.resume import Resume
 from keras_bert.training.strategies import KINDS
 
+# Of a flag whose argument takes "auto", True or False.
+SWITCH = {"auto": "auto", "on": True, "off": False}
+
 
 def flags(
     doc: str,
@@ -43,6 +46,7 @@ def flags(
     parser.add_argument("--epsilon", type=float, default=1e-6, help="of AdamW")
     parser.add_argument("--sequence_length", type=int, default=sequence_length)
     parser.add_argument("--padding", choices=("bucket", "full"), default="bucket")
+    parser.add_argument("--packing", choices=SWITCH, default="auto", help="texts that share a row")
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
     parser.add_argument("--steps_per_execution", type=int, default=1)
     parser.add_argument("--accumulation_steps", type=int, default=1)
@@ -141,6 +145,7 @@ def run_seeds(
                 epsilon=args.epsilon,
                 accumulation_steps=args.accumulation_steps,
                 steps_per_execution=args.steps_per_execution,
+                packing=SWITCH[args.packing],
             )
         else:
             model.copy_state(fresh)
