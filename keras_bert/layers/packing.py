@@ -75,7 +75,7 @@ class UnpackTexts(keras.layers.Layer):
 
     Returns:
         float [N, T, H], zeros where `padding_mask` is 0; or, `first_only`, float [N, H], of a
-        text without tokens the state of some other.
+        text without tokens zeros.
     """
 
     def __init__(self, first_only: bool = False, **kwargs):
@@ -89,11 +89,14 @@ class UnpackTexts(keras.layers.Layer):
         texts, length = ops.shape(padding_mask)[0], ops.shape(padding_mask)[1]
         slots = texts // rows
         first_cells = ops.arange(slots, dtype="int32")[None, :, None] * length  # [1, S, 1]
-        at = ops.argmax(packed_from[:, None, :] == first_cells, axis=-1)  # [R, S]
-        at = ops.cast(at, "int32") + ops.arange(rows, dtype="int32")[:, None] * width
-        x = ops.reshape(x, (-1, hidden_dim))  # [R * P, H]
+        begins = packed_from[:, None, :] == first_cells  # [R, S, P]
         if self.first_only:
-            return ops.take(x, ops.reshape(at, (-1,)), axis=0)
+            # A product, whose gradient is a product: that of a gather adds into scattered rows.
+            first = ops.matmul(ops.cast(begins, x.dtype), x)  # [R, S, H]
+            return ops.reshape(first, (-1, hidden_dim))
+        at = ops.cast(ops.argmax(begins, axis=-1), "int32")  # [R, S]
+        at = at + ops.arange(rows, dtype="int32")[:, None] * width
+        x = ops.reshape(x, (-1, hidden_dim))  # [R * P, H]
         place = ops.reshape(at, (-1, 1)) + ops.arange(length, dtype="int32")  # [N, T]
         real = padding_mask != 0
         place = ops.where(real, place, 0)

@@ -117,7 +117,7 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
     if len(ids["padding_mask"]) > batch_size and may_pack(task):
         source = task._source(ids, batch_size=batch_size, labelled=False)
         if isinstance(source, PackedSource):
-            outputs = keras.Model.predict(task, source.one_pass(), **kwargs)
+            outputs = task.predict_batches(source.one_pass(), kwargs)
             return keras.tree.map_structure(source.in_order, outputs)
     return by_length(predict, ids, getattr(task, "outputs_by_token", False))
 

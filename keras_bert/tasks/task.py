@@ -22,6 +22,7 @@ from keras_bert.serving.export import ServedTask
 from keras_bert.tasks.one_batch import OneBatch
 from keras_bert.tasks.packing import may_pack, packed_source
 from keras_bert.training import AdamW, WarmupDecay, layerwise_rate_scales, total_steps
+from keras_bert.training.callback_list import CallbackList
 from keras_bert.training.position import Position
 from keras_bert.training.resume import Resume
 from keras_bert.training.step import Step
@@ -302,16 +303,25 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             initial_epoch, epochs = self.position.epoch, math.ceil(total / steps_per_epoch)
         elif total is not None:
             epochs = total  # an epoch has at least one step; the position ends the run
+        epochs = math.ceil(epochs)
+        callbacks = CallbackList(
+            self.position.callbacks(callbacks),
+            self,
+            kwargs.get("verbose", "auto"),
+            epochs,
+            steps_per_epoch or _known_size(batches),
+            add_history=True,
+        )
         with _quiet_about_size():
             return keras.Model.fit(
                 self,
                 batches,
-                epochs=math.ceil(epochs),
+                epochs=epochs,
                 validation_data=validation_data,
                 initial_epoch=initial_epoch,
                 steps_per_epoch=steps_per_epoch,
                 shuffle=False,  # the batches above are shuffled already
-                callbacks=self.position.callbacks(callbacks),
+                callbacks=callbacks,
                 **kwargs,
             )
 
@@ -367,6 +377,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
             x = self._source(x, y, sample_weight, batch_size).one_pass()
             self.build_for(x)
+            kwargs["callbacks"] = self._callbacks_over(x, kwargs)
         with _quiet_about_size():
             return keras.Model.evaluate(self, x, **kwargs)
 
@@ -387,8 +398,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, **kwargs)[0]
         if hasattr(x, "element_spec"):
-            batches = self._source(x, labelled=False).one_pass()
-            return keras.Model.predict(self, batches, **kwargs)
+            return self.predict_batches(self._source(x, labelled=False).one_pass(), kwargs)
         texts = not isinstance(x, dict) and self.preprocessor is not None
         columns = text_columns(x) if texts else x
         size = len(columns[0]) if texts else None
@@ -405,7 +415,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             columns = tuple([column[i] for i in order] for column in columns)
             x = columns if len(columns) > 1 else columns[0]
         source = self._source(x, batch_size=batch_size, labelled=False)
-        outputs = keras.Model.predict(self, source.one_pass(), **kwargs)
+        outputs = self.predict_batches(source.one_pass(), kwargs)
         if isinstance(source, PackedSource):
             return keras.tree.map_structure(source.in_order, outputs)
         # The last batch may have been filled up.
@@ -413,6 +423,23 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         if order is None:
             return outputs
         return keras.tree.map_structure(lambda v: v[np.argsort(order)], outputs)
+
+    def predict_batches(self, batches, kwargs: dict):
+        """`keras.Model.predict` of batches that are made already.
+
+        Args:
+            batches: a `tf.data.Dataset` of the model's inputs.
+            kwargs: as `keras.Model.predict`.
+        """
+        kwargs = kwargs | {"callbacks": self._callbacks_over(batches, kwargs)}
+        return keras.Model.predict(self, batches, **kwargs)
+
+    def _callbacks_over(self, batches, kwargs: dict) -> CallbackList:
+        given, verbose = kwargs.get("callbacks"), kwargs.get("verbose", "auto")
+        if isinstance(given, keras.callbacks.CallbackList):
+            return given
+        steps = kwargs.get("steps") or _known_size(batches)
+        return CallbackList(given or [], self, verbose, steps=steps)
 
     def _predict_at_once(self, x, columns, batch_size: int, kwargs: dict):
         """Outputs of rows that fit into one batch; None if they do not, or more was asked for."""
@@ -757,6 +784,14 @@ def _quiet_about_size():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Your input ran out of data")
         yield
+
+
+def _known_size(batches) -> int | None:
+    """How many batches a dataset says it has."""
+    if not hasattr(batches, "cardinality"):
+        return None
+    size = int(batches.cardinality())
+    return size if size >= 0 else None
 
 
 def _has_accelerator() -> bool:

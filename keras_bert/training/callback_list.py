@@ -1,0 +1,89 @@
+"""Callbacks that do not keep the device waiting."""
+
+import time
+from collections.abc import ItemsView, ValuesView
+
+import keras
+
+# How often a progress bar reads what it shows. Each reading lets the device run dry.
+REDRAW_SECONDS = 0.5
+
+
+class CallbackList(keras.callbacks.CallbackList):
+    """Keras's list, which turns the logs of a batch into numbers only if a callback looks at them.
+
+    Keras's own does it after every batch, and waits for the device each time; the device then waits
+    for the host, which needs 8 to 9 ms to start a step of BERT-Base on an H200. Callbacks get the
+    same logs at the same places; a progress bar reads them twice a second.
+
+    Args:
+        callbacks: a list of them.
+        model: the model whose `fit`, `evaluate` or `predict` this is for.
+        verbose: as there.
+        epochs: number of epochs.
+        steps: batches of an epoch, or None if that is not known.
+        add_history: whether to keep a `History`, as `fit` does.
+    """
+
+    def __init__(
+        self, callbacks, model, verbose="auto", epochs=1, steps=None, add_history: bool = False
+    ):
+        super().__init__(
+            callbacks,
+            add_history=add_history,
+            add_progbar=verbose != 0,
+            verbose=verbose,
+            epochs=epochs,
+            steps=steps,
+            model=model,
+        )
+        self._redrawn = -REDRAW_SECONDS
+
+    def on_train_batch_end(self, batch, logs=None):
+        for callback, seen in self._shown(logs):
+            callback.on_train_batch_end(batch, logs=seen)
+
+    def on_test_batch_end(self, batch, logs=None):
+        for callback, seen in self._shown(logs):
+            callback.on_test_batch_end(batch, logs=seen)
+
+    def on_predict_batch_end(self, batch, logs=None):
+        for callback, seen in self._shown(logs):
+            callback.on_predict_batch_end(batch, logs=seen)
+
+    def _shown(self, logs):
+        now = time.monotonic()
+        redraw = now - self._redrawn >= REDRAW_SECONDS
+        if redraw:
+            self._redrawn = now
+        for callback in self.callbacks:
+            is_bar = isinstance(callback, keras.callbacks.ProgbarLogger)
+            yield callback, UnreadLogs({} if is_bar and not redraw else logs or {})
+
+
+class UnreadLogs(dict):
+    """Logs by name whose scalars become floats when they are looked at."""
+
+    def __getitem__(self, name):
+        value = super().__getitem__(name)
+        return float(value) if getattr(value, "shape", None) == () else value
+
+    def __iter__(self):  # so that dict(...) and {**...} go through `__getitem__`
+        return super().__iter__()
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+    def items(self):
+        return ItemsView(self)
+
+    def values(self):
+        return ValuesView(self)
+
+    def copy(self):
+        return dict(self)
+
+    def pop(self, name, *default):
+        value = self.get(name, *default) if default else self[name]
+        super().pop(name, None)
+        return value
