@@ -1,0 +1,46 @@
+import gzip
+import json
+
+import pytest
+
+from tools import benchmark, benchmark_tokenizer
+
+SMALL = ["--size", "tiny", "--sequence_length", "16", "--batch_size", "8", "--dtype", "float32"]
+
+
+def test_tokenizers_are_compared_id_by_id(tmp_path, capsys):
+    vocabulary = tmp_path / "vocab.txt"
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain", "##s", "it", ".", "##ing"]
+    vocabulary.write_text("\n".join(words) + "\n")
+    text = tmp_path / "text.txt.gz"
+    text.write_bytes(gzip.compress(b"It rains.\n\nRaining!\n  it  IT rained\nrain\n"))
+    arguments = [str(text), "--vocabulary", str(vocabulary), "--lines", "3", "--rounds", "1"]
+    found = benchmark_tokenizer.main(arguments)
+    assert json.loads(capsys.readouterr().out) == found
+    assert found["lines"] == 3  # blank ones are left out
+    assert found["lines_with_other_ids"] == 0
+    assert all(second >= 0 for times in found["seconds"].values() for second in times)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["classification", "pretraining"])
+def test_training_is_timed(task, capsys):
+    arguments = [*SMALL, "--task", task, "--steps", "12", "--warmup_steps", "9"]
+    found = benchmark.main(arguments)
+    assert json.loads(capsys.readouterr().out) == found
+    timed = 3 * 8 / (3 * found["ms_per_step"] / 1000)
+    assert found["rows_per_second"] == pytest.approx(timed, rel=0.02)
+    assert found["first_step_seconds"] * 1000 > found["ms_per_step"]
+
+
+@pytest.mark.slow
+def test_prediction_is_timed():
+    found = benchmark.main([*SMALL, "--work", "predict", "--rounds", "2"])
+    assert len(found["seconds"]) == 2
+    assert found["rows_per_second"] == pytest.approx(32 / min(found["seconds"]), rel=0.02)
+
+
+@pytest.mark.parametrize("arguments", [["--warmup_steps", "60"], ["--texts", "x.txt"]])
+def test_arguments_that_do_not_go_together(arguments):
+    with pytest.raises(SystemExit):
+        benchmark.parse(arguments)
