@@ -11,8 +11,8 @@ from keras import ops
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 
-# The score of a forbidden pair: e to this power is zero in float32, and the softmax stays finite,
-# so that a row with nothing to look at gives an even spread and not NaN.
+# What is added to the score of a forbidden pair: e to this power is zero in float32, and the softmax
+# stays finite, so that a row with nothing to look at does not give NaN.
 FORBIDDEN = -1e9
 
 
@@ -110,7 +110,8 @@ class SelfAttention(keras.layers.Layer):
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, T, T]
         scores = ops.cast(scores, "float32")
         if mask is not None:
-            scores = ops.where(mask, scores, FORBIDDEN)
+            # Added, not put in its place: the gradient then needs no mask.
+            scores = scores + (1.0 - ops.cast(mask, "float32")) * FORBIDDEN
         # Keras warns of a softmax over one score, which a text of one token asks for.
         single = scores.shape[-1] == 1
         probabilities = ops.ones_like(scores) if single else ops.softmax(scores, axis=-1)
