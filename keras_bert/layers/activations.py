@@ -31,7 +31,8 @@ def _keeping_its_input(activation: Callable, slope: Callable) -> Callable:
     """The same function, of which a train step keeps x alone and computes the slope from it.
 
     Differentiated operation by operation, GELU has its slope written out beside its value, as wide
-    as the widest layer. Not for inference: TensorFlow would no longer find the pattern.
+    as the widest layer. Not for inference: TensorFlow would no longer find the pattern. On JAX it
+    has no forward derivative.
     """
 
     @ops.custom_gradient
@@ -54,6 +55,7 @@ def _slope_exact(x):
 
 def _slope_tanh(x):
     scale = math.sqrt(2 / math.pi)
+    x = ops.clip(x, -30.0, 30.0)  # further out the slope is 0 or 1, and the cube overflows
     bend = ops.tanh(scale * (x + 0.044715 * x**3))
     inner = scale * (1.0 + 3 * 0.044715 * x * x)
     return 0.5 * (1.0 + bend) + 0.5 * x * (1.0 - bend * bend) * inner

@@ -11,8 +11,8 @@ from keras import ops
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 
-# What is added to the score of a forbidden pair: e to this power is zero in float32, and the softmax
-# stays finite, so that a row with nothing to look at does not give NaN.
+# Added to the score of a forbidden pair: e to this power is zero in float32, and the softmax stays
+# finite, so that a row with nothing to look at does not give NaN.
 FORBIDDEN = -1e9
 
 

@@ -32,7 +32,7 @@ class Dropout(keras.layers.Layer):
         seed: whole number that the seeds of single calls follow from; None for a random one.
 
     Call arguments:
-        inputs: float [..., U].
+        inputs: float [..., U], of one axis or more.
         training: whether to drop anything.
         seed: from `draw`; None to draw one.
 
@@ -90,8 +90,8 @@ def kept_units(shape, rate: float, seed):
     Returns:
         bool tensor of the shape.
     """
-    first, second = ops.unstack(ops.cast(seed, "uint32"), 2)
-    key = _mixed(_mixed(first) + second)
+    seed = ops.cast(seed, "uint32")
+    key = _mixed(_mixed(seed[0]) + seed[1])
     rows = ops.arange(math.prod(shape[:-1]), dtype="int32")
     columns = ops.arange(shape[-1], dtype="int32")
     rows = _mixed(ops.cast(rows, "uint32") + _mixed(key + _uint32(1)))

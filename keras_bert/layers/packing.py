@@ -75,14 +75,14 @@ class UnpackTexts(keras.layers.Layer):
 
     Returns:
         float [N, T, H], zeros where `padding_mask` is 0; or, `first_only`, float [N, H], of a
-        text without tokens zeros.
+        text without tokens some other's, or zeros.
     """
 
     def __init__(self, first_only: bool = False, **kwargs):
         super().__init__(**kwargs)
         self.first_only = first_only
 
-    def call(self, x, padding_mask, packed_from=None):
+    def call(self, x, padding_mask, packed_from=None, training=None):
         if packed_from is None:
             return x[:, 0, :] if self.first_only else x
         rows, width, hidden_dim = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
@@ -90,13 +90,15 @@ class UnpackTexts(keras.layers.Layer):
         slots = texts // rows
         first_cells = ops.arange(slots, dtype="int32")[None, :, None] * length  # [1, S, 1]
         begins = packed_from[:, None, :] == first_cells  # [R, S, P]
-        if self.first_only:
+        if self.first_only and training:
             # A product, whose gradient is a product: that of a gather adds into scattered rows.
             first = ops.matmul(ops.cast(begins, x.dtype), x)  # [R, S, H]
             return ops.reshape(first, (-1, hidden_dim))
         at = ops.cast(ops.argmax(begins, axis=-1), "int32")  # [R, S]
         at = at + ops.arange(rows, dtype="int32")[:, None] * width
         x = ops.reshape(x, (-1, hidden_dim))  # [R * P, H]
+        if self.first_only:
+            return ops.take(x, ops.reshape(at, (-1,)), axis=0)
         place = ops.reshape(at, (-1, 1)) + ops.arange(length, dtype="int32")  # [N, T]
         real = padding_mask != 0
         place = ops.where(real, place, 0)
@@ -119,7 +121,7 @@ class UnpackTexts(keras.layers.Layer):
 
         return unpack(x)
 
-    def compute_output_spec(self, x, padding_mask, packed_from=None):
+    def compute_output_spec(self, x, padding_mask, packed_from=None, training=None):
         inner = () if self.first_only else (padding_mask.shape[1],)
         shape = (padding_mask.shape[0], *inner, x.shape[-1])
         return keras.KerasTensor(shape, dtype=self.compute_dtype)

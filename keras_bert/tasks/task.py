@@ -264,7 +264,9 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             in_dataset = hasattr(data[0], "element_spec")
             validation = self._source(*data, batch_size=None if in_dataset else batch_size)
             validation_data = validation.one_pass()
-        callbacks = list(callbacks or [])
+        if isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks = callbacks.callbacks
+        callbacks = keras.tree.flatten(callbacks or [])
         resume = next((c for c in callbacks if isinstance(c, Resume)), None)
         self._check_shares(source)
         found = None if resume is None else resume.find()
@@ -335,7 +337,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         fits = (n for n in range(wanted, 0, -1) if not any((step or 0) % n for step in steps))
         before, self.steps_per_execution = self.steps_per_execution, next(fits)
         if self.steps_per_execution != before:
-            self.train_function = None
+            self.train_function = self.test_function = self.predict_function = None
         if self.steps_per_execution != wanted:
             logger.warning(
                 "steps_per_execution=%d does not divide the %s steps of an epoch: using %d",
@@ -789,7 +791,7 @@ def _quiet_about_size():
 def _known_size(batches) -> int | None:
     """How many batches a dataset says it has."""
     if not hasattr(batches, "cardinality"):
-        return None
+        return len(batches) if hasattr(batches, "__len__") else None
     size = int(batches.cardinality())
     return size if size >= 0 else None
 

@@ -56,20 +56,27 @@ class CallbackList(keras.callbacks.CallbackList):
         redraw = now - self._redrawn >= REDRAW_SECONDS
         if redraw:
             self._redrawn = now
+        shared = UnreadLogs(logs or {})  # one for all, as a callback may add to it
         for callback in self.callbacks:
-            is_bar = isinstance(callback, keras.callbacks.ProgbarLogger)
-            yield callback, UnreadLogs({} if is_bar and not redraw else logs or {})
+            is_bar = type(callback) is keras.callbacks.ProgbarLogger
+            yield callback, {} if is_bar and not redraw else shared
 
 
 class UnreadLogs(dict):
-    """Logs by name whose scalars become floats when they are looked at."""
+    """Logs by name whose scalars become floats, once, when they are looked at."""
 
     def __getitem__(self, name):
         value = super().__getitem__(name)
-        return float(value) if getattr(value, "shape", None) == () else value
+        if not isinstance(value, float) and getattr(value, "shape", None) in ((), (1,)):
+            value = float(keras.ops.reshape(value, ())) if value.shape else float(value)
+            self[name] = value
+        return value
 
     def __iter__(self):  # so that dict(...) and {**...} go through `__getitem__`
         return super().__iter__()
+
+    def __repr__(self):
+        return repr(dict(self))
 
     def get(self, name, default=None):
         return self[name] if name in self else default
@@ -87,3 +94,11 @@ class UnreadLogs(dict):
         value = self.get(name, *default) if default else self[name]
         super().pop(name, None)
         return value
+
+    def popitem(self):
+        name = list(self)[-1]
+        return name, self.pop(name)
+
+    def setdefault(self, name, default=None):
+        super().setdefault(name, default)
+        return self[name]

@@ -232,14 +232,12 @@ class Optimizer(keras.optimizers.Optimizer):
     def _groups(self, values) -> list[list[int]]:
         """Places of the variables that are updated together, as one.
 
-        Vectors without decay are updated unit by unit, whatever the rule: end to end they take one
-        operation of a GPU in place of a hundred, each of which costs more to start than to run.
+        Vectors have no decay and are updated unit by unit, whatever the rule: end to end they take
+        one operation of a GPU in place of a hundred, each of which costs more to start than to run.
         """
         groups: dict[Any, list[int]] = {}
-        for i, (value, decays, scale) in enumerate(
-            zip(values, self._decays, self._scales, strict=True)
-        ):
-            vector = len(value.shape) == 1 and not decays
+        for i, (value, scale) in enumerate(zip(values, self._scales, strict=True)):
+            vector = len(value.shape) == 1
             groups.setdefault((scale, str(value.dtype)) if vector else i, []).append(i)
         return list(groups.values())
 

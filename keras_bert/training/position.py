@@ -50,8 +50,7 @@ _CUT = object()
 class _Count(keras.callbacks.Callback):
     """Counts steps around the train function.
 
-    Not in `on_train_batch_end`: a callback that has it makes Keras wait for the device after
-    every step, to turn the logs into floats.
+    Not in `on_train_batch_end`: so all is counted before the first callback of a user runs.
     """
 
     def __init__(self, position: Position, hooks: list):

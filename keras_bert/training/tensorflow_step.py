@@ -11,7 +11,8 @@ each replica's own weights, and lose XLA under any `tf.distribute` strategy. Her
 4. they are clipped and applied on every replica alike, again as one compiled function.
 
 Where XLA knows how to add up over replicas, on one replica and on the GPUs of a machine, 2 to 4 are
-one compiled function. The host then never waits for the devices.
+one compiled function, which reads and writes the variables itself. The host then never waits for
+the devices.
 """
 
 import logging
@@ -206,17 +207,28 @@ class TensorFlowStep(TensorFlowUpdate):
     def _execution(self, step):
         """A function from an iterator of batches to the logs of one step.
 
-        Keras's own hands the logs through a `tf.experimental.Optional`, for which the host waits:
-        the device then has nothing to do while the host prepares the next step.
+        Keras's own hands the logs through a `tf.experimental.Optional`, and takes means of logs
+        that all replicas hold alike.
         """
         strategy = self.distribute_strategy
 
-        def execution(iterator):
-            logs = strategy.run(step, args=(iterator.get_next(),))
+        def on_data(data):
+            logs = strategy.run(step, args=(data,))
             # All replicas hold the same.
             return {name: strategy.experimental_local_results(v)[0] for name, v in logs.items()}
 
-        return tf.function(execution, reduce_retracing=True, autograph=False)
+        def traced(function):
+            return tf.function(function, reduce_retracing=True, autograph=False)
+
+        on_data = traced(on_data)
+        on_iterator = traced(lambda iterator: on_data(iterator.get_next()))
+
+        def execution(iterator):
+            if isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator):
+                return on_iterator(iterator)
+            return on_data(next(iterator))  # `train_on_batch` makes a generator
+
+        return execution
 
     # === Steps, in a replica's context ===
 
@@ -233,7 +245,7 @@ class TensorFlowStep(TensorFlowUpdate):
         weights, divisors = self._weights_and_divisors(data, sums)
         # Keras finds the end of a dataset of unknown size by a step that fails for lack of a batch.
         # Nothing may be written before the batch is there, not even a count.
-        with tf.control_dependencies(divisors):
+        with tf.control_dependencies([*divisors, *_tensors(data)]):
             variables = self._step_variables()
             state = self._read_state(variables, self._seed_shift())
             batch = (data, weights, divisors, self._loss_scale())
@@ -287,7 +299,7 @@ class TensorFlowStep(TensorFlowUpdate):
             if not self.optimizer.built:
                 self.optimizer.build(self.trainable_variables)
 
-    # === Pure functions, compiled ===
+    # === Compiled functions ===
 
     def _backward(self, trainable, others, metrics, batch, weights, divisors, scale):
         """Gradients of this replica's part of the global loss, and the state after it.
@@ -352,7 +364,8 @@ class TensorFlowStep(TensorFlowUpdate):
         with self._values(trainable, others):
             sums = self._step_losses.sums(y, y_pred, weights)
         values = self._updated_metrics(read(metrics), batch, y_pred, sums, weights)
-        write(metrics, values)
+        with tf.control_dependencies(_tensors(batch)):  # see `train_step`
+            write(metrics, values)
         return values
 
     def _infer(self, trainable, others, x):
@@ -396,7 +409,7 @@ class TensorFlowStep(TensorFlowUpdate):
             (logs, whether the gradients were finite).
         """
         weights, divisors = self._weights_and_divisors(data, sums)
-        with tf.control_dependencies(divisors):  # see `train_step`
+        with tf.control_dependencies([*divisors, *_tensors(data)]):  # see `train_step`
             state = self._read_state(variables, seed_shift)
             shared, others, metrics, counts = self._backward(*state, data, weights, divisors, scale)
             optimizer_state = self._read_optimizer(variables)
@@ -459,6 +472,10 @@ class TensorFlowStep(TensorFlowUpdate):
             # Keras takes the mean of the workers' logs along an axis that scalars lack.
             logs = {name: value[None] for name, value in logs.items()}
         return logs
+
+
+def _tensors(data) -> list:
+    return [value for value in tf.nest.flatten(data) if value is not None]
 
 
 def _local(variables: list) -> list:

@@ -123,3 +123,27 @@ def test_bars_show_all_batches_and_the_last_logs(capsys):
     assert "3/3" in capsys.readouterr().out
     made.predict(x, batch_size=4, verbose=1)
     assert "3/3" in capsys.readouterr().out
+
+
+def test_printed_logs_are_numbers():
+    assert repr(UnreadLogs({"loss": tf.constant(0.25)})) == "{'loss': 0.25}"
+    assert f"{UnreadLogs({'loss': tf.constant([0.5])})}" == "{'loss': 0.5}"
+
+
+def test_what_a_callback_adds_the_next_one_sees():
+    seen = []
+    add = keras.callbacks.LambdaCallback(on_train_batch_end=lambda _, logs: logs.update(rate=2.0))
+    look = keras.callbacks.LambdaCallback(on_train_batch_end=lambda _, logs: seen.append(logs))
+    made, (x, y) = model(), rows()
+    made.fit(x, y, batch_size=12, callbacks=[add, look], verbose=0)
+    assert seen[0]["rate"] == 2.0 and seen[0].setdefault("loss") > 0
+    assert seen[0].popitem() == ("rate", 2.0)
+
+
+def test_one_callback_alone():
+    made, (x, y) = model(), rows()
+    seen = []
+    watch = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(epoch))
+    made.fit(x, y, callbacks=watch, verbose=0)
+    made.fit(x, y, callbacks=keras.callbacks.CallbackList([watch]), verbose=0)
+    assert seen == [0, 0]

@@ -145,9 +145,8 @@ def test_optimizers_in_keras_own_way(optimizer):
     ours.compile(optimizer())
     ours.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    peer = keras.Model(theirs.input, theirs(theirs.input))
-    x |= {"position_ids": np.tile(np.arange(LENGTH, dtype="int32"), (ROWS, 1))}
-    x |= {"sequence_ids": np.ones((ROWS, LENGTH), "int32")}  # no more than is filled in for ours
+    inputs = {name: keras.Input((LENGTH,), dtype="int32", name=name) for name in x}
+    peer = keras.Model(inputs, theirs(inputs))
     peer.compile(optimizer(), loss, jit_compile=False)
     rows = tf.data.Dataset.from_tensor_slices((x, y)).batch(4)
     peer.fit(rows, epochs=2, shuffle=False, verbose=0)
@@ -236,6 +235,34 @@ def test_train_on_batch_and_eager_steps():
         each.train_on_batch(x, y)
     for ours, theirs in zip(made.get_weights(), eager.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", [None, "sgd"])
+@pytest.mark.parametrize("jit", [False, True])
+def test_a_batch_that_never_came_is_not_counted(optimizer, jit):
+    """Of a dataset that does not know its end, with batches of a fixed size and no weights."""
+    x, y = ids()
+    rows = tf.data.Dataset.from_tensor_slices((x, y)).batch(4, drop_remainder=True)
+    unknown, made = rows.filter(lambda x, y: True), model()
+    made.compile(AdamW(1e-2) if optimizer is None else optimizer, jit_compile=jit)
+    before = made.evaluate(rows, verbose=0, return_dict=True)
+    assert made.evaluate(unknown, verbose=0, return_dict=True) == pytest.approx(before, rel=1e-6)
+    made.fit(unknown, epochs=2, verbose=0)
+    steps = 2 * (len(y) // 4)
+    assert int(made.optimizer.iterations) == made.counters.read()["steps"] == steps
+
+
+def test_all_steps_follow_a_new_number_of_steps_an_execution():
+    x, y = ids()
+    made = model()
+    made.compile(learning_rate=1e-2, steps_per_execution=4)
+    few = {name: value[:5] for name, value in x.items()}
+    made.fit(few, y[:5], batch_size=1, validation_data=(few, y[:5]), verbose=0)  # by ones
+    assert made.predict(few, batch_size=1, verbose=0).shape[0] == 5
+    count = 4 * (len(y) // 4)
+    many = {name: value[:count] for name, value in x.items()}
+    made.fit(many, y[:count], batch_size=1, validation_data=(many, y[:count]), verbose=0)
+    assert made.predict(many, batch_size=1, verbose=0).shape[0] == count
 
 
 @pytest.mark.slow
