@@ -37,6 +37,15 @@ def model(dropout=0.0, **kwargs):
     return BertClassifier(backbone, num_classes=3, dropout=dropout)
 
 
+class Around(keras.Model):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def call(self, x, training=None):
+        return self.inner(x, training=training)
+
+
 def trained(made, **kwargs):
     made.compile(learning_rate=1e-2, **kwargs)
     made.fit(*ids(), batch_size=4, epochs=2, verbose=0)
@@ -145,8 +154,7 @@ def test_optimizers_in_keras_own_way(optimizer):
     ours.compile(optimizer())
     ours.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    inputs = {name: keras.Input((LENGTH,), dtype="int32", name=name) for name in x}
-    peer = keras.Model(inputs, theirs(inputs))
+    peer = Around(theirs)  # has Keras's own step
     peer.compile(optimizer(), loss, jit_compile=False)
     rows = tf.data.Dataset.from_tensor_slices((x, y)).batch(4)
     peer.fit(rows, epochs=2, shuffle=False, verbose=0)
