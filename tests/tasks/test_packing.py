@@ -119,6 +119,7 @@ def test_every_text_is_seen_once_an_epoch():
     assert tokens == lengths
 
 
+@pytest.mark.slow
 def test_dropout_and_label_names_train():
     model = BertClassifier(
         backbone(hidden_dropout=0.1, attention_dropout=0.1),

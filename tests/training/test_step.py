@@ -246,7 +246,7 @@ def test_train_on_batch_and_eager_steps():
 
 
 @pytest.mark.parametrize("optimizer", [None, "sgd"])
-@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_batch_that_never_came_is_not_counted(optimizer, jit):
     """Of a dataset that does not know its end, with batches of a fixed size and no weights."""
     x, y = ids()
@@ -260,6 +260,7 @@ def test_a_batch_that_never_came_is_not_counted(optimizer, jit):
     assert int(made.optimizer.iterations) == made.counters.read()["steps"] == steps
 
 
+@pytest.mark.slow
 def test_all_steps_follow_a_new_number_of_steps_an_execution():
     x, y = ids()
     made = model()
