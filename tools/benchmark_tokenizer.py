@@ -70,7 +70,7 @@ def main(argv: list[str] | None = None) -> dict:
         "ratio": round(rates["keras_bert"] / rates["tokenizers"], 2),
         "lines_with_other_ids": len(differing),
         "first_of_them": [lines[i][:80] for i in differing[:3]],
-        "seconds": {name: [round(s, 3) for s in times] for name, times in seconds.items()},
+        "seconds": {name: [round(s, 6) for s in times] for name, times in seconds.items()},
         "versions": versions() | {"tokenizers": tokenizers.__version__},
     }
     print(json.dumps(result, ensure_ascii=False), flush=True)

@@ -402,8 +402,8 @@ class TensorFlowStep(TensorFlowUpdate):
     def _whole(self, variables, data, sums, seed_shift, scale):
         """A whole step, from reading to writing.
 
-        The variables come as arguments, which XLA updates in place: hundreds of operations that
-        read and write one variable each would keep the host busy for longer than a GPU computes.
+        The variables come as arguments, which XLA updates in place, so that the host has no
+        operations to run that read or write one variable each.
 
         Returns:
             (logs, whether the gradients were finite).
