@@ -18,12 +18,13 @@ ALLOWED = {
     "presets": set(),
     "metrics": set(),
     "reports": set(),
-    "layers": set(),
+    "kernels": set(),
+    "layers": {"kernels"},
     "data": {"text"},
     "text": {"data"},
     "models": {"layers", "text", "data"},
     "checkpoints": {"models", "text"},
-    "training": {"layers", "models", "text", "data", "metrics"},
+    "training": {"kernels", "layers", "models", "text", "data", "metrics"},
     "serving": {"models", "text", "data"},
 }
 # The tasks join models, text and checkpoints into what a user holds, and hand themselves to export.

@@ -223,6 +223,8 @@ class PackedSource:
         if self._text_length is not None:
             room = [[0, 0], [0, self._text_length - tf.shape(x["token_ids"])[1]]]
             x = {name: tf.pad(ids, room) for name, ids in x.items()}
+            for ids in x.values():
+                ids.set_shape([None, self._text_length])  # which kernels for GPUs have to know
         real = tf.cast(x["padding_mask"], tf.bool) & there[:, None]
         mask = tf.cast(real, tf.int32)  # the sum of a narrower type would run over
         lengths = tf.reshape(tf.reduce_sum(mask, axis=1), [rows, slots])

@@ -8,12 +8,17 @@ import math
 import keras
 from keras import ops
 
+from keras_bert import kernels
+from keras_bert.kernels.attention import can_attend
+from keras_bert.layers.dense import plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 
 # Added to the score of a forbidden pair: e to this power is zero in float32, and the softmax stays
 # finite, so that a row with nothing to look at does not give NaN.
 FORBIDDEN = -1e9
+# A number that no text of a row has: of keys that are padding.
+NO_GROUP = -1
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -27,9 +32,15 @@ class AttentionMask(keras.layers.Layer):
 
     Returns:
         bool [B, 1, 1, T], or [B, 1, T, T] with `sequence_ids`: True where attention is allowed.
+        Where kernels are in use, int32 [B, 2, T], see `keras_bert.kernels.attend`.
     """
 
     def call(self, padding_mask, sequence_ids=None):
+        if kernels.in_use():
+            ids = ops.zeros_like(padding_mask) if sequence_ids is None else sequence_ids
+            ids = ops.cast(ids, "int32")
+            seen = ops.where(ops.cast(padding_mask, "bool"), ids, NO_GROUP)
+            return ops.stack([ids, seen], axis=1)
         # Not by [:, None, None, :]: LiteRT has no op that slices and adds axes at once.
         allowed = ops.expand_dims(ops.cast(padding_mask, "bool"), (1, 2))  # [B, 1, 1, T]
         if sequence_ids is not None:
@@ -55,25 +66,34 @@ class SelfAttention(keras.layers.Layer):
         num_heads: N, a divisor of the input width.
         dropout: share of attention probabilities dropped.
         initializer_range: deviation of the truncated normal law of the kernels.
+        output_attentions: whether the probabilities are wanted. Without it, where kernels are in
+            use, they are never written down.
 
     Call arguments:
         x: float [B, T, H].
-        mask: bool, broadcast to [B, N, T, T], True where attention is allowed; or None.
+        mask: from `AttentionMask`, or any bool that broadcasts to [B, N, T, T], True where
+            attention is allowed; or None.
         training: whether to drop out.
         seed: a seed from `dropout.draw`, or None to draw one.
 
     Returns:
-        (float [B, T, H], attention probabilities before dropout, float [B, N, T, T]).
+        (float [B, T, H], attention probabilities before dropout, float [B, N, T, T], or None).
 
     Raises:
         ValueError: if H does not divide by `num_heads`.
     """
 
     def __init__(
-        self, num_heads: int, dropout: float = 0.1, initializer_range: float = 0.02, **kwargs
+        self,
+        num_heads: int,
+        dropout: float = 0.1,
+        initializer_range: float = 0.02,
+        output_attentions: bool = True,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
+        self.output_attentions = output_attentions
         self.initializer_range = initializer_range
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
@@ -96,14 +116,32 @@ class SelfAttention(keras.layers.Layer):
             setattr(self, f"{name}_dense", dense)
 
     def call(self, x, mask=None, training=None, seed=None):
+        context, probabilities = self.contexts(x, mask, training, seed)
+        return ops.reshape(self.output_dense(context), ops.shape(x)), probabilities
+
+    def contexts(self, x, mask=None, training=None, seed=None):
+        """What `call` does before its last dense layer.
+
+        Returns:
+            (the heads' values, joined, float [B * T, H]; attention probabilities, or None).
+        """
         batch, length, hidden_dim = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
+        # Two axes: TensorFlow joins a product of matrices with what follows it.
+        tokens = ops.reshape(x, (-1, hidden_dim))
+        if self._uses_kernel(mask, batch, length):
+            qkv = ops.reshape(self._projected(tokens), (batch, length, 3 * hidden_dim))
+            if training and self.dropout.rate and seed is None:
+                seed = self.dropout.draw(training)
+            rate = self.dropout.rate if training else 0.0
+            context = kernels.attend(qkv, mask, self.num_heads, rate, seed)
+            return ops.reshape(context, (-1, hidden_dim)), None
+        if mask is not None and len(mask.shape) == 3:  # groups, which suit the kernel alone
+            mask = (mask[:, 0, :, None] == mask[:, 1, None, :])[:, None]
 
         def split(x):  # [B * T, H] -> [B, N, T, D]
             x = ops.reshape(x, (batch, length, self.num_heads, self.head_dim))
             return ops.transpose(x, (0, 2, 1, 3))
 
-        # Two axes: TensorFlow joins a product of matrices with what follows it.
-        tokens = ops.reshape(x, (-1, hidden_dim))
         query = split(self.query_dense(tokens) * (1.0 / math.sqrt(self.head_dim)))
         key = split(self.key_dense(tokens))
         value = split(self.value_dense(tokens))
@@ -118,8 +156,24 @@ class SelfAttention(keras.layers.Layer):
         probabilities = ops.cast(probabilities, self.compute_dtype)
         dropped = self.dropout(probabilities, training=training, seed=seed)
         context = ops.transpose(ops.matmul(dropped, value), (0, 2, 1, 3))  # [B, T, N, D]
-        output = self.output_dense(ops.reshape(context, (-1, hidden_dim)))
-        return ops.reshape(output, (batch, length, hidden_dim)), probabilities
+        return ops.reshape(context, (-1, hidden_dim)), probabilities
+
+    def _uses_kernel(self, mask, batch, length) -> bool:
+        return (
+            kernels.in_use()
+            and not self.output_attentions
+            and mask is not None
+            and len(mask.shape) == 3
+            and can_attend(self.compute_dtype, batch, length, self.head_dim)
+        )
+
+    def _projected(self, tokens):
+        """Queries, keys and values of [B * T, H] side by side: [B * T, 3 * H]."""
+        layers = (self.query_dense, self.key_dense, self.value_dense)
+        if all(map(plain, layers)):  # one product for three
+            bias = ops.concatenate([ops.convert_to_tensor(layer.bias) for layer in layers])
+            return product(tokens, *layers) + ops.cast(bias, self.compute_dtype)
+        return ops.concatenate([layer(tokens) for layer in layers], axis=-1)
 
     def compute_output_spec(self, x, mask=None, training=None, seed=None):
         batch, length, _ = x.shape
@@ -133,4 +187,5 @@ class SelfAttention(keras.layers.Layer):
             "num_heads": self.num_heads,
             "dropout": self.dropout.rate,
             "initializer_range": self.initializer_range,
+            "output_attentions": self.output_attentions,
         }

@@ -5,9 +5,12 @@ Shapes: B texts in a batch, T tokens, N heads, H hidden units, F feed-forward un
 
 import keras
 
+from keras_bert import kernels
+from keras_bert.kernels.residual_norm import can_normalize
 from keras_bert.layers.activations import get_activation, in_training
 from keras_bert.layers.adapter import Adapter
 from keras_bert.layers.attention import SelfAttention
+from keras_bert.layers.dense import plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 
@@ -32,14 +35,15 @@ class EncoderBlock(keras.layers.Layer):
             the rest a second time there: about a third more arithmetic for a fraction of the
             memory.
         adapter_dim: units of the two adapters' bottlenecks; None for no adapters.
+        output_attentions: as `SelfAttention`.
 
     Call arguments:
         x: float [B, T, H].
-        mask: bool, broadcast to [B, N, T, T], True where attention is allowed; or None.
+        mask: as `SelfAttention`.
         training: whether to drop out.
 
     Returns:
-        (float [B, T, H], attention probabilities float [B, N, T, T]).
+        (float [B, T, H], attention probabilities float [B, N, T, T], or None).
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class EncoderBlock(keras.layers.Layer):
         initializer_range: float = 0.02,
         gradient_checkpointing: bool = False,
         adapter_dim: int | None = None,
+        output_attentions: bool = True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -65,6 +70,7 @@ class EncoderBlock(keras.layers.Layer):
         self.initializer_range = initializer_range
         self.gradient_checkpointing = gradient_checkpointing
         self.adapter_dim = adapter_dim
+        self.output_attentions = output_attentions
 
     def build(self, x_shape, mask_shape=None):
         self.activation_function = get_activation(self.activation)
@@ -74,6 +80,7 @@ class EncoderBlock(keras.layers.Layer):
             self.num_heads,
             self.attention_dropout,
             self.initializer_range,
+            self.output_attentions,
             name="attention",
             **common,
         )
@@ -113,29 +120,67 @@ class EncoderBlock(keras.layers.Layer):
         # for other tensors. In a stateless scope (our train step) weights are such tensors.
         variables = self.variables
         values = [keras.ops.convert_to_tensor(variable) for variable in variables]
+        used = kernels.in_use()  # the second time is no longer inside of the scope
 
         def block(x, *values):
             mapping = list(zip(variables, values, strict=True))
-            with keras.StatelessScope(state_mapping=mapping):
-                return self._forward(x, mask, training, seeds)
+            with kernels.scope(used), keras.StatelessScope(state_mapping=mapping):
+                x, probabilities = self._forward(x, mask, training, seeds)
+            return (x,) if probabilities is None else (x, probabilities)
 
-        return keras.remat(block)(x, *values)
+        output = keras.remat(block)(x, *values)
+        return output if len(output) == 2 else (*output, None)
 
     def _forward(self, x, mask, training, seeds):
-        attended, probabilities = self.attention(x, mask, training=training, seed=seeds[0])
-        attended = self.attention_drop(attended, training=training, seed=seeds[1])
-        if self.attention_adapter is not None:
-            attended = self.attention_adapter(attended)
-        x = self.attention_norm(x + attended)  # [B, T, H]
+        context, probabilities = self.attention.contexts(x, mask, training, seeds[0])
+        x = self._added(
+            x,
+            context,
+            self.attention.output_dense,
+            self.attention_drop,
+            self.attention_adapter,
+            self.attention_norm,
+            training,
+            seeds[1],
+        )
         tokens = keras.ops.reshape(x, (-1, x.shape[-1]))  # [B * T, H], see `SelfAttention`
         activation = self.activation_function
         activation = in_training(activation) if training else activation
         y = activation(self.intermediate(tokens))  # [B * T, F]
-        y = keras.ops.reshape(self.feedforward_output(y), keras.ops.shape(x))  # [B, T, H]
-        y = self.feedforward_drop(y, training=training, seed=seeds[2])
-        if self.feedforward_adapter is not None:
-            y = self.feedforward_adapter(y)
-        return self.feedforward_norm(x + y), probabilities
+        x = self._added(
+            x,
+            y,
+            self.feedforward_output,
+            self.feedforward_drop,
+            self.feedforward_adapter,
+            self.feedforward_norm,
+            training,
+            seeds[2],
+        )
+        return x, probabilities
+
+    def _added(self, x, y, dense, drop, adapter, norm, training, seed):
+        """norm(x + adapter(drop(dense(y)))) of x [B, T, H] and y [B * T, units]."""
+        rows, hidden_dim = y.shape[0], x.shape[-1]
+        if (
+            kernels.in_use()
+            and adapter is None
+            and plain(dense)
+            and can_normalize(self.compute_dtype, rows, hidden_dim)
+        ):
+            added = kernels.add_and_normalize(
+                keras.ops.reshape(x, (rows, hidden_dim)),
+                product(y, dense),
+                keras.ops.cast(keras.ops.convert_to_tensor(dense.bias), self.compute_dtype),
+                keras.ops.convert_to_tensor(norm.gamma),
+                keras.ops.convert_to_tensor(norm.beta),
+                norm.epsilon,
+                drop.rate if training else 0.0,
+                seed,
+            )
+            return keras.ops.reshape(added, keras.ops.shape(x))
+        y = drop(keras.ops.reshape(dense(y), keras.ops.shape(x)), training=training, seed=seed)
+        return norm(x + (y if adapter is None else adapter(y)))
 
     def compute_output_spec(self, x, mask=None, training=None):
         batch, length, _ = x.shape
@@ -155,4 +200,5 @@ class EncoderBlock(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "gradient_checkpointing": self.gradient_checkpointing,
             "adapter_dim": self.adapter_dim,
+            "output_attentions": self.output_attentions,
         }

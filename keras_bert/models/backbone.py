@@ -109,6 +109,7 @@ class BertBackbone(keras_hub.models.Backbone):
                 initializer_range,
                 gradient_checkpointing,
                 adapter_dim,
+                output_attentions,
                 dtype=dtype,
                 name=f"block_{i}",
             )

@@ -42,7 +42,9 @@ class OneBatch:
         names = tuple(x) if ids else tuple(range(len(x)))
         columns = [np.asarray(x[name], None if ids else object) for name in names]
         rows = batch_size if self._task.needs_whole_batches else None
-        key = (names, rows, *((c.ndim, c.dtype.str) for c in columns), *self._text_side())
+        shapes = [c.shape[1:] if rows is not None else c.ndim for c in columns]
+        types = [c.dtype.str for c in columns]
+        key = (names, rows, *zip(shapes, types, strict=True), *self._text_side())
         if key not in self._functions:
             if len(self._functions) == MOST_FUNCTIONS:
                 self._functions.pop(next(iter(self._functions)))
@@ -74,7 +76,11 @@ class OneBatch:
 
         task = self._task
         specs = [
-            tf.TensorSpec([None] * c.ndim, tf.string if names is None else tf.as_dtype(c.dtype))
+            tf.TensorSpec(
+                # XLA compiles for each shape anyway, and kernels for GPUs want to know it.
+                [None, *(c.shape[1:] if rows is not None else [None] * (c.ndim - 1))],
+                tf.string if names is None else tf.as_dtype(c.dtype),
+            )
             for c in columns
         ]
 

@@ -70,6 +70,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         steps_per_execution: int = 1,
         jit_compile="auto",
         packing: bool | str = "auto",
+        use_kernels: bool | str = "auto",
         **kwargs,
     ):
         """Sets the model up for training; called on construction with the defaults.
@@ -103,6 +104,8 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
                 shared a row in the first epoch share one in all; and with `shuffle=False` they
                 keep their order to within four batches. "auto" does where XLA compiles for an
                 accelerator and it saves a tenth of the cells or more.
+            use_kernels: whether attention and normalization run in `keras_bert.kernels`. "auto"
+                does where XLA compiles for NVIDIA GPUs on which they work, in bfloat16 and float16.
             **kwargs: as `keras.Model.compile`.
 
         Raises:
@@ -114,6 +117,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             raise ValueError(f"packing={packing!r}: expected 'auto', True or False")
         self._schedule = None
         self._packing_wanted = packing
+        self._kernels_choice = use_kernels
         self._jit_compile_wanted = jit_compile
         self.accumulation_steps = accumulation_steps
         with self.scope():
@@ -146,6 +150,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
                 accumulation_steps=accumulation_steps,
                 steps_per_execution=steps_per_execution,
                 jit_compile=jit_compile,
+                use_kernels=use_kernels,
                 **kwargs,
             )
         self._executions_wanted = self.steps_per_execution
@@ -176,6 +181,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             config["jit_compile"] = self._jit_compile_wanted
             config["accumulation_steps"] = self.accumulation_steps
             config["packing"] = self._packing_wanted
+            config["use_kernels"] = self._kernels_choice
             if self._schedule is not None:
                 config |= {"optimizer": "auto", **self._schedule}
             config["optimizer_built"] = self.optimizer.built

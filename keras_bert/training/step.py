@@ -4,6 +4,8 @@ import contextlib
 
 import keras
 
+from keras_bert import kernels
+
 
 class KerasStep:
     """Keras's own steps, for backends where one program sees the whole batch.
@@ -13,8 +15,10 @@ class KerasStep:
     epoch is filled up with rows of weight 0, and Keras's default counts them in its divisor.
     """
 
-    def compile_step(self, optimizer, loss, *, accumulation_steps: int = 1, **kwargs) -> None:
-        """Compiles the model; arguments as `keras.Model.compile`.
+    def compile_step(
+        self, optimizer, loss, *, accumulation_steps: int = 1, use_kernels="auto", **kwargs
+    ) -> None:
+        """Compiles the model; arguments as `TensorFlowStep.compile_step`.
 
         Raises:
             ValueError: for micro-batches, which these steps do not know.
@@ -24,7 +28,13 @@ class KerasStep:
                 f"accumulation_steps={accumulation_steps} needs the TensorFlow backend; on "
                 f"{keras.config.backend()} give the optimizer gradient_accumulation_steps"
             )
+        self._uses_kernels = bool(use_kernels) and _on_one_gpu() and kernels.ready()
         keras.Model.compile(self, optimizer, loss, **kwargs)
+
+    def stateless_call(self, *args, **kwargs):
+        """As `keras.Model.stateless_call`; where Keras's steps call the model."""
+        with kernels.scope(self._uses_kernels):
+            return super().stateless_call(*args, **kwargs)
 
     def scope(self):
         """Where variables of the model must be made."""
@@ -61,6 +71,13 @@ class KerasStep:
     def needs_whole_batches(self) -> bool:
         """Whether all batches should have one shape."""
         return True
+
+
+def _on_one_gpu() -> bool:
+    """Whether there is one GPU: a kernel does not know how to part its work among several."""
+    if keras.config.backend() != "jax" or keras.distribution.distribution() is not None:
+        return False
+    return len(keras.distribution.list_devices("gpu")) == 1
 
 
 if keras.config.backend() == "tensorflow":

@@ -21,6 +21,7 @@ import types
 import keras
 import tensorflow as tf
 
+from keras_bert import kernels
 from keras_bert.training import replicas
 from keras_bert.training.counters import BatchCounters
 from keras_bert.training.losses import LossMeans, OutputLosses
@@ -43,6 +44,7 @@ class TensorFlowStep(TensorFlowUpdate):
         accumulation_steps: int = 1,
         steps_per_execution: int = 1,
         jit_compile="auto",
+        use_kernels="auto",
         **kwargs,
     ) -> None:
         """Compiles the model; call it inside of `scope()`.
@@ -56,6 +58,8 @@ class TensorFlowStep(TensorFlowUpdate):
             steps_per_execution: batches run without a return to Python, on one replica.
             jit_compile: whether the functions inside the steps are compiled with XLA; "auto"
                 for yes.
+            use_kernels: whether layers use `keras_bert.kernels`; "auto" for where XLA compiles
+                for GPUs on which they work.
             **kwargs: as `keras.Model.compile`.
 
         Raises:
@@ -75,6 +79,7 @@ class TensorFlowStep(TensorFlowUpdate):
         # a TPUStrategy compiles the whole step itself.
         self._xla = bool(jit_compile) and not on_tpu
         self._on_tpu = on_tpu
+        self._kernels_wanted = bool(use_kernels)
         self._accumulation_steps = accumulation_steps
         self._one_piece = replicas_in_sync == 1 or self._xla and replicas.xla_adds_up(strategy)
         keras.Model.compile(
@@ -177,7 +182,7 @@ class TensorFlowStep(TensorFlowUpdate):
         self._compile_functions(self._backward, self._updates, self._whole)
         if self._keras_runs_steps():
             return super().make_train_function(force)
-        self.train_function = self._execution(self.train_step)
+        self.train_function = self._over_iterator(self._on_data(self.train_step))
         return self.train_function
 
     def make_test_function(self, force=False):
@@ -186,15 +191,21 @@ class TensorFlowStep(TensorFlowUpdate):
         self._compile_functions(self._forward_for_test)
         if self._keras_runs_steps():
             return super().make_test_function(force)
-        self.test_function = self._execution(self.test_step)
+        self.test_function = self._over_iterator(self._on_data(self.test_step))
         return self.test_function
 
     def make_predict_function(self, force=False):
-        if self.predict_function is None or force:
-            self._compile_functions(self._infer)
-        return super().make_predict_function(force)
+        if self.predict_function is not None and not force:
+            return self.predict_function
+        self._compile_functions(self._infer)
+        if self._keras_runs_steps() or self.replica_count > 1:
+            return super().make_predict_function(force)
+        on_data = self._on_data(self.predict_step)
+        self.predict_function = lambda data: on_data(data[0])
+        return self.predict_function
 
     def _compile_functions(self, *functions) -> None:
+        self._uses_kernels = self._kernels_wanted and self._on_gpus() and kernels.ready()
         for function in functions:
             compiled = function
             if not self.run_eagerly and not self._on_tpu:
@@ -204,27 +215,44 @@ class TensorFlowStep(TensorFlowUpdate):
     def _keras_runs_steps(self) -> bool:
         return self.run_eagerly or self._on_tpu or self.steps_per_execution > 1
 
-    def _execution(self, step):
-        """A function from an iterator of batches to the logs of one step.
+    def _on_gpus(self) -> bool:
+        """Whether XLA compiles the functions inside the steps, and for GPUs."""
+        if not self._xla or self.run_eagerly:
+            return False
+        if self.on_default_device:
+            return bool(tf.config.list_logical_devices("GPU"))
+        devices = self.distribute_strategy.extended.worker_devices
+        return all("GPU" in device.upper() for device in devices)
 
-        Keras's own hands the logs through a `tf.experimental.Optional`, and takes means of logs
-        that all replicas hold alike.
+    def _on_data(self, step):
+        """A function from a batch to what a step gives of it.
+
+        Keras's own takes means of logs that all replicas hold alike.
         """
         strategy = self.distribute_strategy
 
         def on_data(data):
-            logs = strategy.run(step, args=(data,))
+            output = strategy.run(step, args=(data,))
             # All replicas hold the same.
-            return {name: strategy.experimental_local_results(v)[0] for name, v in logs.items()}
+            return keras.tree.map_structure(
+                lambda value: strategy.experimental_local_results(value)[0], output
+            )
 
-        def traced(function):
-            return tf.function(function, reduce_retracing=True, autograph=False)
+        # XLA compiles for each shape anyway, and kernels want to know it.
+        return tf.function(on_data, reduce_retracing=not self._xla, autograph=False)
 
-        on_data = traced(on_data)
-        on_iterator = traced(lambda iterator: on_data(iterator.get_next()))
+    def _over_iterator(self, on_data):
+        """A function from an iterator of batches to `on_data` of the next.
+
+        Keras's own hands what it gives through a `tf.experimental.Optional`.
+        """
+        on_iterator = tf.function(
+            lambda iterator: on_data(iterator.get_next()), reduce_retracing=True, autograph=False
+        )
 
         def execution(iterator):
-            if isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator):
+            known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
+            if known and (not self._uses_kernels or _shapes_known(iterator.element_spec)):
                 return on_iterator(iterator)
             return on_data(next(iterator))  # `train_on_batch` makes a generator
 
@@ -379,7 +407,8 @@ class TensorFlowStep(TensorFlowUpdate):
         Returns:
             (output, values of the other variables after it, losses of regularization).
         """
-        with self._values(trainable, others, collect_losses=True) as scope:
+        values = self._values(trainable, others, collect_losses=True)
+        with kernels.scope(self._uses_kernels), values as scope:
             y_pred = self(x, training=training)
             losses = self.losses
         others = [scope.get_current_value(v) for v in self.non_trainable_variables]
@@ -472,6 +501,11 @@ class TensorFlowStep(TensorFlowUpdate):
             # Keras takes the mean of the workers' logs along an axis that scalars lack.
             logs = {name: value[None] for name, value in logs.items()}
         return logs
+
+
+def _shapes_known(specs) -> bool:
+    """Whether the specs of a batch say every size."""
+    return all(spec.shape.is_fully_defined() for spec in tf.nest.flatten(specs))
 
 
 def _tensors(data) -> list:

@@ -1,0 +1,82 @@
+"""Self-attention of all heads without a stored table of probabilities.
+
+Shapes: B texts, T tokens, N heads, D units a head, H = N * D.
+"""
+
+import math
+
+from keras import ops
+
+from keras_bert.kernels.call import FLOATS, Kernel, blocks, dropout_numbers, run
+
+HEAD_DIMS = (32, 64)  # of which there is IR
+
+
+def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
+    """softmax(Q K^T / sqrt(D)) V of each head, with dropout of the probabilities.
+
+    Algorithm: Dao 2023, "FlashAttention-2": probabilities are made block by block, and again in the
+    backward pass. Sums and the softmax run in float32. Which probabilities are dropped is what
+    `keras_bert.layers.dropout.kept_units` says of [B, N, T, T].
+
+    Args:
+        qkv: bfloat16 or float16 [B, T, 3 * H]; queries, keys and values, each head by head.
+        groups: int32 [B, 2, T]. A query sees the keys whose number, in the second row, is its own,
+            in the first. One that sees none sees all alike.
+        heads: N.
+        rate: share of probabilities dropped.
+        seed: uint32 [2], or None if nothing is dropped.
+
+    Returns:
+        [B, T, H], of the type of `qkv`.
+    """
+    batch, length, width = qkv.shape
+    head_dim = width // (3 * heads)
+    numbers = {"length": length, "heads": heads, "scale": 1 / math.sqrt(head_dim)}
+    drops = seed is not None and rate > 0
+    forward = _forward(head_dim, drops)
+    backward, block = _backward(head_dim, length)
+    dropout = dropout_numbers(rate if drops else 0.0)
+    seed = ops.zeros((2,), "uint32") if seed is None else ops.cast(seed, "uint32")
+
+    @ops.custom_gradient
+    def attended(qkv):
+        out, log_sums = run(
+            forward,
+            [qkv, groups, seed],
+            [((batch, length, width // 3), qkv.dtype), ((batch, heads, length), "float32")],
+            numbers | dropout,
+            (blocks(length, 64), heads, batch),
+        )
+
+        def gradient(*args, upstream=None):
+            (upstream,) = args if upstream is None else (upstream,)
+            (change,) = run(
+                backward,
+                [qkv, groups, seed, out, log_sums, ops.cast(upstream, qkv.dtype)],
+                [((batch, length, width), qkv.dtype)],
+                numbers | dropout,
+                (blocks(length, block), heads, batch),
+            )
+            return change
+
+        return out, gradient
+
+    return attended(qkv)
+
+
+def can_attend(qkv_dtype, batch, length, head_dim: int) -> bool:
+    """Whether there is a kernel: sizes have to be known, as they become constants of it."""
+    known = isinstance(batch, int) and isinstance(length, int)
+    return known and head_dim in HEAD_DIMS and qkv_dtype in FLOATS
+
+
+def _forward(head_dim: int, drops: bool) -> Kernel:
+    return Kernel(f"attention_forward_{head_dim}{'_dropout' * drops}", "forward", 4)
+
+
+def _backward(head_dim: int, length: int) -> tuple[Kernel, int]:
+    """(kernel, keys that one program takes)."""
+    if 64 < length <= 128:
+        return Kernel(f"attention_backward_{head_dim}_one", "backward", 8), 128
+    return Kernel(f"attention_backward_{head_dim}", "backward", 4), 64

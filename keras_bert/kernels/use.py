@@ -1,0 +1,138 @@
+"""Where the kernels are used: in functions that XLA compiles for a GPU on which they were tried."""
+
+import contextlib
+import functools
+import logging
+import threading
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.kernels.attention import attend
+from keras_bert.kernels.residual_norm import add_and_normalize
+
+logger = logging.getLogger("keras_bert")
+_state = threading.local()
+MOST_OFF = 0.02  # relative error that bfloat16 explains
+CAPABILITY = (8, 0)  # of GPUs: Ampere, the first with bfloat16
+
+
+@contextlib.contextmanager
+def scope(used: bool):
+    """Says whether layers called inside may use the kernels; layers called outside do not."""
+    before = in_use()
+    _state.used = used
+    try:
+        yield
+    finally:
+        _state.used = before
+
+
+def in_use() -> bool:
+    """Whether layers called here may use the kernels."""
+    return getattr(_state, "used", False)
+
+
+@functools.cache
+def ready() -> bool:
+    """Whether the kernels work here, found by trying them once on the first GPU.
+
+    Another version of XLA may not read the IR, or make something else of it; then layers are
+    computed without the kernels, slower.
+    """
+    if not _gpu():
+        return False
+    try:
+        off = _largest_error()
+    except Exception as error:  # whatever the compiler has to say
+        reason = f"{type(error).__name__}: {error}"
+    else:
+        if off < MOST_OFF:
+            return True
+        reason = f"their results are off by {off:.3g}"
+    logger.warning("training goes on without the kernels for GPUs: %.400s", reason)
+    return False
+
+
+def _gpu() -> bool:
+    """Whether there is a GPU of NVIDIA's that knows bfloat16."""
+    if keras.config.backend() == "jax":
+        import jax
+
+        device = jax.devices()[0]
+        found = str(getattr(device, "compute_capability", "")) if device.platform == "gpu" else ""
+        capability = tuple(int(part) for part in found.split(".") if part.isdigit())
+    elif keras.config.backend() == "tensorflow":
+        import tensorflow as tf
+
+        devices = tf.config.list_physical_devices("GPU")
+        if not devices or not tf.config.list_logical_devices("GPU"):
+            return False
+        details = tf.config.experimental.get_device_details(devices[0])
+        capability = details.get("compute_capability", ())
+    else:
+        return False
+    return len(capability) == 2 and capability >= CAPABILITY
+
+
+def _largest_error() -> float:
+    """Largest relative error of the kernels' results and gradients on a small example."""
+    rng = np.random.default_rng(0)
+    batch, length, heads, head_dim = 2, 80, 2, 64
+    hidden = heads * head_dim
+    qkv = rng.normal(size=(batch, length, 3 * hidden))
+    groups = np.zeros((batch, 2, length), "int32")
+    groups[0, 1, 60:] = -1
+    wanted = rng.normal(size=(batch, length, hidden))
+    x, y = rng.normal(size=(2, batch * length, hidden))
+    bias, gamma, beta = rng.normal(size=(3, hidden))
+
+    def by_kernels(qkv, x, y, bias, gamma, beta):
+        half = [ops.cast(value, "bfloat16") for value in (qkv, x, y, bias)]
+        attended = ops.cast(attend(half[0], groups, heads), "float32")
+        return attended, ops.cast(add_and_normalize(*half[1:], gamma, beta, 1e-12), "float32")
+
+    def plainly(qkv, x, y, bias, gamma, beta):
+        q, k, v = ops.unstack(ops.reshape(qkv, (batch, length, 3, heads, head_dim)), axis=2)
+        scores = ops.einsum("btnd,bsnd->bnts", q, k) / head_dim**0.5
+        seen = groups[:, 0, :, None] == groups[:, 1, None, :]
+        scores = scores + np.where(seen, 0.0, -1e9)[:, None].astype("float32")
+        attended = ops.einsum("bnts,bsnd->btnd", ops.softmax(scores), v)
+        total = x + y + bias
+        total = total - ops.mean(total, -1, keepdims=True)
+        normal = total / ops.sqrt(ops.mean(total * total, -1, keepdims=True) + 1e-12)
+        return ops.reshape(attended, (batch, length, hidden)), normal * gamma + beta
+
+    arguments = [np.asarray(v, "float32") for v in (qkv, x, y, bias, gamma, beta)]
+    wanted = [np.asarray(v, "float32") for v in (wanted, y)]
+    found, expected = (
+        _with_gradients(function, arguments, wanted) for function in (by_kernels, plainly)
+    )
+    errors = [
+        np.linalg.norm(a - b) / np.linalg.norm(b) for a, b in zip(found, expected, strict=True)
+    ]
+    return float(np.max(errors)) if np.all(np.isfinite(errors)) else float("inf")
+
+
+def _with_gradients(function, arguments, upstream) -> list[np.ndarray]:
+    """Results of a function and its gradients, compiled by XLA on the first GPU."""
+    if keras.config.backend() == "jax":
+        import jax
+
+        def both(*arguments):
+            results, pull = jax.vjp(function, *arguments)
+            return [*results, *pull(tuple(upstream))]
+
+        return [np.asarray(value) for value in jax.jit(both)(*arguments)]
+    import tensorflow as tf
+
+    @tf.function(jit_compile=True, autograph=False)
+    def both(*arguments):
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            results = function(*arguments)
+        return [*results, *tape.gradient(results, arguments, output_gradients=upstream)]
+
+    with tf.init_scope(), tf.device("GPU:0"):
+        return [value.numpy() for value in both(*map(tf.constant, arguments))]
