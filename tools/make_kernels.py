@@ -26,12 +26,10 @@ def files() -> dict:
 
     found = {}
     for units in (32, 64):
-        small = {"D": units, "ROWS": 64, "COLUMNS": 64, "ONE": False}
+        sizes = {"D": units, "BLOCK": 64}
         for name, drop in (("", False), ("_dropout", True)):
-            found[f"attention_forward_{units}{name}"] = attention.forward, small | {"DROP": drop}
-        found[f"attention_backward_{units}"] = attention.backward, small
-        one = small | {"ROWS": 128, "COLUMNS": 128, "ONE": True}
-        found[f"attention_backward_{units}_one"] = attention.backward, one
+            found[f"attention_forward_{units}{name}"] = attention.forward, sizes | {"DROP": drop}
+        found[f"attention_backward_{units}"] = attention.backward, sizes
     for width in (128, 256, 512, 1024):
         for name, drop in (("", False), ("_dropout", True)):
             constants = {"WIDTH": width, "DROP": drop}

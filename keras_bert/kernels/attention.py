@@ -7,9 +7,11 @@ import math
 
 from keras import ops
 
-from keras_bert.kernels.call import FLOATS, Kernel, blocks, dropout_numbers, run
+from keras_bert.kernels.call import FLOATS, Kernel, dropout_numbers, run
 
 HEAD_DIMS = (32, 64)  # of which there is IR
+BLOCK = 64  # queries, and keys, that a program takes at a time
+WARPS = 4
 
 
 def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
@@ -34,8 +36,9 @@ def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
     head_dim = width // (3 * heads)
     numbers = {"length": length, "heads": heads, "scale": 1 / math.sqrt(head_dim)}
     drops = seed is not None and rate > 0
-    forward = _forward(head_dim, drops)
-    backward, block = _backward(head_dim, length)
+    forward = Kernel(f"attention_forward_{head_dim}{'_dropout' * drops}", "forward", WARPS)
+    backward = Kernel(f"attention_backward_{head_dim}", "backward", WARPS)
+    grid = (math.ceil(length / BLOCK), heads, batch)
     dropout = dropout_numbers(rate if drops else 0.0)
     seed = ops.zeros((2,), "uint32") if seed is None else ops.cast(seed, "uint32")
 
@@ -46,7 +49,7 @@ def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
             [qkv, groups, seed],
             [((batch, length, width // 3), qkv.dtype), ((batch, heads, length), "float32")],
             numbers | dropout,
-            (blocks(length, 64), heads, batch),
+            grid,
         )
 
         def gradient(*args, upstream=None):
@@ -56,7 +59,7 @@ def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
                 [qkv, groups, seed, out, log_sums, ops.cast(upstream, qkv.dtype)],
                 [((batch, length, width), qkv.dtype)],
                 numbers | dropout,
-                (blocks(length, block), heads, batch),
+                grid,
             )
             return change
 
@@ -69,14 +72,3 @@ def can_attend(qkv_dtype, batch, length, head_dim: int) -> bool:
     """Whether there is a kernel: sizes have to be known, as they become constants of it."""
     known = isinstance(batch, int) and isinstance(length, int)
     return known and head_dim in HEAD_DIMS and qkv_dtype in FLOATS
-
-
-def _forward(head_dim: int, drops: bool) -> Kernel:
-    return Kernel(f"attention_forward_{head_dim}{'_dropout' * drops}", "forward", 4)
-
-
-def _backward(head_dim: int, length: int) -> tuple[Kernel, int]:
-    """(kernel, keys that one program takes)."""
-    if 64 < length <= 128:
-        return Kernel(f"attention_backward_{head_dim}_one", "backward", 8), 128
-    return Kernel(f"attention_backward_{head_dim}", "backward", 4), 64

@@ -1,7 +1,6 @@
 """Puts a kernel into the program that XLA compiles, on TensorFlow and on JAX."""
 
 import functools
-import math
 import string
 import struct
 from pathlib import Path
@@ -101,8 +100,3 @@ def _escaped(text: str) -> str:
 def dropout_numbers(rate: float) -> dict:
     """Constants of dropout by the hash of `keras_bert.layers.dropout`."""
     return {"threshold": round(rate * 2**32), "factor": 1 / (1 - rate)}
-
-
-def blocks(size: int, block: int) -> int:
-    """How many blocks hold so many places."""
-    return math.ceil(size / block)

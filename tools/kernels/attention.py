@@ -50,27 +50,25 @@ def forward(
     threshold,  # hashes below are dropped, int32 with the bits of an unsigned number
     factor,  # float32, of what is kept
     D: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
+    BLOCK: tl.constexpr,
     DROP: tl.constexpr,
-    ONE: tl.constexpr,  # whether T <= COLUMNS
 ):
     block, head, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     hidden = heads * D
     units = tl.arange(0, D)
-    rows = block * ROWS + tl.arange(0, ROWS)
+    rows = block * BLOCK + tl.arange(0, BLOCK)
     there = rows[:, None] < length
     first = qkv + batch * length * (3 * hidden) + head * D
     groups += batch * 2 * length
     q = tl.load(first + rows[:, None] * (3 * hidden) + units[None, :], mask=there, other=0)
-    top = tl.full([ROWS], float("-inf"), tl.float32)
-    total = tl.zeros([ROWS], tl.float32)
-    context = tl.zeros([ROWS, D], tl.float32)
+    top = tl.full([BLOCK], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK], tl.float32)
+    context = tl.zeros([BLOCK, D], tl.float32)
     row_places = (batch.to(tl.int32) * heads + head) * length + rows
     if DROP:
         key = dropout_key(seed)
-    for start in range(0, COLUMNS if ONE else length, COLUMNS):
-        columns = start + tl.arange(0, COLUMNS)
+    for start in range(0, length, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
         at = columns[:, None] * (3 * hidden) + units[None, :]
         held = columns[:, None] < length
         k = tl.load(first + hidden + at, mask=held, other=0)
@@ -136,9 +134,7 @@ def backward(
     threshold,
     factor,
     D: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    ONE: tl.constexpr,  # whether T <= COLUMNS
+    BLOCK: tl.constexpr,
 ):
     block, head, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     hidden = heads * D
@@ -153,15 +149,15 @@ def backward(
     key = dropout_key(seed)
 
     # Keys and values of one block, over all queries.
-    columns = block * COLUMNS + tl.arange(0, COLUMNS)
+    columns = block * BLOCK + tl.arange(0, BLOCK)
     held = columns[:, None] < length
     column_at = columns[:, None] * (3 * hidden) + units[None, :]
     k = tl.load(first + hidden + column_at, mask=held, other=0)
     v = tl.load(first + 2 * hidden + column_at, mask=held, other=0)
-    d_k = tl.zeros([COLUMNS, D], tl.float32)
-    d_v = tl.zeros([COLUMNS, D], tl.float32)
-    for start in range(0, COLUMNS if ONE else length, ROWS):
-        rows = start + tl.arange(0, ROWS)
+    d_k = tl.zeros([BLOCK, D], tl.float32)
+    d_v = tl.zeros([BLOCK, D], tl.float32)
+    for start in range(0, length, BLOCK):
+        rows = start + tl.arange(0, BLOCK)
         there = rows[:, None] < length
         row_at = rows[:, None] * (3 * hidden) + units[None, :]
         out_at = rows[:, None] * hidden + units[None, :]
@@ -176,32 +172,29 @@ def backward(
         )  # fmt: skip
         d_v += tl.dot(dropped, d_o)
         d_k += tl.dot(d_s, q)
-        if ONE:
-            tl.store(d_first + row_at, tl.dot(tl.trans(d_s), k).to(q.dtype), mask=there)
     tl.store(d_first + hidden + column_at, d_k.to(k.dtype), mask=held)
     tl.store(d_first + 2 * hidden + column_at, d_v.to(k.dtype), mask=held)
 
-    if not ONE:  # Queries of the same block, over all keys.
-        for part in tl.static_range(0, COLUMNS, ROWS):
-            rows = block * COLUMNS + part + tl.arange(0, ROWS)
-            there = rows[:, None] < length
-            row_at = rows[:, None] * (3 * hidden) + units[None, :]
-            out_at = rows[:, None] * hidden + units[None, :]
-            q = tl.load(first + row_at, mask=there, other=0)
-            o = tl.load(out + out_at, mask=there, other=0)
-            d_o = tl.load(d_out + out_at, mask=there, other=0)
-            log_sum = tl.load(log_sums + rows, mask=rows < length, other=float("inf"))
-            delta = tl.sum(o.to(tl.float32) * d_o.to(tl.float32), 1)
-            d_q = tl.zeros([ROWS, D], tl.float32)
-            for start in range(0, length, COLUMNS):
-                columns = start + tl.arange(0, COLUMNS)
-                held = columns[:, None] < length
-                column_at = columns[:, None] * (3 * hidden) + units[None, :]
-                k = tl.load(first + hidden + column_at, mask=held, other=0)
-                v = tl.load(first + 2 * hidden + column_at, mask=held, other=0)
-                _, d_s = score_gradient(
-                    q, k, v, d_o, log_sum, delta, groups, rows, columns, places_first + rows, key,
-                    length, scale, threshold, factor,
-                )  # fmt: skip
-                d_q += tl.dot(tl.trans(d_s), k)
-            tl.store(d_first + row_at, d_q.to(q.dtype), mask=there)
+    # Queries of the same block, over all keys.
+    rows = block * BLOCK + tl.arange(0, BLOCK)
+    there = rows[:, None] < length
+    row_at = rows[:, None] * (3 * hidden) + units[None, :]
+    out_at = rows[:, None] * hidden + units[None, :]
+    q = tl.load(first + row_at, mask=there, other=0)
+    o = tl.load(out + out_at, mask=there, other=0)
+    d_o = tl.load(d_out + out_at, mask=there, other=0)
+    log_sum = tl.load(log_sums + rows, mask=rows < length, other=float("inf"))
+    delta = tl.sum(o.to(tl.float32) * d_o.to(tl.float32), 1)
+    d_q = tl.zeros([BLOCK, D], tl.float32)
+    for start in range(0, length, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        held = columns[:, None] < length
+        column_at = columns[:, None] * (3 * hidden) + units[None, :]
+        k = tl.load(first + hidden + column_at, mask=held, other=0)
+        v = tl.load(first + 2 * hidden + column_at, mask=held, other=0)
+        _, d_s = score_gradient(
+            q, k, v, d_o, log_sum, delta, groups, rows, columns, places_first + rows, key,
+            length, scale, threshold, factor,
+        )  # fmt: skip
+        d_q += tl.dot(tl.trans(d_s), k)
+    tl.store(d_first + row_at, d_q.to(q.dtype), mask=there)
