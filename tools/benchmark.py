@@ -104,7 +104,8 @@ def classification_rows(args, batch_size: int) -> tuple:
         columns = tuple(map(list, zip(*rows, strict=True)))
         x, count = columns if len(columns) > 1 else columns[0], len(rows)
     else:
-        x, count = _full_rows(args, VOCABULARY_SIZE, batch_size), 4 * batch_size
+        count = batch_size * (args.steps if args.work == "predict" else 4)
+        x = _full_rows(args, VOCABULARY_SIZE, count)
     return x, np.random.default_rng(1).integers(0, 2, count)
 
 
@@ -115,7 +116,7 @@ def pretraining_batches(args, vocabulary_size: int, batch_size: int) -> tf.data.
         return pretraining_dataset(args.corpus, args.sequence_length, masks, batch_size=batch_size)
     rng, rows = np.random.default_rng(1), 4 * batch_size
     positions = [rng.choice(args.sequence_length, masks, replace=False) for _ in range(rows)]
-    rows = _full_rows(args, vocabulary_size, batch_size) | {
+    rows = _full_rows(args, vocabulary_size, rows) | {
         "mask_positions": np.sort(np.array(positions, "int32")),
         "mask_ids": rng.integers(1, vocabulary_size, (rows, masks), "int32"),
         "mask_weights": np.ones((rows, masks), "float32"),
@@ -125,8 +126,8 @@ def pretraining_batches(args, vocabulary_size: int, batch_size: int) -> tf.data.
     return batches.batch(batch_size, drop_remainder=True).repeat()
 
 
-def _full_rows(args, vocabulary_size: int, batch_size: int) -> dict[str, np.ndarray]:
-    shape = (4 * batch_size, args.sequence_length)
+def _full_rows(args, vocabulary_size: int, count: int) -> dict[str, np.ndarray]:
+    shape = (count, args.sequence_length)
     return {
         "token_ids": np.random.default_rng(0).integers(1, vocabulary_size, shape, "int32"),
         "segment_ids": np.zeros(shape, "int32"),
