@@ -188,6 +188,7 @@ def test_one_pair_of_strings(tokenizer):
     assert rows.starts[0, 5:7].numpy().tolist() == [0, 4]
 
 
+@pytest.mark.slow
 def test_spans_of_a_public_file(shared_dir):
     """Each gold answer of SQuAD's dev set, first 500 questions, comes back from its labels."""
     examples = read_squad(shared_dir / "data" / "squad" / "dev-v1.1.json.gz")[:500]
