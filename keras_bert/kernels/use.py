@@ -15,6 +15,7 @@ from keras_bert.kernels.residual_norm import add_and_normalize
 logger = logging.getLogger("keras_bert")
 _state = threading.local()
 MOST_OFF = 0.02  # relative error that bfloat16 explains
+GPU = "GPU:0"  # on which they are tried
 CAPABILITY = (8, 0)  # of GPUs: Ampere, the first with bfloat16
 
 
@@ -44,7 +45,7 @@ def ready() -> bool:
     if not _gpu():
         return False
     try:
-        off = _largest_error()
+        off = largest_error()
     except Exception as error:  # whatever the compiler has to say
         reason = f"{type(error).__name__}: {error}"
     else:
@@ -76,7 +77,7 @@ def _gpu() -> bool:
     return len(capability) == 2 and capability >= CAPABILITY
 
 
-def _largest_error() -> float:
+def largest_error() -> float:
     """Largest relative error of the kernels' results and gradients on a small example."""
     rng = np.random.default_rng(0)
     batch, length, heads, head_dim = 2, 80, 2, 64
@@ -134,5 +135,5 @@ def _with_gradients(function, arguments, upstream) -> list[np.ndarray]:
             results = function(*arguments)
         return [*results, *tape.gradient(results, arguments, output_gradients=upstream)]
 
-    with tf.init_scope(), tf.device("GPU:0"):
+    with tf.device(GPU):
         return [value.numpy() for value in both(*map(tf.constant, arguments))]

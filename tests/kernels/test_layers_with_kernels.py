@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import keras_bert
 from keras_bert import kernels
+from keras_bert.kernels import use
 from keras_bert.layers import EncoderBlock
 from keras_bert.layers.attention import AttentionMask
 from tests.kernels import contract
@@ -180,3 +181,17 @@ def test_a_block_by_itself_gives_its_probabilities():
         assert mask.shape == (TEXTS, 2, TOKENS)
     _, probabilities = block(x, mask)
     np.testing.assert_allclose(np.sum(tf.cast(probabilities, "float32"), -1), 1, atol=0.02)
+
+
+def test_the_trial_tells_right_from_wrong(monkeypatch):
+    monkeypatch.setattr("keras_bert.kernels.use.GPU", "CPU:0")
+    for module in ("attention", "residual_norm"):
+        monkeypatch.setattr(f"keras_bert.kernels.{module}.run", contract.run)
+    assert use.largest_error() < use.MOST_OFF
+
+    def wrong(kernel, inputs, outputs, numbers, grid):
+        results = contract.run(kernel, inputs, outputs, numbers, grid)
+        return [results[0] * 1.1, *results[1:]] if kernel.function == "norm_backward" else results
+
+    monkeypatch.setattr("keras_bert.kernels.residual_norm.run", wrong)
+    assert use.largest_error() > use.MOST_OFF
