@@ -22,7 +22,7 @@ def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
     `keras_bert.layers.dropout.kept_units` says of [B, N, T, T].
 
     Args:
-        qkv: bfloat16 or float16 [B, T, 3 * H]; queries, keys and values, each head by head.
+        qkv: bfloat16 [B, T, 3 * H]; queries, keys and values, each head by head.
         groups: int32 [B, 2, T]. A query sees the keys whose number, in the second row, is its own,
             in the first. One that sees none sees all alike.
         heads: N.
@@ -71,4 +71,6 @@ def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
 def can_attend(qkv_dtype, batch, length, head_dim: int) -> bool:
     """Whether there is a kernel: sizes have to be known, as they become constants of it."""
     known = isinstance(batch, int) and isinstance(length, int)
-    return known and head_dim in HEAD_DIMS and qkv_dtype in FLOATS
+    # The third axis of a GPU's grid, that of the texts, ends at 65,535.
+    fits = known and 0 < batch < 2**16 and length > 0
+    return fits and head_dim in HEAD_DIMS and qkv_dtype in FLOATS

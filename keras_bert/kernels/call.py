@@ -10,7 +10,7 @@ import keras
 
 FOLDER = Path(__file__).parent / "ir"
 TARGET = "__gpu$xla.gpu.triton"  # XLA's own name for a call whose text is Triton's IR
-FLOATS = {"bfloat16": "bf16", "float16": "f16"}
+FLOATS = {"bfloat16": "bf16"}  # types in which the kernels were tried, as MLIR names them
 
 
 class Kernel(NamedTuple):

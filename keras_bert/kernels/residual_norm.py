@@ -19,7 +19,7 @@ def add_and_normalize(x, y, bias, gamma, beta, epsilon: float, rate: float = 0.0
     type of `x` before it is normalized.
 
     Args:
-        x: bfloat16 or float16 [R, H], the residual.
+        x: bfloat16 [R, H], the residual.
         y: as `x`, a product without its bias.
         bias: [H], of the type of `x`.
         gamma: float32 [H].
@@ -74,4 +74,4 @@ def add_and_normalize(x, y, bias, gamma, beta, epsilon: float, rate: float = 0.0
 
 def can_normalize(dtype, rows, hidden: int) -> bool:
     """Whether there is a kernel: sizes have to be known, as they become constants of it."""
-    return isinstance(rows, int) and hidden <= WIDTHS[-1] and dtype in FLOATS
+    return isinstance(rows, int) and rows > 0 and hidden <= WIDTHS[-1] and dtype in FLOATS

@@ -35,6 +35,23 @@ def in_use() -> bool:
     return getattr(_state, "used", False)
 
 
+def chosen(wanted: bool | str, possible: bool) -> bool:
+    """Whether a model uses the kernels.
+
+    Args:
+        wanted: "auto", True or False.
+        possible: whether XLA compiles the model's steps for GPUs.
+
+    Raises:
+        ValueError: if they were asked for and can't be used.
+    """
+    used = bool(wanted) and possible and ready()
+    if wanted is True and not used:
+        reason = "they do not work here" if possible else "XLA does not compile for NVIDIA GPUs"
+        raise ValueError(f"use_kernels=True: {reason}")
+    return used
+
+
 @functools.cache
 def ready() -> bool:
     """Whether the kernels work here, found by trying them once on the first GPU.

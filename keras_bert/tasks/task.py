@@ -105,7 +105,8 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
                 keep their order to within four batches. "auto" does where XLA compiles for an
                 accelerator and it saves a tenth of the cells or more.
             use_kernels: whether attention and normalization run in `keras_bert.kernels`. "auto"
-                does where XLA compiles for NVIDIA GPUs on which they work, in bfloat16 and float16.
+                does in bfloat16 where XLA compiles for NVIDIA GPUs on which they work; True is an
+                error where there are none.
             **kwargs: as `keras.Model.compile`.
 
         Raises:
@@ -115,6 +116,8 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             raise ValueError(f"accumulation_steps={accumulation_steps}: expected 1 or more")
         if packing not in ("auto", True, False):
             raise ValueError(f"packing={packing!r}: expected 'auto', True or False")
+        if use_kernels not in ("auto", True, False):
+            raise ValueError(f"use_kernels={use_kernels!r}: expected 'auto', True or False")
         self._schedule = None
         self._packing_wanted = packing
         self._kernels_choice = use_kernels

@@ -28,7 +28,7 @@ class KerasStep:
                 f"accumulation_steps={accumulation_steps} needs the TensorFlow backend; on "
                 f"{keras.config.backend()} give the optimizer gradient_accumulation_steps"
             )
-        self._uses_kernels = bool(use_kernels) and _on_one_gpu() and kernels.ready()
+        self._uses_kernels = kernels.chosen(use_kernels, _on_one_gpu())
         keras.Model.compile(self, optimizer, loss, **kwargs)
 
     def stateless_call(self, *args, **kwargs):

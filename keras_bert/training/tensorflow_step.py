@@ -59,7 +59,7 @@ class TensorFlowStep(TensorFlowUpdate):
             jit_compile: whether the functions inside the steps are compiled with XLA; "auto"
                 for yes.
             use_kernels: whether layers use `keras_bert.kernels`; "auto" for where XLA compiles
-                for GPUs on which they work.
+                for GPUs on which they work. True elsewhere is an error of the first step.
             **kwargs: as `keras.Model.compile`.
 
         Raises:
@@ -79,7 +79,7 @@ class TensorFlowStep(TensorFlowUpdate):
         # a TPUStrategy compiles the whole step itself.
         self._xla = bool(jit_compile) and not on_tpu
         self._on_tpu = on_tpu
-        self._kernels_wanted = bool(use_kernels)
+        self._kernels_wanted = use_kernels
         self._accumulation_steps = accumulation_steps
         self._one_piece = replicas_in_sync == 1 or self._xla and replicas.xla_adds_up(strategy)
         keras.Model.compile(
@@ -205,7 +205,7 @@ class TensorFlowStep(TensorFlowUpdate):
         return self.predict_function
 
     def _compile_functions(self, *functions) -> None:
-        self._uses_kernels = self._kernels_wanted and self._on_gpus() and kernels.ready()
+        self._uses_kernels = kernels.chosen(self._kernels_wanted, self._on_gpus())
         for function in functions:
             compiled = function
             if not self.run_eagerly and not self._on_tpu:
@@ -505,7 +505,8 @@ class TensorFlowStep(TensorFlowUpdate):
 
 def _shapes_known(specs) -> bool:
     """Whether the specs of a batch say every size."""
-    return all(spec.shape.is_fully_defined() for spec in tf.nest.flatten(specs))
+    parts = tf.nest.flatten(specs, expand_composites=True)  # of several replicas, each its own
+    return all(spec.shape.is_fully_defined() for spec in parts if spec is not None)
 
 
 def _tensors(data) -> list:

@@ -12,6 +12,7 @@ from keras_bert import kernels
 from keras_bert.kernels import use
 from keras_bert.layers import EncoderBlock
 from keras_bert.layers.attention import AttentionMask
+from keras_bert.training.tensorflow_step import _shapes_known
 from tests.kernels import contract
 
 TEXTS, TOKENS, HEADS, HIDDEN = 3, 20, 2, 64
@@ -168,9 +169,35 @@ def test_scope_ends():
     assert not kernels.in_use()
 
 
+WITHOUT_GPU = pytest.mark.skipif(
+    bool(tf.config.list_physical_devices("GPU")), reason="for machines without a GPU"
+)
+
+
+@WITHOUT_GPU
 def test_not_ready_without_gpu():
-    assert not tf.config.list_physical_devices("GPU"), "this test is for machines without one"
     assert not kernels.ready()
+
+
+@WITHOUT_GPU
+def test_what_was_asked_for_is_not_left_out_silently():
+    assert not kernels.chosen("auto", possible=True) and not kernels.chosen(False, possible=True)
+    with pytest.raises(ValueError, match="do not work"):
+        kernels.chosen(True, possible=True)
+    with pytest.raises(ValueError, match="XLA does not"):
+        kernels.chosen(True, possible=False)
+    model = keras_bert.BertClassifier(backbone(), num_classes=2)
+    with pytest.raises(ValueError, match="use_kernels='off'"):
+        model.compile(use_kernels="off")
+
+
+def test_shapes_of_replicas_are_read_part_by_part():
+    inputs = {"known": np.zeros((8, 4), "int32"), "also": np.zeros(8)}
+    for whole in (True, False):
+        batches = tf.data.Dataset.from_tensor_slices(inputs).batch(4, drop_remainder=whole)
+        strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+        for found in (batches, strategy.experimental_distribute_dataset(batches)):
+            assert _shapes_known(iter(found).element_spec) == whole
 
 
 def test_a_block_by_itself_gives_its_probabilities():

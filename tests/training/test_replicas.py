@@ -80,7 +80,6 @@ def assert_same(a, b):
     np.testing.assert_array_equal(a["counts"], b["counts"])
 
 
-@pytest.mark.slow
 def test_two_devices_with_three_micro_batches_are_one_device(few):  # B59, B118, B119
     assert_same(few["classifier-1-1"], few["classifier-2-3"])
 

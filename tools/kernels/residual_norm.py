@@ -6,15 +6,7 @@ of H units. Dropout by the hash of `keras_bert.layers.dropout`, on the same plac
 
 import triton
 import triton.language as tl
-from kernels.attention import dropout_key, mixed
-
-
-@triton.jit
-def kept_in_row(row, columns, key, threshold):
-    place = mixed(row.to(tl.uint32) + mixed(key + 1)) ^ mixed(columns + mixed(key + 2))
-    place = place * 0x21F0AAAD
-    place = (place ^ (place >> 15)) * 0xD35A2D97
-    return place >= tl.cast(threshold, tl.uint32)
+from kernels.attention import dropout_key, kept
 
 
 @triton.jit
@@ -43,7 +35,7 @@ def norm_forward(
     total = tl.load(y + at, mask=held, other=0).to(tl.float32)
     total += tl.load(bias + units, mask=held, other=0).to(tl.float32)
     if DROP:
-        keep = kept_in_row(row, units.to(tl.uint32), dropout_key(seed), threshold)
+        keep = kept(row, units, dropout_key(seed), threshold)
         total = tl.where(keep, total * factor, 0.0)
     total += tl.load(x + at, mask=held, other=0).to(tl.float32)
     rounded = total.to(z.dtype.element_ty)
@@ -95,7 +87,7 @@ def norm_backward(
         d = d * weight
         d_z = (d - tl.sum(d, 0) / hidden - normal * (tl.sum(d * normal, 0) / hidden)) * slope
         tl.store(d_x + at, d_z.to(d_x.dtype.element_ty), mask=held)
-        keep = kept_in_row(row, units.to(tl.uint32), key, threshold)
+        keep = kept(row, units, key, threshold)
         d_kept = tl.where(keep, d_z * factor, 0.0).to(d_y.dtype.element_ty)
         tl.store(d_y + at, d_kept, mask=held)
         d_bias += tl.where(held, d_kept.to(tl.float32), 0.0)
