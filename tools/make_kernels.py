@@ -22,7 +22,7 @@ TYPES |= dict.fromkeys(("log_sums", "means", "slopes", "gamma", "beta", "sums"),
 
 def files() -> dict:
     """Each file's (kernel, constants of the compiler)."""
-    from kernels import attention, residual_norm
+    from kernels import attention, gelu, residual_norm
 
     found = {}
     for units in (32, 64):
@@ -35,6 +35,10 @@ def files() -> dict:
             constants = {"WIDTH": width, "DROP": drop}
             found[f"norm_forward_{width}{name}"] = residual_norm.norm_forward, constants
         found[f"norm_backward_{width}"] = residual_norm.norm_backward, {"WIDTH": width}
+    for name, tanh in (("exact", False), ("tanh", True)):
+        constants = {"ROWS": 4, "WIDTH": 512, "TANH": tanh}
+        found[f"gelu_forward_{name}"] = gelu.gelu_forward, constants
+        found[f"gelu_backward_{name}"] = gelu.gelu_backward, constants
     return found
 
 

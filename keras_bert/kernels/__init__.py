@@ -6,7 +6,8 @@ neither a compiler nor Triton where they run, and work on TensorFlow as on JAX.
 """
 
 from keras_bert.kernels.attention import attend
+from keras_bert.kernels.gelu import add_and_gelu
 from keras_bert.kernels.residual_norm import add_and_normalize
 from keras_bert.kernels.use import chosen, in_use, ready, scope
 
-__all__ = ["add_and_normalize", "attend", "chosen", "in_use", "ready", "scope"]
+__all__ = ["add_and_gelu", "add_and_normalize", "attend", "chosen", "in_use", "ready", "scope"]

@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.kernels.attention import attend
+from keras_bert.kernels.gelu import add_and_gelu
 from keras_bert.kernels.residual_norm import add_and_normalize
 
 logger = logging.getLogger("keras_bert")
@@ -108,8 +109,13 @@ def largest_error() -> float:
 
     def by_kernels(qkv, x, y, bias, gamma, beta):
         half = [ops.cast(value, "bfloat16") for value in (qkv, x, y, bias)]
-        attended = ops.cast(attend(half[0], groups, heads), "float32")
-        return attended, ops.cast(add_and_normalize(*half[1:], gamma, beta, 1e-12), "float32")
+        results = (
+            attend(half[0], groups, heads),
+            add_and_normalize(*half[1:], gamma, beta, 1e-12),
+            add_and_gelu(half[2], half[3], approximate=False),
+            add_and_gelu(half[2], half[3], approximate=True),
+        )
+        return [ops.cast(result, "float32") for result in results]
 
     def plainly(qkv, x, y, bias, gamma, beta):
         q, k, v = ops.unstack(ops.reshape(qkv, (batch, length, 3, heads, head_dim)), axis=2)
@@ -120,10 +126,12 @@ def largest_error() -> float:
         total = x + y + bias
         total = total - ops.mean(total, -1, keepdims=True)
         normal = total / ops.sqrt(ops.mean(total * total, -1, keepdims=True) + 1e-12)
-        return ops.reshape(attended, (batch, length, hidden)), normal * gamma + beta
+        attended = ops.reshape(attended, (batch, length, hidden))
+        gelus = [ops.gelu(y + bias, approximate=approximate) for approximate in (False, True)]
+        return [attended, normal * gamma + beta, *gelus]
 
     arguments = [np.asarray(v, "float32") for v in (qkv, x, y, bias, gamma, beta)]
-    wanted = [np.asarray(v, "float32") for v in (wanted, y)]
+    wanted = [np.asarray(v, "float32") for v in (wanted, y, x, x)]
     found, expected = (
         _with_gradients(function, arguments, wanted) for function in (by_kernels, plainly)
     )
@@ -140,7 +148,7 @@ def _with_gradients(function, arguments, upstream) -> list[np.ndarray]:
 
         def both(*arguments):
             results, pull = jax.vjp(function, *arguments)
-            return [*results, *pull(tuple(upstream))]
+            return [*results, *pull(list(upstream))]
 
         return [np.asarray(value) for value in jax.jit(both)(*arguments)]
     import tensorflow as tf

@@ -23,3 +23,8 @@ def product(x, *layers: keras.layers.Dense):
     kernels = [ops.cast(ops.convert_to_tensor(layer.kernel), dtype) for layer in layers]
     kernel = kernels[0] if len(kernels) == 1 else ops.concatenate(kernels, axis=-1)
     return ops.matmul(ops.cast(x, dtype), kernel)
+
+
+def bias(layer: keras.layers.Dense):
+    """The bias of a plain layer, in its compute type."""
+    return ops.cast(ops.convert_to_tensor(layer.bias), layer.compute_dtype)

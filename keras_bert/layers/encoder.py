@@ -6,13 +6,17 @@ Shapes: B texts in a batch, T tokens, N heads, H hidden units, F feed-forward un
 import keras
 
 from keras_bert import kernels
+from keras_bert.kernels.gelu import can_gelu
 from keras_bert.kernels.residual_norm import can_normalize
-from keras_bert.layers.activations import get_activation, in_training
+from keras_bert.layers.activations import gelu_exact, gelu_tanh, get_activation, in_training
 from keras_bert.layers.adapter import Adapter
 from keras_bert.layers.attention import SelfAttention
-from keras_bert.layers.dense import plain, product
+from keras_bert.layers.dense import bias, plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
+
+# Activations that have a kernel, and whether they are the approximate form.
+GELUS = {gelu_exact: False, gelu_tanh: True}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -144,9 +148,7 @@ class EncoderBlock(keras.layers.Layer):
             seeds[1],
         )
         tokens = keras.ops.reshape(x, (-1, x.shape[-1]))  # [B * T, H], see `SelfAttention`
-        activation = self.activation_function
-        activation = in_training(activation) if training else activation
-        y = activation(self.intermediate(tokens))  # [B * T, F]
+        y = self._activated(tokens, training)  # [B * T, F]
         x = self._added(
             x,
             y,
@@ -158,6 +160,19 @@ class EncoderBlock(keras.layers.Layer):
             seeds[2],
         )
         return x, probabilities
+
+    def _activated(self, tokens, training):
+        """activation(intermediate(tokens)) of tokens [B * T, H]."""
+        dense, activation = self.intermediate, self.activation_function
+        if (
+            kernels.in_use()
+            and activation in GELUS
+            and plain(dense)
+            and can_gelu(self.compute_dtype, tokens.shape[0])
+        ):
+            return kernels.add_and_gelu(product(tokens, dense), bias(dense), GELUS[activation])
+        activation = in_training(activation) if training else activation
+        return activation(dense(tokens))
 
     def _added(self, x, y, dense, drop, adapter, norm, training, seed):
         """norm(x + adapter(drop(dense(y)))) of x [B, T, H] and y [B * T, units]."""
@@ -171,7 +186,7 @@ class EncoderBlock(keras.layers.Layer):
             added = kernels.add_and_normalize(
                 keras.ops.reshape(x, (rows, hidden_dim)),
                 product(y, dense),
-                keras.ops.cast(keras.ops.convert_to_tensor(dense.bias), self.compute_dtype),
+                bias(dense),
                 keras.ops.convert_to_tensor(norm.gamma),
                 keras.ops.convert_to_tensor(norm.beta),
                 norm.epsilon,

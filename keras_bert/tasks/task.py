@@ -272,7 +272,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             )
             in_dataset = hasattr(data[0], "element_spec")
             validation = self._source(*data, batch_size=None if in_dataset else batch_size)
-            validation_data = validation.one_pass()
+            validation_data = self.ahead(validation.one_pass())
         if isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = callbacks.callbacks
         callbacks = keras.tree.flatten(callbacks or [])
@@ -326,7 +326,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         with _quiet_about_size():
             return keras.Model.fit(
                 self,
-                batches,
+                self.ahead(batches),
                 epochs=epochs,
                 validation_data=validation_data,
                 initial_epoch=initial_epoch,
@@ -389,6 +389,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             x = self._source(x, y, sample_weight, batch_size).one_pass()
             self.build_for(x)
             kwargs["callbacks"] = self._callbacks_over(x, kwargs)
+            x = self.ahead(x)
         with _quiet_about_size():
             return keras.Model.evaluate(self, x, **kwargs)
 
@@ -443,7 +444,8 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             kwargs: as `keras.Model.predict`.
         """
         kwargs = kwargs | {"callbacks": self._callbacks_over(batches, kwargs)}
-        return keras.Model.predict(self, batches, **kwargs)
+        with _quiet_about_size():
+            return keras.Model.predict(self, self.ahead(batches), **kwargs)
 
     def _callbacks_over(self, batches, kwargs: dict) -> CallbackList:
         given, verbose = kwargs.get("callbacks"), kwargs.get("verbose", "auto")

@@ -24,6 +24,7 @@ import tensorflow as tf
 from keras_bert import kernels
 from keras_bert.training import replicas
 from keras_bert.training.counters import BatchCounters
+from keras_bert.training.device_batches import on_device
 from keras_bert.training.losses import LossMeans, OutputLosses
 from keras_bert.training.step_variables import StepVariables, read, write
 from keras_bert.training.tensorflow_update import TensorFlowUpdate
@@ -163,6 +164,20 @@ class TensorFlowStep(TensorFlowUpdate):
             return x, y, sample_weight, sums
 
         return batches.map(with_sums, num_parallel_calls=tf.data.AUTOTUNE)
+
+    def ahead(self, batches):
+        """Has batches come to the GPU before a step asks for them, if one GPU runs the steps.
+
+        Args:
+            batches: a `tf.data.Dataset`, with nothing left to be done to it.
+
+        Returns:
+            A dataset of the same batches; see `on_device`.
+        """
+        if not self.on_default_device or self._keras_runs_steps():
+            return batches
+        device = self.variables[0].value.device
+        return on_device(batches, device) if "GPU" in device else batches
 
     @property
     def counters(self) -> BatchCounters:

@@ -1,14 +1,21 @@
 """What each kernel is to compute, said plainly in Keras operations: for `kernels.call.run`."""
 
+import functools
+import math
+
 import numpy as np
 from keras import ops
 
+from keras_bert.kernels import gelu
 from keras_bert.layers.dropout import kept_units
 
 
 def run(kernel, inputs, outputs, numbers, grid):
     """As `keras_bert.kernels.call.run`, without a GPU."""
-    results = KERNELS[kernel.function](numbers, *inputs)
+    compute = KERNELS[kernel.function]
+    if kernel.function.startswith("gelu"):
+        compute = functools.partial(compute, approximate=kernel.file.endswith("_tanh"))
+    results = compute(numbers, *inputs)
     assert len(results) == len(outputs)
     for result, (shape, _) in zip(results, outputs, strict=True):
         assert tuple(result.shape) == tuple(shape)
@@ -88,9 +95,31 @@ def _norm_backward(numbers, d_out, total, means, slopes, gamma, seed):
     return d_z, d_y, ops.concatenate([sums[None], rest])
 
 
+def _gelu_forward(numbers, x, bias, approximate):
+    assert numbers == {"rows": x.shape[0], "hidden": x.shape[1]}
+    return (_gelu(x, bias, approximate),)
+
+
+def _gelu(x, bias, approximate):
+    return ops.gelu(ops.cast(x, "float32") + ops.cast(bias, "float32"), approximate=approximate)
+
+
+def _gelu_backward(numbers, d_out, x, bias, approximate):
+    """By the difference of values on both sides: independent of any formula of the slope."""
+    step = 2.0**-8
+    x = ops.cast(x, "float32")
+    slope = _gelu(x + step, bias, approximate) - _gelu(x - step, bias, approximate)
+    d_x = ops.cast(d_out, "float32") * slope / (2 * step)
+    sums = ops.sum(d_x, 0)[None]
+    programs = min(math.ceil(x.shape[0] / gelu.ROWS), gelu.PROGRAMS)
+    return d_x, ops.concatenate([sums, ops.zeros((programs - 1, x.shape[1]))])
+
+
 KERNELS = {
     "forward": _forward,
     "backward": _backward,
     "norm_forward": _norm_forward,
     "norm_backward": _norm_backward,
+    "gelu_forward": _gelu_forward,
+    "gelu_backward": _gelu_backward,
 }

@@ -16,11 +16,12 @@ from keras_bert.training.tensorflow_step import _shapes_known
 from tests.kernels import contract
 
 TEXTS, TOKENS, HEADS, HIDDEN = 3, 20, 2, 64
+MODULES = ("attention", "gelu", "residual_norm")
 
 
 @pytest.fixture
 def without_gpu(monkeypatch):
-    for module in ("attention", "residual_norm"):
+    for module in MODULES:
         monkeypatch.setattr(f"keras_bert.kernels.{module}.run", contract.run)
 
 
@@ -62,12 +63,15 @@ def backbone(**kwargs):
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("packed", [False, True])
-def test_encoder_with_kernels(without_gpu, monkeypatch, training, packed):
+@pytest.mark.parametrize(
+    "packed, activation", [(False, "gelu_exact"), (True, "gelu_tanh"), (True, "relu")]
+)
+def test_encoder_with_kernels(without_gpu, monkeypatch, training, packed, activation):
     # In float32, so that the comparison can be close; real kernels take half the width.
-    monkeypatch.setattr("keras_bert.kernels.attention.FLOATS", {"float32": "f32"})
-    monkeypatch.setattr("keras_bert.kernels.residual_norm.FLOATS", {"float32": "f32"})
-    model = backbone(dtype="float32", hidden_dropout=0.2, attention_dropout=0.2)
+    for module in MODULES:
+        monkeypatch.setattr(f"keras_bert.kernels.{module}.FLOATS", {"float32": "f32"})
+    dropout = {"hidden_dropout": 0.2, "attention_dropout": 0.2}
+    model = backbone(dtype="float32", activation=activation, **dropout)
     rng = np.random.default_rng(0)
     for variable in model.trainable_variables:  # biases and norms that do something
         variable.assign(variable + 0.1 * rng.normal(size=variable.shape))
@@ -82,7 +86,7 @@ def test_encoder_with_kernels(without_gpu, monkeypatch, training, packed):
             assert a is None
             continue
         a, b = tf.convert_to_tensor(a), tf.convert_to_tensor(b)
-        np.testing.assert_allclose(a, b, atol=2e-4, err_msg=variable.path)
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-4, err_msg=variable.path)
 
 
 def counted(monkeypatch):
@@ -92,26 +96,28 @@ def counted(monkeypatch):
         calls.append(kernel.function)
         return contract.run(kernel, *args)
 
-    for module in ("attention", "residual_norm"):
+    for module in MODULES:
         monkeypatch.setattr(f"keras_bert.kernels.{module}.run", run)
     return calls
 
 
 @pytest.mark.parametrize(
-    "settings, attention, norms",
+    "settings, attention, norms, gelus",
     [
-        ({}, 2, 4),
-        ({"dtype": "float32"}, 0, 0),  # no kernel for the type
-        ({"output_attentions": True}, 0, 4),  # probabilities are wanted
-        ({"adapter_dim": 4}, 2, 0),  # something stands between
-        ({"num_heads": 4}, 0, 4),  # heads of 16 units
+        ({}, 2, 4, 2),
+        ({"dtype": "float32"}, 0, 0, 0),  # no kernel for the type
+        ({"output_attentions": True}, 0, 4, 2),  # probabilities are wanted
+        ({"adapter_dim": 4}, 2, 0, 2),  # something stands between
+        ({"num_heads": 4}, 0, 4, 2),  # heads of 16 units
+        ({"activation": "relu"}, 2, 4, 0),
     ],
 )
-def test_where_kernels_are_used(monkeypatch, settings, attention, norms):
+def test_where_kernels_are_used(monkeypatch, settings, attention, norms, gelus):
     calls = counted(monkeypatch)
     run(backbone(**settings), ids(np.random.default_rng(0)), True)
     assert calls.count("forward") == calls.count("backward") == attention
     assert calls.count("norm_forward") == calls.count("norm_backward") == norms
+    assert calls.count("gelu_forward") == calls.count("gelu_backward") == gelus
 
 
 def test_not_for_dense_layers_with_lora(monkeypatch):
@@ -119,11 +125,13 @@ def test_not_for_dense_layers_with_lora(monkeypatch):
     model = backbone()
     for block in model.blocks:
         block.attention.query_dense.enable_lora(2)
+        block.intermediate.enable_lora(2)
         block.feedforward_output.enable_lora(2)
     found, _ = run(model, ids(np.random.default_rng(0)), True)
     wanted, _ = run(model, ids(np.random.default_rng(0)), False)
     np.testing.assert_allclose(tf.cast(found, "float32"), tf.cast(wanted, "float32"), atol=0.1)
     assert calls.count("forward") == 2 and calls.count("norm_forward") == 2
+    assert not calls.count("gelu_forward")
 
 
 def test_gradient_checkpointing(monkeypatch):
@@ -212,7 +220,7 @@ def test_a_block_by_itself_gives_its_probabilities():
 
 def test_the_trial_tells_right_from_wrong(monkeypatch):
     monkeypatch.setattr("keras_bert.kernels.use.GPU", "CPU:0")
-    for module in ("attention", "residual_norm"):
+    for module in MODULES:
         monkeypatch.setattr(f"keras_bert.kernels.{module}.run", contract.run)
     assert use.largest_error() < use.MOST_OFF
 

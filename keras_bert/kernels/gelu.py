@@ -1,0 +1,62 @@
+"""GELU(x + bias) in one pass over the memory, forward and backward.
+
+Shapes: R rows (tokens) of F units.
+"""
+
+import math
+
+from keras import ops
+
+from keras_bert.kernels.call import FLOATS, Kernel, run
+
+ROWS, WIDTH = 4, 512  # of the tile that a program takes at a time
+WARPS = 4
+PROGRAMS = 264  # along the rows, of the backward pass
+
+
+def add_and_gelu(x, bias, approximate: bool):
+    """Bias and GELU, in float32 inside.
+
+    Rule: Hendrycks and Gimpel 2016, x times the normal distribution's share below x, by its error
+    function (within 7.5e-8) or by the tanh approximation. Of a train step only x is kept.
+
+    Args:
+        x: bfloat16 [R, F], a product without its bias.
+        bias: [F], of the type of `x`.
+        approximate: whether by tanh.
+
+    Returns:
+        [R, F], of the type of `x`.
+    """
+    rows, hidden = x.shape
+    numbers = {"rows": rows, "hidden": hidden}
+    kind = "tanh" if approximate else "exact"
+    forward = Kernel(f"gelu_forward_{kind}", "gelu_forward", WARPS)
+    backward = Kernel(f"gelu_backward_{kind}", "gelu_backward", WARPS)
+    tiles, columns = math.ceil(rows / ROWS), math.ceil(hidden / WIDTH)
+    programs = min(tiles, PROGRAMS)
+
+    @ops.custom_gradient
+    def activated(x, bias):
+        like = ((rows, hidden), x.dtype)
+        (out,) = run(forward, [x, bias], [like], numbers, (tiles, columns, 1))
+
+        def gradient(*args, upstream=None):
+            (upstream,) = args if upstream is None else (upstream,)
+            d_x, sums = run(
+                backward,
+                [ops.cast(upstream, x.dtype), x, bias],
+                [like, ((programs, hidden), "float32")],
+                numbers,
+                (programs, columns, 1),
+            )
+            return d_x, ops.cast(ops.sum(sums, axis=0), bias.dtype)
+
+        return out, gradient
+
+    return activated(x, bias)
+
+
+def can_gelu(dtype, rows) -> bool:
+    """Whether there is a kernel: sizes have to be known, as they become constants of it."""
+    return isinstance(rows, int) and rows > 0 and dtype in FLOATS
