@@ -68,6 +68,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--texts", help="of classification: lines of this file instead, a tab within a pair"
     )
     parser.add_argument("--vocabulary", help="of --texts: a vocab.txt, lower-casing")
+    parser.add_argument(
+        "--tokenized", action="store_true", help="make ids of --texts before anything is timed"
+    )
     parser.add_argument("--packing", choices=SWITCH, default="auto")
     parser.add_argument("--corpus", help="of pretraining: rows of this prepared corpus instead")
     parser.add_argument("--strategy", choices=("none", "auto", "one", "mirrored"), default="none")
@@ -91,18 +94,20 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         )
     if args.task == "pretraining" and (args.texts or args.work == "predict"):
         parser.error("--task pretraining has neither --texts nor --work predict")
-    if bool(args.texts) != bool(args.vocabulary):
-        parser.error("--texts and --vocabulary go together")
+    if bool(args.texts) != bool(args.vocabulary) or args.tokenized and not args.texts:
+        parser.error("--texts and --vocabulary go together, and --tokenized with them")
     return args
 
 
-def classification_rows(args, batch_size: int) -> tuple:
+def classification_rows(args, batch_size: int, preprocessor) -> tuple:
     """What `fit` takes: texts of the file, or full rows of random ids; and two classes."""
     if args.texts:
         with open(args.texts, encoding="utf-8") as file:
             rows = [line.rstrip("\n").split("\t") for line in file]
         columns = tuple(map(list, zip(*rows, strict=True)))
         x, count = columns if len(columns) > 1 else columns[0], len(rows)
+        if args.tokenized:
+            x = {name: np.asarray(ids) for name, ids in preprocessor(x).items()}
     else:
         count = batch_size * (args.steps if args.work == "predict" else 4)
         x = _full_rows(args, VOCABULARY_SIZE, count)
@@ -176,7 +181,7 @@ def train(args, model, batch_size: int) -> dict:
         rows = (pretraining_batches(args, vocabulary_size, batch_size),)
         duration = {"steps": args.steps, "steps_per_epoch": args.steps}
     else:
-        rows = classification_rows(args, batch_size)
+        rows = classification_rows(args, batch_size, model.preprocessor)
         duration = {"steps": args.steps, "batch_size": batch_size}
     clock = Clock(args.warmup_steps, args.steps, args.trace_dir)
     model.fit(*rows, **duration, callbacks=[clock], verbose=0)
@@ -191,7 +196,7 @@ def train(args, model, batch_size: int) -> dict:
 
 def predict(args, model, batch_size: int) -> dict:
     """All rows once, after a first time with compilation."""
-    x, labels = classification_rows(args, batch_size)
+    x, labels = classification_rows(args, batch_size, model.preprocessor)
     seconds = []
     for _ in range(1 + args.rounds):
         start = time.perf_counter()

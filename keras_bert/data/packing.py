@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import keras
 import numpy as np
 
-from keras_bert.data.sources import RowSource, check_columns
+from keras_bert.data.sources import RowSource
 
 # Texts that are sorted and packed together. Of each block only the last row or two stay half
 # empty; smaller blocks would fill rows worse, larger ones keep more texts from their neighbours.
@@ -107,7 +107,7 @@ class PackedSource:
     rows is drawn anew for every pass.
 
     Args:
-        x: a tuple of columns of N texts, or a dict of arrays [N, ...].
+        x: a dict of arrays [N, T], or of `tf.RaggedTensor` [N, tokens], without padding.
         labels: [N, ...] or None.
         weights: [N, ...] or None.
         batch_size: R, rows of a batch.
@@ -117,7 +117,7 @@ class PackedSource:
         shuffle: as `RowSource`.
         seed: as `RowSource`.
         whole: as `RowSource`.
-        text_length: T to fill texts of the tokenizer up to, so that all batches have one shape.
+        text_length: T, to which ragged rows are filled up, so that all batches have one shape.
     """
 
     def __init__(
@@ -129,14 +129,13 @@ class PackedSource:
         preprocess: Callable,
         members: np.ndarray,
         row_length: int,
-        shuffle: bool = False,
-        seed: int = 0,
-        whole: bool = False,
-        text_length: int | None = None,
+        shuffle: bool,
+        seed: int,
+        whole: bool,
+        text_length: int,
     ):
-        self.size = check_columns(x, labels, weights)
+        self.size = int((members >= 0).sum())  # each text is in one row
         self.members = members
-        x = x if isinstance(x, dict) else tuple(np.asarray(column, object) for column in x)
         if labels is not None and weights is None:
             weights = np.ones(self.size, "float32")
         self._table, self._tensors = (x, labels, weights), None
@@ -169,11 +168,9 @@ class PackedSource:
 
     def _make_tensors(self) -> None:
         """Before any map is traced: in it they would be constants of its graph."""
-        import tensorflow as tf
-
         if self._tensors is None:
             self._tensors = [
-                None if part is None else keras.tree.map_structure(tf.constant, part)
+                None if part is None else keras.tree.map_structure(_constant, part)
                 for part in self._table
             ]
 
@@ -195,7 +192,9 @@ class PackedSource:
         texts = tf.maximum(texts, 0)
 
         def gather(column):
-            return tf.gather(column, texts)
+            rows = tf.gather(column, texts)
+            ragged = isinstance(rows, tf.RaggedTensor)
+            return rows.to_tensor(shape=[None, self._text_length]) if ragged else rows
 
         x, labels, weights = (
             None if part is None else keras.tree.map_structure(gather, part)
@@ -206,30 +205,27 @@ class PackedSource:
             if sample_weight is not None:  # 0 for rows that fill up the last batch
                 used *= tf.repeat(tf.cast(sample_weight, weights.dtype), slots)
             weights *= tf.reshape(used, [-1] + [1] * (weights.shape.rank - 1))
-        if isinstance(x, dict):
-            x = self._with_packing(x, there, rows, slots)
-        else:
-            x = x[0] if len(x) == 1 else x
-        batch = (x,) if labels is None else (x, labels, weights)
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(self._preprocess(*batch))
-        if "packed_from" not in x:  # texts, which have no lengths before
-            x = self._with_packing(x, there, rows, slots)
-        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+        x = self._with_packing(x, there, rows, slots)
+        return self._preprocess(*((x,) if labels is None else (x, labels, weights)))
 
     def _with_packing(self, x: dict, there, rows, slots) -> dict:
         """Adds `packed_from`; texts that are not there lose their tokens."""
         import tensorflow as tf
 
-        if self._text_length is not None:
-            room = [[0, 0], [0, self._text_length - tf.shape(x["token_ids"])[1]]]
-            x = {name: tf.pad(ids, room) for name, ids in x.items()}
-            for ids in x.values():
-                ids.set_shape([None, self._text_length])  # which kernels for GPUs have to know
         real = tf.cast(x["padding_mask"], tf.bool) & there[:, None]
         mask = tf.cast(real, tf.int32)  # the sum of a narrower type would run over
         lengths = tf.reshape(tf.reduce_sum(mask, axis=1), [rows, slots])
         cells = packed_from(lengths, tf.shape(mask)[1], self._row_length)
         return {**x, "padding_mask": mask, "packed_from": cells}
+
+
+def _constant(table):
+    import tensorflow as tf
+
+    if isinstance(table, tf.RaggedTensor):
+        return table
+    with tf.device("CPU"):  # where `tf.data` reads it
+        return tf.constant(table)
 
 
 def packable_lengths(padding_mask: np.ndarray) -> np.ndarray | None:

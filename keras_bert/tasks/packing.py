@@ -6,11 +6,12 @@ import keras
 import numpy as np
 
 from keras_bert.data.packing import BLOCK, PackedSource, pack_lengths, packable_lengths
+from keras_bert.data.sources import check_columns
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 
 # Shorter rows are filled worse and keep a device less busy.
 SHORTEST_ROW = 128
-# Texts that are tokenized at a time to learn their lengths.
+# Texts that are tokenized at a time.
 CHUNK = 1024
 # More texts in a row than this multiple of the mean cost heads more than they save the encoder.
 MOST_OF_MEAN = 2.0
@@ -19,6 +20,8 @@ LEAST_SAVING = 0.1
 MOST_OFF = 0.25
 # Batches within which texts keep their order where they are not shuffled.
 NEAR = 4
+# Places of a row are rounded up to a multiple: XLA compiles for each number anew.
+PLACES = 4
 
 
 def may_pack(task) -> bool:
@@ -63,22 +66,25 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
     """
     if not may_pack(task) or not len(next(iter(x.values())) if isinstance(x, dict) else x[0]):
         return None
+    count = check_columns(x, labels, weights)
     asked = task._packing_wanted is True
     given = [n for n in OPTIONAL_INPUTS if isinstance(x, dict) and n in x]
     lengths = None
-    if not given:
-        ids = isinstance(x, dict)
-        lengths = packable_lengths(x["padding_mask"]) if ids else _count(x, task._preprocess)
+    if isinstance(x, dict):
+        width = x["token_ids"].shape[1]
+        lengths = None if given else packable_lengths(x["padding_mask"])
+    else:
+        width = task.preprocessor.sequence_length
+        x, lengths, labels, weights = _tokenized(x, labels, weights, preprocess)
+        preprocess = keras.utils.pack_x_y_sample_weight
     if lengths is None:
         if asked:
             what = f"ids bring {given[0]}" if given else "ids have tokens after padding"
             raise ValueError(f"packing=True: the {what}")
         return None
-    width = x["token_ids"].shape[1] if isinstance(x, dict) else task.preprocessor.sequence_length
     row_length = max(width, SHORTEST_ROW)
     batch_size, shares = batch_size or 32, task.replica_count * task.accumulation_steps
     # In an order by the seed, so that it is chance which texts share a row.
-    count = len(lengths)
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size
     members = pack_lengths(lengths[order], row_length, block=block)
@@ -86,12 +92,17 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
     most = min(math.ceil(MOST_OF_MEAN * count / len(members)), max(1, batch_size // shares))
     if members.shape[1] > most:
         members = pack_lengths(lengths[order], row_length, most, block)
-    rows = max(1, round(batch_size * len(members) / count / shares)) * shares
-    in_the_mean = rows * count / len(members)
     saved = 1 - len(members) * row_length / (count * width)
+    if labels is None and not getattr(task, "outputs_by_token", False):
+        rows = math.ceil(batch_size / shares) * shares  # what fits without packing fits with it
+        in_the_mean = batch_size
+    else:
+        rows = max(1, round(batch_size * len(members) / count / shares)) * shares
+        in_the_mean = rows * count / len(members)
     if not asked and (saved < LEAST_SAVING or abs(in_the_mean / batch_size - 1) > MOST_OFF):
         return None
     members = np.where(members < 0, -1, order[members]).astype("int32")
+    members = np.pad(members, [(0, 0), (0, -members.shape[1] % PLACES)], constant_values=-1)
     return PackedSource(
         x,
         labels,
@@ -103,21 +114,44 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         shuffle,
         seed,
         task.needs_whole_batches,
-        None if isinstance(x, dict) else width,
+        width,
     )
 
 
-def _count(columns, preprocess) -> np.ndarray:
-    """Tokens of the row of each text."""
+def _tokenized(columns, labels, weights, preprocess) -> tuple:
+    """Makes ids of all texts, once: batches are then put together from them.
+
+    Args:
+        columns: a tuple of columns of N texts.
+        labels: [N, ...] or None.
+        weights: [N, ...] or None.
+        preprocess: as `RowSource`.
+
+    Returns:
+        (a dict of `tf.RaggedTensor` [N, tokens], without padding; tokens of each row, int [N];
+        labels; weights).
+    """
     import tensorflow as tf
 
     columns = tuple(np.asarray(column, object) for column in columns)
-    texts = tf.data.Dataset.from_tensor_slices(columns).batch(CHUNK)
+    if labels is not None and weights is None:
+        weights = np.ones(len(labels), "float32")
+    x = columns[0] if len(columns) == 1 else columns
+    table = (x,) if labels is None else (x, labels, weights)
 
-    def count(*columns):
-        x = columns[0] if len(columns) == 1 else columns
-        x, _, _ = keras.utils.unpack_x_y_sample_weight(preprocess(x))
-        return tf.reduce_sum(x["padding_mask"], axis=1)
+    def tokenize(*batch):
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(preprocess(*batch))
+        there = tf.cast(x["padding_mask"], tf.bool)
+        ids = {name: tf.boolean_mask(value, there) for name, value in x.items()}
+        lengths = tf.reduce_sum(tf.cast(there, tf.int64), axis=1)
+        return (ids, lengths) if y is None else (ids, lengths, y, sample_weight)
 
-    counts = texts.map(count, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-    return np.concatenate(list(counts.as_numpy_iterator()))
+    chunks = tf.data.Dataset.from_tensor_slices(table).batch(CHUNK)
+    chunks = chunks.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    parts = list(chunks.as_numpy_iterator())
+    ids, lengths, *rest = keras.tree.map_structure(lambda *v: np.concatenate(v), *parts)
+    with tf.device("CPU"):
+        ids = {
+            name: tf.RaggedTensor.from_row_lengths(value, lengths) for name, value in ids.items()
+        }
+    return ids, lengths, *(rest or (None, None))
