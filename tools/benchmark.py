@@ -109,7 +109,7 @@ def classification_rows(args, batch_size: int, preprocessor) -> tuple:
         if args.tokenized:
             x = {name: np.asarray(ids) for name, ids in preprocessor(x).items()}
     else:
-        count = batch_size * (args.steps if args.work == "predict" else 4)
+        count = batch_size * args.steps  # one epoch
         x = _full_rows(args, VOCABULARY_SIZE, count)
     return x, np.random.default_rng(1).integers(0, 2, count)
 

@@ -193,8 +193,10 @@ class PackedSource:
 
         def gather(column):
             rows = tf.gather(column, texts)
-            ragged = isinstance(rows, tf.RaggedTensor)
-            return rows.to_tensor(shape=[None, self._text_length]) if ragged else rows
+            if isinstance(rows, tf.RaggedTensor):
+                rows = rows.to_tensor(shape=[None, self._text_length])
+                rows.set_shape([texts.shape[0], self._text_length])  # which XLA has to know
+            return rows
 
         x, labels, weights = (
             None if part is None else keras.tree.map_structure(gather, part)

@@ -17,6 +17,7 @@ the devices.
 
 import logging
 import types
+import weakref
 
 import keras
 import tensorflow as tf
@@ -265,11 +266,23 @@ class TensorFlowStep(TensorFlowUpdate):
             lambda iterator: on_data(iterator.get_next()), reduce_retracing=True, autograph=False
         )
 
-        def execution(iterator):
+        def found_for(iterator):
             known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
-            if known and (not self._uses_kernels or _shapes_known(iterator.element_spec)):
-                return on_iterator(iterator)
-            return on_data(next(iterator))  # `train_on_batch` makes a generator
+            if not known or self._uses_kernels and not _shapes_known(iterator.element_spec):
+                return lambda iterator: on_data(
+                    next(iterator)
+                )  # `train_on_batch` makes a generator
+            if not self.on_default_device:
+                return on_iterator
+            # `tf.function` would look at each of a thousand variables to find it, at every step.
+            return on_iterator.get_concrete_function(iterator)
+
+        functions = weakref.WeakKeyDictionary()  # by iterator
+
+        def execution(iterator):
+            if iterator not in functions:
+                functions[iterator] = found_for(iterator)
+            return functions[iterator](iterator)
 
         return execution
 
