@@ -36,7 +36,7 @@ def files() -> dict:
             found[f"norm_forward_{width}{name}"] = residual_norm.norm_forward, constants
         found[f"norm_backward_{width}"] = residual_norm.norm_backward, {"WIDTH": width}
     for name, tanh in (("exact", False), ("tanh", True)):
-        constants = {"ROWS": 4, "WIDTH": 512, "TANH": tanh}
+        constants = {"ROWS": 16, "WIDTH": 512, "TANH": tanh}
         found[f"gelu_forward_{name}"] = gelu.gelu_forward, constants
         found[f"gelu_backward_{name}"] = gelu.gelu_backward, constants
     return found

@@ -20,11 +20,13 @@ class Kernel(NamedTuple):
         file: name in `ir`, without the ending.
         function: name of the function in it.
         warps: 32 threads each, that work on one program.
+        stages: turns of a loop whose loads are under way at once.
     """
 
     file: str
     function: str
     warps: int
+    stages: int = 2
 
 
 def run(kernel: Kernel, inputs: list, outputs: list, numbers: dict, grid: tuple):
@@ -44,7 +46,7 @@ def run(kernel: Kernel, inputs: list, outputs: list, numbers: dict, grid: tuple)
     call = {
         "name": kernel.function,
         "ir": _ir(kernel.file, FLOATS[dtype], tuple(sorted(numbers.items()))),
-        "num_stages": 2,
+        "num_stages": kernel.stages,
         "num_warps": kernel.warps,
         **dict(zip(("grid_x", "grid_y", "grid_z"), grid, strict=True)),
     }

@@ -9,8 +9,8 @@ from keras import ops
 
 from keras_bert.kernels.call import FLOATS, Kernel, run
 
-ROWS, WIDTH = 4, 512  # of the tile that a program takes at a time
-WARPS = 4
+ROWS, WIDTH = 16, 512  # of the tile that a program takes at a time
+WARPS = 8
 PROGRAMS = 264  # along the rows, of the backward pass
 
 

@@ -87,11 +87,10 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
     # In an order by the seed, so that it is chance which texts share a row.
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size
-    members = pack_lengths(lengths[order], row_length, block=block)
     # A row has at most the texts that one share of a batch may have.
-    most = min(math.ceil(MOST_OF_MEAN * count / len(members)), max(1, batch_size // shares))
-    if members.shape[1] > most:
-        members = pack_lengths(lengths[order], row_length, most, block)
+    fewest = math.ceil(np.sum(lengths) / row_length) or 1
+    most = min(math.ceil(MOST_OF_MEAN * count / fewest), max(1, batch_size // shares))
+    members = pack_lengths(lengths[order], row_length, most, block)
     saved = 1 - len(members) * row_length / (count * width)
     if labels is None and not getattr(task, "outputs_by_token", False):
         rows = math.ceil(batch_size / shares) * shares  # what fits without packing fits with it
