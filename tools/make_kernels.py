@@ -1,6 +1,7 @@
 """Makes `keras_bert/kernels/ir` from the Triton kernels in `tools/kernels`.
 
-Needs Triton (it comes with torch on Linux), but no GPU. A kernel's numbers become the `$names` of a
+Needs Triton (it comes with torch on Linux; another version may order its IR otherwise than 3.8,
+with which the files were made), but no GPU. A kernel's numbers become the `$names` of a
 template; sizes of blocks are what the files differ in.
 Run: python tools/make_kernels.py
 """
@@ -86,12 +87,19 @@ def template(kernel, constants: dict) -> str:
 
 
 def main(argv: list[str] | None = None) -> None:
-    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args(argv)
-    FOLDER.mkdir(exist_ok=True)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing: fail if files differ")
+    check = parser.parse_args(argv).check
     made = {f"{name}.mlir": template(*how) for name, how in files().items()}
-    for path in FOLDER.glob("*.mlir"):
-        if path.name not in made:
-            path.unlink()
+    there = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.mlir")}
+    if check:
+        wrong = [name for name in sorted(made | there) if made.get(name) != there.get(name)]
+        if wrong:
+            sys.exit(f"not what this tool makes: {', '.join(wrong)}")
+        return
+    FOLDER.mkdir(exist_ok=True)
+    for name in there.keys() - made.keys():
+        (FOLDER / name).unlink()
     for name, text in made.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
         print(f"{name}: {len(text)} characters")

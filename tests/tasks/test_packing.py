@@ -77,6 +77,22 @@ def test_predictions_and_scores_are_those_of_rows_alone():
     np.testing.assert_allclose(packing.scores, plain.scores, rtol=1e-5)
 
 
+@pytest.mark.parametrize("given", [texts, ids])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_all_batches_have_one_shape_that_is_known(given, labelled):
+    """Without it XLA would compile for each batch, and kernels for GPUs would not be used."""
+    model = classifier(num_classes=2)
+    model.compile(packing=True, jit_compile=True)
+    labels = np.arange(70) % 2 if labelled else None
+    source = model._source(given(70), labels, batch_size=8)
+    assert isinstance(source, PackedSource)
+    specs = tf.nest.flatten(source.one_pass().element_spec)
+    assert all(spec.shape.is_fully_defined() for spec in specs)
+    assert labelled or source.batch_size == 8  # rows, each of several texts
+    shapes = {tuple(v.shape for v in tf.nest.flatten(b)) for b in source.one_pass()}
+    assert shapes == {tuple(tuple(spec.shape) for spec in specs)}
+
+
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_step_on_all_rows_is_the_same(compiled):
     """One batch that holds all rows, so that order and company of rows make no difference."""

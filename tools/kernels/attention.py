@@ -30,7 +30,7 @@ def dropout_key(seed):
 @triton.jit
 def kept(row_places, column_places, key, threshold):
     """Of places of rows and of columns, broadcast, say [R, 1] and [1, C]."""
-    row_hash = mixed(row_places.to(tl.uint32) + mixed(key + 1))
+    row_hash = mixed(tl.cast(row_places, tl.uint32) + mixed(key + 1))
     column_hash = mixed(column_places.to(tl.uint32) + mixed(key + 2))
     place = (row_hash ^ column_hash) * 0x21F0AAAD
     place = (place ^ (place >> 15)) * 0xD35A2D97

@@ -77,7 +77,7 @@ def norm_backward(
     d_beta = tl.zeros([WIDTH], tl.float32)
     d_bias = tl.zeros([WIDTH], tl.float32)
     for row in range(program, rows, programs):
-        at = row.to(tl.int64) * hidden + units
+        at = tl.cast(row, tl.int64) * hidden + units
         d = tl.load(d_out + at, mask=held, other=0).to(tl.float32)
         total = tl.load(z + at, mask=held, other=0).to(tl.float32)
         slope = tl.load(slopes + row)
