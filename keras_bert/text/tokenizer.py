@@ -104,7 +104,10 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             check_vocabulary(tokens, required=REQUIRED)
         # Of a token on several lines the last counts, as in the original.
         ids = {token: index for index, token in enumerate(tokens or ())}
-        self._tokens, self._ids, self._lines = tokens, ids, None
+        # Past Keras's tracking, which would look for variables in each of the tokens.
+        object.__setattr__(self, "_tokens", tokens)
+        object.__setattr__(self, "_ids", ids)
+        self._lines = None
         for name, token in SPECIAL_TOKENS.items():
             setattr(self, f"{name}_id", ids.get(token))
 

@@ -217,6 +217,8 @@ class TensorFlowStep(TensorFlowUpdate):
         if self._keras_runs_steps() or self.replica_count > 1:
             return super().make_predict_function(force)
         on_data = self._on_data(self.predict_step)
+        if self._xla and self.on_default_device:
+            on_data = _by_shapes(on_data)
         self.predict_function = lambda data: on_data(data[0])
         return self.predict_function
 
@@ -274,8 +276,7 @@ class TensorFlowStep(TensorFlowUpdate):
                 )  # `train_on_batch` makes a generator
             if not self.on_default_device:
                 return on_iterator
-            # `tf.function` would look at each of a thousand variables to find it, at every step.
-            return on_iterator.get_concrete_function(iterator)
+            return on_iterator.get_concrete_function(iterator)  # see `_by_shapes`
 
         functions = weakref.WeakKeyDictionary()  # by iterator
 
@@ -529,6 +530,27 @@ class TensorFlowStep(TensorFlowUpdate):
             # Keras takes the mean of the workers' logs along an axis that scalars lack.
             logs = {name: value[None] for name, value in logs.items()}
         return logs
+
+
+def _by_shapes(function):
+    """The same `tf.function` of one structure of tensors, found by their shapes alone.
+
+    By itself it looks at each of a thousand variables that it captured, at every call.
+    """
+    concrete = {}
+
+    def call(data):
+        specs = tf.nest.map_structure(_shape_and_type, data)
+        key = repr(specs)
+        if key not in concrete:
+            concrete[key] = function.get_concrete_function(data)
+        return concrete[key](data)
+
+    return call
+
+
+def _shape_and_type(value) -> tuple:
+    return tuple(getattr(value, "shape", ())), getattr(value, "dtype", type(value))
 
 
 def _shapes_known(specs) -> bool:
