@@ -7,7 +7,6 @@ assets/tokenizer/vocab.txt for the text side.
 
 import tempfile
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import keras
 from keras_bert.checkpoints.int8_weights import from_int8, is_int8
 from keras_bert.checkpoints.report import LoadingReport
 from keras_bert.checkpoints.source import Source
-from keras_bert.layers.initializers import blank_weights
 from keras_bert.models.backbone import BertBackbone
 
 PACKAGE = "keras_bert>"
@@ -68,10 +66,9 @@ def load_backbone(
     config.pop("trainable", None)  # what was frozen for one training is free for the next
     config["dtype"] = dtype_policy(config.get("dtype"), source)
     adapters_are_new = config.get("adapter_dim") != saved_dim
-    blank = blank_weights() if load_weights and not adapters_are_new else nullcontext()
+    all_are_read = load_weights and not adapters_are_new
     try:
-        with blank:
-            backbone = BertBackbone(**config)
+        backbone = BertBackbone.blank(**config) if all_are_read else BertBackbone(**config)
     except TypeError as error:
         raise ValueError(f"{source.name}/config.json: {error}") from error
     if not load_weights:

@@ -107,7 +107,7 @@ class PackedSource:
     rows is drawn anew for every pass.
 
     Args:
-        x: a dict of arrays [N, T], or of `tf.RaggedTensor` [N, tokens], without padding.
+        x: a dict of arrays [N, T], or of `tf.RaggedTensor` [N, tokens] without padding.
         labels: [N, ...] or None.
         weights: [N, ...] or None.
         batch_size: R, rows of a batch.

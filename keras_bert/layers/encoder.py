@@ -168,7 +168,7 @@ class EncoderBlock(keras.layers.Layer):
             kernels.in_use()
             and activation in GELUS
             and plain(dense)
-            and can_gelu(self.compute_dtype, tokens.shape[0])
+            and can_gelu(dense.compute_dtype, tokens.shape[0])
         ):
             return kernels.add_and_gelu(product(tokens, dense), bias(dense), GELUS[activation])
         activation = in_training(activation) if training else activation
@@ -181,6 +181,7 @@ class EncoderBlock(keras.layers.Layer):
             kernels.in_use()
             and adapter is None
             and plain(dense)
+            and dense.compute_dtype == self.compute_dtype
             and can_normalize(self.compute_dtype, rows, hidden_dim)
         ):
             added = kernels.add_and_normalize(

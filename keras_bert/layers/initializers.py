@@ -17,16 +17,27 @@ def truncated_normal(stddev: float) -> keras.initializers.Initializer:
     Returns:
         A new initializer, so that no two weights share one seed.
     """
-    if getattr(_state, "blank", False):
-        return keras.initializers.Zeros()
-    return keras.initializers.TruncatedNormal(stddev=stddev)
+    blank = getattr(_state, "blank", False)
+    law = BlankTruncatedNormal if blank else keras.initializers.TruncatedNormal
+    return law(stddev=stddev)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BlankTruncatedNormal(keras.initializers.TruncatedNormal):
+    """The same law, but zeros inside of `blank_weights`."""
+
+    def __call__(self, shape, dtype=None, **kwargs):
+        if getattr(_state, "blank", False):
+            return keras.ops.zeros(shape, dtype or keras.config.floatx())
+        return super().__call__(shape, dtype, **kwargs)
 
 
 @contextlib.contextmanager
 def blank_weights():
     """Where layers are built whose weights will all be read from a file: zeros come sooner."""
+    before = getattr(_state, "blank", False)
     _state.blank = True
     try:
         yield
     finally:
-        _state.blank = False
+        _state.blank = before

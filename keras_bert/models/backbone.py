@@ -12,7 +12,7 @@ from keras_bert.layers import (
     PackTexts,
     UnpackTexts,
 )
-from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.initializers import blank_weights, truncated_normal
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -175,6 +175,16 @@ class BertBackbone(keras_hub.models.Backbone):
 
     def __call__(self, inputs, *args, **kwargs):
         return super().__call__(complete_inputs(inputs), *args, **kwargs)
+
+    @classmethod
+    def blank(cls, **settings) -> "BertBackbone":
+        """An encoder whose tables and kernels are zeros: made sooner, to read all weights into.
+
+        Args:
+            **settings: as of the class.
+        """
+        with blank_weights():
+            return cls(**settings)
 
     @classmethod
     def from_size(cls, size: str, vocabulary_size: int = 30522, **kwargs) -> "BertBackbone":

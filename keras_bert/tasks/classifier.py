@@ -62,6 +62,7 @@ class BertClassifier(BertTask):
 
     backbone_cls = BertBackbone
     preprocessor_cls = BertClassifierPreprocessor
+    reads_first_tokens = True
 
     head_kind = "classifier"  # of `keras_bert.checkpoints.contents.HEADS`
 

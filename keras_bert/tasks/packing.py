@@ -87,14 +87,15 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
     # In an order by the seed, so that it is chance which texts share a row.
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size
-    # A row has at most the texts that one share of a batch may have.
+    # A row has at most the texts that one share of a batch may have (and places for some more).
     fewest = math.ceil(np.sum(lengths) / row_length) or 1
     most = min(math.ceil(MOST_OF_MEAN * count / fewest), max(1, batch_size // shares))
     members = pack_lengths(lengths[order], row_length, most, block)
     saved = 1 - len(members) * row_length / (count * width)
-    if labels is None and not getattr(task, "outputs_by_token", False):
-        rows = math.ceil(batch_size / shares) * shares  # what fits without packing fits with it
-        in_the_mean = batch_size
+    if labels is None and task.reads_first_tokens:
+        # As many cells as without packing; few texts do with a power of two of rows.
+        rows = min(batch_size * width // row_length, 2 ** math.ceil(math.log2(len(members))))
+        rows, in_the_mean = math.ceil(max(rows, 1) / shares) * shares, batch_size
     else:
         rows = max(1, round(batch_size * len(members) / count / shares)) * shares
         in_the_mean = rows * count / len(members)

@@ -40,6 +40,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
     """
 
     packs_texts = True  # whether several texts can share a row of the encoder
+    reads_first_tokens = False  # whether the head reads nothing of a text but its first token
     _at_once = None
 
     def __call__(self, inputs, *args, **kwargs):
@@ -378,7 +379,8 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             step: number of the training step, from 0 over all epochs.
 
         Returns:
-            (x, y) or (x, y, sample_weight) as the step got it, NumPy arrays.
+            (x, y) or (x, y, sample_weight) as the step got it, NumPy arrays; a GPU gets the
+            int32 ones as int64.
         """
         batch = next(iter(self._training_source.stream(step)))
         return keras.tree.map_structure(keras.ops.convert_to_numpy, batch)

@@ -265,7 +265,9 @@ class TensorFlowStep(TensorFlowUpdate):
         Keras's own hands what it gives through a `tf.experimental.Optional`.
         """
         on_iterator = tf.function(
-            lambda iterator: on_data(iterator.get_next()), reduce_retracing=True, autograph=False
+            lambda iterator: on_data(iterator.get_next()),
+            reduce_retracing=not self._xla,
+            autograph=False,
         )
 
         def found_for(iterator):
@@ -274,7 +276,7 @@ class TensorFlowStep(TensorFlowUpdate):
                 return lambda iterator: on_data(
                     next(iterator)
                 )  # `train_on_batch` makes a generator
-            if not self.on_default_device:
+            if not self.on_default_device or tf.config.functions_run_eagerly():
                 return on_iterator
             return on_iterator.get_concrete_function(iterator)  # see `_by_shapes`
 
@@ -540,6 +542,8 @@ def _by_shapes(function):
     concrete = {}
 
     def call(data):
+        if tf.config.functions_run_eagerly():
+            return function(data)
         specs = tf.nest.map_structure(_shape_and_type, data)
         key = repr(specs)
         if key not in concrete:

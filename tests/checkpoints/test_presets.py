@@ -230,6 +230,15 @@ def test_our_preset_is_read_back_bit_by_bit(ours):
     assert again.labels == ["calm", "storm", "thaw"]
 
 
+def test_layers_of_a_preset_can_be_drawn_anew(ours):
+    """Weights are read into zeros, which is not what their initializers go on to give."""
+    backbone = BertClassifier.from_preset(ours).backbone
+    dense, deviation = backbone.blocks[-1].intermediate, backbone.get_config()["initializer_range"]
+    drawn = np.asarray(dense.kernel_initializer(dense.kernel.shape))
+    assert 0.7 * deviation < drawn.std() < 1.1 * deviation  # cut at two deviations: 0.88
+    assert np.asarray(dense.kernel).any()
+
+
 def test_a_preset_cannot_choose_what_is_imported(ours):
     for name in ("os>system", "keras_hub>GemmaBackbone"):
         edit(ours / "tokenizer.json", registered_name=name)

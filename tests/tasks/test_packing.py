@@ -88,9 +88,21 @@ def test_all_batches_have_one_shape_that_is_known(given, labelled):
     assert isinstance(source, PackedSource)
     specs = tf.nest.flatten(source.one_pass().element_spec)
     assert all(spec.shape.is_fully_defined() for spec in specs)
-    assert labelled or source.batch_size == 8  # rows, each of several texts
     shapes = {tuple(v.shape for v in tf.nest.flatten(b)) for b in source.one_pass()}
     assert shapes == {tuple(tuple(spec.shape) for spec in specs)}
+
+
+def test_predictions_fill_rows_but_take_no_more_memory():
+    model = classifier(num_classes=2)
+    model.compile(packing=True)
+    many, few = (model._source(["rain wind"] * n, batch_size=64) for n in (5000, 70))
+    assert many.batch_size == 64 * 32 // 128, "as many tokens as rows of 32 without packing"
+    assert few.batch_size == 4 and len(few.members) == 3, "rows for the texts that there are"
+    tagger = BertTokenClassifier(backbone(), num_classes=2)
+    tagger.compile(packing=True)
+    by_token = tagger._source(ids(5000), batch_size=64, labelled=False)
+    texts_per_row = 5000 / len(by_token.members)
+    assert by_token.batch_size == round(64 / texts_per_row), "heads read all tokens of the texts"
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])

@@ -72,3 +72,24 @@ def test_training_and_prediction_are_the_same(monkeypatch, jit_compile):
         assert len(used) == 4 * ahead  # training, validation, evaluate, predict
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_another_batch_size_is_compiled_for_its_own_shape(monkeypatch):
+    """Of a size that is not known, kernels for GPUs could not be used."""
+    x = {name: np.ones((24, 6), "int32") for name in ("token_ids", "segment_ids", "padding_mask")}
+    backbone = keras_bert.BertBackbone(
+        20, num_layers=1, num_heads=1, hidden_dim=8, intermediate_dim=8
+    )
+    model = keras_bert.BertClassifier(backbone, num_classes=2)
+    model.compile(keras.optimizers.SGD(0.1), jit_compile=True)
+    call, shapes = model._call_with, []
+
+    def spy(trainable, others, x, training):
+        shapes.append(tuple(x["token_ids"].shape))
+        return call(trainable, others, x, training)
+
+    monkeypatch.setattr(model, "_call_with", spy)
+    for batch_size in (4, 8):
+        model.fit(x, np.zeros(24), batch_size=batch_size, verbose=0)
+        model.evaluate(x, np.zeros(24), batch_size=batch_size, verbose=0)
+    assert set(shapes) == {(4, 6), (8, 6)}
