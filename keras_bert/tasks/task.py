@@ -101,13 +101,14 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             jit_compile: "auto" compiles with XLA but for TensorFlow on a CPU, where it is slower.
             packing: whether `fit`, `evaluate` and `predict` put several short texts into one row
                 of the encoder; see `keras_bert.layers.packing`. Outputs are those of the texts
-                alone. A batch then has about, not exactly, `batch_size` texts; texts that
+                alone. A batch then has about, not exactly, `batch_size` texts, and one of a
+                classifier's `predict` no more tokens than without; texts that
                 shared a row in the first epoch share one in all; and with `shuffle=False` they
                 keep their order to within four batches. "auto" does where XLA compiles for an
                 accelerator and it saves a tenth of the cells or more.
-            use_kernels: whether attention and normalization run in `keras_bert.kernels`. "auto"
-                does in bfloat16 where XLA compiles for NVIDIA GPUs on which they work; True is an
-                error where there are none.
+            use_kernels: whether attention, GELU and normalization run in `keras_bert.kernels`.
+                "auto" does in bfloat16 where XLA compiles for NVIDIA GPUs on which they work; True
+                is an error where there are none.
             **kwargs: as `keras.Model.compile`.
 
         Raises:

@@ -28,11 +28,13 @@ def on_device(batches, device: str):
     if not all(isinstance(s, tf.TensorSpec) and s.dtype != tf.string for s in specs):
         return batches
 
+    several = isinstance(batches.element_spec, tuple)  # also (x,), whose x may be a tuple
+
     def widened(*batch):
         batch = tf.nest.map_structure(
             lambda v: tf.cast(v, tf.int64) if v.dtype == tf.int32 else v, batch
         )
-        return batch if len(batch) > 1 else batch[0]
+        return batch if several else batch[0]
 
     batches = batches.map(widened, num_parallel_calls=tf.data.AUTOTUNE)
     return batches.apply(tf.data.experimental.prefetch_to_device(device, AHEAD))

@@ -273,9 +273,8 @@ class TensorFlowStep(TensorFlowUpdate):
         def found_for(iterator):
             known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
             if not known or self._uses_kernels and not _shapes_known(iterator.element_spec):
-                return lambda iterator: on_data(
-                    next(iterator)
-                )  # `train_on_batch` makes a generator
+                # `train_on_batch` makes a generator.
+                return lambda iterator: on_data(next(iterator))
             if not self.on_default_device or tf.config.functions_run_eagerly():
                 return on_iterator
             return on_iterator.get_concrete_function(iterator)  # see `_by_shapes`

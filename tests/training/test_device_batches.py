@@ -26,6 +26,15 @@ def test_batches_are_the_same():
             assert a.dtype != tf.int32
 
 
+@pytest.mark.parametrize("element", [(1, 2), ((1, 2),), {"a": 1}, 1])
+def test_the_structure_stays(element):
+    """A pair by itself would be taken for x and y."""
+    dataset = tf.data.Dataset.from_tensors(tf.nest.map_structure(tf.constant, element))
+    (found,) = on_device(dataset, "CPU:0")
+    tf.nest.assert_same_structure(found, element)
+    assert isinstance(found, tuple) == isinstance(element, tuple)
+
+
 def test_an_endless_dataset_stays_one():
     iterator = iter(on_device(batches(5).repeat(), "CPU:0"))
     firsts = [int(next(iterator)[1][0]) for _ in range(5)]
