@@ -96,7 +96,7 @@ def check_norm(rows=11, hidden=100, programs=3):
         compare(f"norm, gradient of {name}", value, leaf.grad)
 
 
-def check_attention(batch=2, length=70, heads=2, units=32):
+def check_attention(batch=3, length=70, heads=2, units=32):
     seed, hidden = np.array([9, 2]), heads * units
     # In float16: the interpreter takes products of bfloat16 for products of their bits.
     qkv = normal(batch, length, 3 * hidden, seed=0).half()
@@ -104,6 +104,8 @@ def check_attention(batch=2, length=70, heads=2, units=32):
     groups = torch.zeros(batch, 2, length, dtype=torch.int32)
     groups[0, 1, 50:] = -1  # padding
     groups[1, :, 30:] = 1  # two texts
+    groups[2, 1] = -1  # nothing: a row that fills a batch
+    d_out[2] = 0
     seeds = torch.tensor(seed, dtype=torch.int32)
     out, log_sums = torch.zeros(batch, length, hidden).half(), torch.zeros(batch, heads, length)
     d_qkv = torch.zeros_like(qkv)

@@ -13,6 +13,7 @@ import triton.language as tl
 
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
 FORBIDDEN: tl.constexpr = tl.constexpr(-1e9)
+NO_GROUP: tl.constexpr = tl.constexpr(-(2**31))  # which no query has
 
 
 @triton.jit
@@ -103,12 +104,12 @@ def score_gradient(
 ):  # fmt: skip
     """(probabilities after dropout, gradient of the scores), in the type of q, [C, R].
 
-    Of a row that is not there both are zero. Of a column that is not there they are whatever they
-    are: its key is zero, and its own gradients are not stored.
+    Of a row that is not there both are zero. Of a column that is not there they are finite, also
+    where the row sees no column: its key is zero, and its own gradients are not stored.
     """
     s = tl.dot(k, tl.trans(q)) * (scale * LOG2_E)
     row_groups = tl.load(groups + rows, mask=rows < length, other=0)
-    column_groups = tl.load(groups + length + columns, mask=columns < length, other=0)
+    column_groups = tl.load(groups + length + columns, mask=columns < length, other=NO_GROUP)
     s += tl.where(row_groups[None, :] == column_groups[:, None], 0.0, FORBIDDEN)
     p = tl.exp2(s - log_sum[None, :])
     d_p = tl.dot(v, tl.trans(d_out))

@@ -8,18 +8,19 @@ module {
     %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32>
     %cst_0 = arith.constant 1.44269502 : f32
     %cst_1 = arith.constant dense<0> : tensor<64xi32>
-    %cst_2 = arith.constant dense<-1.000000e+09> : tensor<64x64xf32>
-    %cst_3 = arith.constant dense<16> : tensor<64x1xi32>
-    %cst_4 = arith.constant dense<569420461> : tensor<64x1xi32>
-    %cst_5 = arith.constant dense<15> : tensor<64x1xi32>
-    %cst_6 = arith.constant dense<-749064809> : tensor<64x1xi32>
-    %cst_7 = arith.constant dense<16> : tensor<1x64xi32>
-    %cst_8 = arith.constant dense<569420461> : tensor<1x64xi32>
-    %cst_9 = arith.constant dense<15> : tensor<1x64xi32>
-    %cst_10 = arith.constant dense<-749064809> : tensor<1x64xi32>
-    %cst_11 = arith.constant dense<-749064809> : tensor<64x64xi32>
-    %cst_12 = arith.constant dense<15> : tensor<64x64xi32>
-    %cst_13 = arith.constant dense<569420461> : tensor<64x64xi32>
+    %cst_2 = arith.constant dense<-2147483648> : tensor<64xi32>
+    %cst_3 = arith.constant dense<-1.000000e+09> : tensor<64x64xf32>
+    %cst_4 = arith.constant dense<16> : tensor<64x1xi32>
+    %cst_5 = arith.constant dense<569420461> : tensor<64x1xi32>
+    %cst_6 = arith.constant dense<15> : tensor<64x1xi32>
+    %cst_7 = arith.constant dense<-749064809> : tensor<64x1xi32>
+    %cst_8 = arith.constant dense<16> : tensor<1x64xi32>
+    %cst_9 = arith.constant dense<569420461> : tensor<1x64xi32>
+    %cst_10 = arith.constant dense<15> : tensor<1x64xi32>
+    %cst_11 = arith.constant dense<-749064809> : tensor<1x64xi32>
+    %cst_12 = arith.constant dense<-749064809> : tensor<64x64xi32>
+    %cst_13 = arith.constant dense<15> : tensor<64x64xi32>
+    %cst_14 = arith.constant dense<569420461> : tensor<64x64xi32>
     %c2_i32 = arith.constant 2 : i32
     %c1_i32 = arith.constant 1 : i32
     %c-749064809_i32 = arith.constant -749064809 : i32
@@ -27,10 +28,10 @@ module {
     %c569420461_i32 = arith.constant 569420461 : i32
     %c16_i32 = arith.constant 16 : i32
     %c0_i32 = arith.constant 0 : i32
-    %cst_14 = arith.constant dense<0.000000e+00> : tensor<64x32x$float>
+    %cst_15 = arith.constant dense<0.000000e+00> : tensor<64x32x$float>
     %c96_i32 = arith.constant 96 : i32
-    %cst_15 = arith.constant dense<0.000000e+00> : tensor<64x32xf32>
-    %cst_16 = arith.constant dense<0x7F800000> : tensor<64xf32>
+    %cst_16 = arith.constant dense<0.000000e+00> : tensor<64x32xf32>
+    %cst_17 = arith.constant dense<0x7F800000> : tensor<64xf32>
     %c64_i32 = arith.constant 64 : i32
     %c2_i64 = arith.constant 2 : i64
     %c32_i32 = arith.constant 32 : i32
@@ -105,13 +106,13 @@ module {
     %68 = tt.splat %67 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
     %69 = tt.addptr %68, %66 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
     %70 = tt.broadcast %60 : tensor<64x1xi1> -> tensor<64x32xi1>
-    %71 = tt.load %69, %70, %cst_14 : tensor<64x32x!tt.ptr<$float>>
+    %71 = tt.load %69, %70, %cst_15 : tensor<64x32x!tt.ptr<$float>>
     %72 = arith.muli %heads, %c64_i32 : i32
     %73 = tt.addptr %13, %72 : !tt.ptr<$float>, i32
     %74 = tt.splat %73 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
     %75 = tt.addptr %74, %66 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
-    %76 = tt.load %75, %70, %cst_14 : tensor<64x32x!tt.ptr<$float>>
-    %77:2 = scf.for %arg12 = %c0_i32 to %length step %c64_i32 iter_args(%arg13 = %cst_15, %arg14 = %cst_15) -> (tensor<64x32xf32>, tensor<64x32xf32>)  : i32 {
+    %76 = tt.load %75, %70, %cst_15 : tensor<64x32x!tt.ptr<$float>>
+    %77:2 = scf.for %arg12 = %c0_i32 to %length step %c64_i32 iter_args(%arg13 = %cst_16, %arg14 = %cst_16) -> (tensor<64x32xf32>, tensor<64x32xf32>)  : i32 {
       %112 = tt.splat %arg12 : i32 -> tensor<64xi32>
       %113 = arith.addi %112, %55 : tensor<64xi32>
       %114 = tt.expand_dims %113 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
@@ -126,18 +127,18 @@ module {
       %123 = tt.splat %13 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
       %124 = tt.addptr %123, %118 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
       %125 = tt.broadcast %115 : tensor<64x1xi1> -> tensor<64x32xi1>
-      %126 = tt.load %124, %125, %cst_14 : tensor<64x32x!tt.ptr<$float>>
+      %126 = tt.load %124, %125, %cst_15 : tensor<64x32x!tt.ptr<$float>>
       %127 = tt.splat %20 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
       %128 = tt.addptr %127, %122 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
-      %129 = tt.load %128, %125, %cst_14 : tensor<64x32x!tt.ptr<$float>>
+      %129 = tt.load %128, %125, %cst_15 : tensor<64x32x!tt.ptr<$float>>
       %130 = tt.splat %21 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
       %131 = tt.addptr %130, %122 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
-      %132 = tt.load %131, %125, %cst_14 : tensor<64x32x!tt.ptr<$float>>
+      %132 = tt.load %131, %125, %cst_15 : tensor<64x32x!tt.ptr<$float>>
       %133 = tt.splat %length : i32 -> tensor<64xi32>
       %134 = arith.cmpi slt, %113, %133 : tensor<64xi32>
       %135 = tt.splat %27 : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
       %136 = tt.addptr %135, %113 : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
-      %137 = tt.load %136, %134, %cst_16 : tensor<64x!tt.ptr<f32>>
+      %137 = tt.load %136, %134, %cst_17 : tensor<64x!tt.ptr<f32>>
       %138 = arith.extf %129 : tensor<64x32x$float> to tensor<64x32xf32>
       %139 = arith.extf %132 : tensor<64x32x$float> to tensor<64x32xf32>
       %140 = arith.mulf %138, %139 : tensor<64x32xf32>
@@ -160,13 +161,13 @@ module {
       %153 = tt.addptr %30, %length : !tt.ptr<i32>, i32
       %154 = tt.splat %153 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
       %155 = tt.addptr %154, %57 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
-      %156 = tt.load %155, %152, %cst_1 : tensor<64x!tt.ptr<i32>>
+      %156 = tt.load %155, %152, %cst_2 : tensor<64x!tt.ptr<i32>>
       %157 = tt.expand_dims %151 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
       %158 = tt.expand_dims %156 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
       %159 = tt.broadcast %157 : tensor<1x64xi32> -> tensor<64x64xi32>
       %160 = tt.broadcast %158 : tensor<64x1xi32> -> tensor<64x64xi32>
       %161 = arith.cmpi eq, %159, %160 : tensor<64x64xi32>
-      %162 = arith.select %161, %cst, %cst_2 : tensor<64x64xi1>, tensor<64x64xf32>
+      %162 = arith.select %161, %cst, %cst_3 : tensor<64x64xi1>, tensor<64x64xf32>
       %163 = arith.addf %148, %162 : tensor<64x64xf32>
       %164 = tt.expand_dims %137 {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
       %165 = tt.broadcast %164 : tensor<1x64xf32> -> tensor<64x64xf32>
@@ -186,13 +187,13 @@ module {
       %179 = arith.xori %177, %178 : i32
       %180 = tt.splat %179 : i32 -> tensor<1x64xi32>
       %181 = arith.addi %170, %180 : tensor<1x64xi32>
-      %182 = arith.shrui %181, %cst_7 : tensor<1x64xi32>
+      %182 = arith.shrui %181, %cst_8 : tensor<1x64xi32>
       %183 = arith.xori %181, %182 : tensor<1x64xi32>
-      %184 = arith.muli %183, %cst_8 : tensor<1x64xi32>
-      %185 = arith.shrui %184, %cst_9 : tensor<1x64xi32>
+      %184 = arith.muli %183, %cst_9 : tensor<1x64xi32>
+      %185 = arith.shrui %184, %cst_10 : tensor<1x64xi32>
       %186 = arith.xori %184, %185 : tensor<1x64xi32>
-      %187 = arith.muli %186, %cst_10 : tensor<1x64xi32>
-      %188 = arith.shrui %187, %cst_9 : tensor<1x64xi32>
+      %187 = arith.muli %186, %cst_11 : tensor<1x64xi32>
+      %188 = arith.shrui %187, %cst_10 : tensor<1x64xi32>
       %189 = arith.xori %187, %188 : tensor<1x64xi32>
       %190 = arith.addi %53, %c2_i32 : i32
       %191 = arith.shrui %190, %c16_i32 : i32
@@ -205,21 +206,21 @@ module {
       %198 = arith.xori %196, %197 : i32
       %199 = tt.splat %198 : i32 -> tensor<64x1xi32>
       %200 = arith.addi %58, %199 : tensor<64x1xi32>
-      %201 = arith.shrui %200, %cst_3 : tensor<64x1xi32>
+      %201 = arith.shrui %200, %cst_4 : tensor<64x1xi32>
       %202 = arith.xori %200, %201 : tensor<64x1xi32>
-      %203 = arith.muli %202, %cst_4 : tensor<64x1xi32>
-      %204 = arith.shrui %203, %cst_5 : tensor<64x1xi32>
+      %203 = arith.muli %202, %cst_5 : tensor<64x1xi32>
+      %204 = arith.shrui %203, %cst_6 : tensor<64x1xi32>
       %205 = arith.xori %203, %204 : tensor<64x1xi32>
-      %206 = arith.muli %205, %cst_6 : tensor<64x1xi32>
-      %207 = arith.shrui %206, %cst_5 : tensor<64x1xi32>
+      %206 = arith.muli %205, %cst_7 : tensor<64x1xi32>
+      %207 = arith.shrui %206, %cst_6 : tensor<64x1xi32>
       %208 = arith.xori %206, %207 : tensor<64x1xi32>
       %209 = tt.broadcast %189 : tensor<1x64xi32> -> tensor<64x64xi32>
       %210 = tt.broadcast %208 : tensor<64x1xi32> -> tensor<64x64xi32>
       %211 = arith.xori %209, %210 : tensor<64x64xi32>
-      %212 = arith.muli %211, %cst_13 : tensor<64x64xi32>
-      %213 = arith.shrui %212, %cst_12 : tensor<64x64xi32>
+      %212 = arith.muli %211, %cst_14 : tensor<64x64xi32>
+      %213 = arith.shrui %212, %cst_13 : tensor<64x64xi32>
       %214 = arith.xori %212, %213 : tensor<64x64xi32>
-      %215 = arith.muli %214, %cst_11 : tensor<64x64xi32>
+      %215 = arith.muli %214, %cst_12 : tensor<64x64xi32>
       %216 = tt.splat %threshold : i32 -> tensor<64x64xi32>
       %217 = arith.cmpi uge, %215, %216 : tensor<64x64xi32>
       %218 = tt.splat %factor : f32 -> tensor<64x64xf32>
@@ -255,18 +256,18 @@ module {
     %89 = arith.addi %88, %65 : tensor<64x32xi32>
     %90 = tt.splat %13 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
     %91 = tt.addptr %90, %66 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
-    %92 = tt.load %91, %70, %cst_14 : tensor<64x32x!tt.ptr<$float>>
+    %92 = tt.load %91, %70, %cst_15 : tensor<64x32x!tt.ptr<$float>>
     %93 = tt.splat %20 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
     %94 = tt.addptr %93, %89 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
-    %95 = tt.load %94, %70, %cst_14 : tensor<64x32x!tt.ptr<$float>>
+    %95 = tt.load %94, %70, %cst_15 : tensor<64x32x!tt.ptr<$float>>
     %96 = tt.splat %21 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
     %97 = tt.addptr %96, %89 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
-    %98 = tt.load %97, %70, %cst_14 : tensor<64x32x!tt.ptr<$float>>
+    %98 = tt.load %97, %70, %cst_15 : tensor<64x32x!tt.ptr<$float>>
     %99 = tt.splat %length : i32 -> tensor<64xi32>
     %100 = arith.cmpi slt, %57, %99 : tensor<64xi32>
     %101 = tt.splat %27 : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
     %102 = tt.addptr %101, %57 : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
-    %103 = tt.load %102, %100, %cst_16 : tensor<64x!tt.ptr<f32>>
+    %103 = tt.load %102, %100, %cst_17 : tensor<64x!tt.ptr<f32>>
     %104 = arith.extf %95 : tensor<64x32x$float> to tensor<64x32xf32>
     %105 = arith.extf %98 : tensor<64x32x$float> to tensor<64x32xf32>
     %106 = arith.mulf %104, %105 : tensor<64x32xf32>
@@ -275,7 +276,7 @@ module {
       %112 = arith.addf %arg12, %arg13 : f32
       tt.reduce.return %112 : f32
     }) : (tensor<64x32xf32>) -> tensor<64xf32>
-    %108 = scf.for %arg12 = %c0_i32 to %length step %c64_i32 iter_args(%arg13 = %cst_15) -> (tensor<64x32xf32>)  : i32 {
+    %108 = scf.for %arg12 = %c0_i32 to %length step %c64_i32 iter_args(%arg13 = %cst_16) -> (tensor<64x32xf32>)  : i32 {
       %112 = tt.splat %arg12 : i32 -> tensor<64xi32>
       %113 = arith.addi %112, %55 : tensor<64xi32>
       %114 = tt.expand_dims %113 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
@@ -285,9 +286,9 @@ module {
       %118 = arith.addi %117, %65 : tensor<64x32xi32>
       %119 = tt.addptr %68, %118 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
       %120 = tt.broadcast %115 : tensor<64x1xi1> -> tensor<64x32xi1>
-      %121 = tt.load %119, %120, %cst_14 : tensor<64x32x!tt.ptr<$float>>
+      %121 = tt.load %119, %120, %cst_15 : tensor<64x32x!tt.ptr<$float>>
       %122 = tt.addptr %74, %118 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
-      %123 = tt.load %122, %120, %cst_14 : tensor<64x32x!tt.ptr<$float>>
+      %123 = tt.load %122, %120, %cst_15 : tensor<64x32x!tt.ptr<$float>>
       %124 = tt.splat %33 : i32 -> tensor<64xi32>
       %125 = arith.addi %124, %57 : tensor<64xi32>
       %126 = tt.trans %92 {order = array<i32: 1, 0>} : tensor<64x32x$float> -> tensor<32x64x$float>
@@ -302,13 +303,13 @@ module {
       %135 = tt.addptr %30, %length : !tt.ptr<i32>, i32
       %136 = tt.splat %135 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
       %137 = tt.addptr %136, %113 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
-      %138 = tt.load %137, %134, %cst_1 : tensor<64x!tt.ptr<i32>>
+      %138 = tt.load %137, %134, %cst_2 : tensor<64x!tt.ptr<i32>>
       %139 = tt.expand_dims %133 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
       %140 = tt.expand_dims %138 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
       %141 = tt.broadcast %139 : tensor<1x64xi32> -> tensor<64x64xi32>
       %142 = tt.broadcast %140 : tensor<64x1xi32> -> tensor<64x64xi32>
       %143 = arith.cmpi eq, %141, %142 : tensor<64x64xi32>
-      %144 = arith.select %143, %cst, %cst_2 : tensor<64x64xi1>, tensor<64x64xf32>
+      %144 = arith.select %143, %cst, %cst_3 : tensor<64x64xi1>, tensor<64x64xf32>
       %145 = arith.addf %130, %144 : tensor<64x64xf32>
       %146 = tt.expand_dims %103 {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
       %147 = tt.broadcast %146 : tensor<1x64xf32> -> tensor<64x64xf32>
@@ -328,13 +329,13 @@ module {
       %161 = arith.xori %159, %160 : i32
       %162 = tt.splat %161 : i32 -> tensor<1x64xi32>
       %163 = arith.addi %152, %162 : tensor<1x64xi32>
-      %164 = arith.shrui %163, %cst_7 : tensor<1x64xi32>
+      %164 = arith.shrui %163, %cst_8 : tensor<1x64xi32>
       %165 = arith.xori %163, %164 : tensor<1x64xi32>
-      %166 = arith.muli %165, %cst_8 : tensor<1x64xi32>
-      %167 = arith.shrui %166, %cst_9 : tensor<1x64xi32>
+      %166 = arith.muli %165, %cst_9 : tensor<1x64xi32>
+      %167 = arith.shrui %166, %cst_10 : tensor<1x64xi32>
       %168 = arith.xori %166, %167 : tensor<1x64xi32>
-      %169 = arith.muli %168, %cst_10 : tensor<1x64xi32>
-      %170 = arith.shrui %169, %cst_9 : tensor<1x64xi32>
+      %169 = arith.muli %168, %cst_11 : tensor<1x64xi32>
+      %170 = arith.shrui %169, %cst_10 : tensor<1x64xi32>
       %171 = arith.xori %169, %170 : tensor<1x64xi32>
       %172 = arith.addi %53, %c2_i32 : i32
       %173 = arith.shrui %172, %c16_i32 : i32
@@ -347,21 +348,21 @@ module {
       %180 = arith.xori %178, %179 : i32
       %181 = tt.splat %180 : i32 -> tensor<64x1xi32>
       %182 = arith.addi %114, %181 : tensor<64x1xi32>
-      %183 = arith.shrui %182, %cst_3 : tensor<64x1xi32>
+      %183 = arith.shrui %182, %cst_4 : tensor<64x1xi32>
       %184 = arith.xori %182, %183 : tensor<64x1xi32>
-      %185 = arith.muli %184, %cst_4 : tensor<64x1xi32>
-      %186 = arith.shrui %185, %cst_5 : tensor<64x1xi32>
+      %185 = arith.muli %184, %cst_5 : tensor<64x1xi32>
+      %186 = arith.shrui %185, %cst_6 : tensor<64x1xi32>
       %187 = arith.xori %185, %186 : tensor<64x1xi32>
-      %188 = arith.muli %187, %cst_6 : tensor<64x1xi32>
-      %189 = arith.shrui %188, %cst_5 : tensor<64x1xi32>
+      %188 = arith.muli %187, %cst_7 : tensor<64x1xi32>
+      %189 = arith.shrui %188, %cst_6 : tensor<64x1xi32>
       %190 = arith.xori %188, %189 : tensor<64x1xi32>
       %191 = tt.broadcast %171 : tensor<1x64xi32> -> tensor<64x64xi32>
       %192 = tt.broadcast %190 : tensor<64x1xi32> -> tensor<64x64xi32>
       %193 = arith.xori %191, %192 : tensor<64x64xi32>
-      %194 = arith.muli %193, %cst_13 : tensor<64x64xi32>
-      %195 = arith.shrui %194, %cst_12 : tensor<64x64xi32>
+      %194 = arith.muli %193, %cst_14 : tensor<64x64xi32>
+      %195 = arith.shrui %194, %cst_13 : tensor<64x64xi32>
       %196 = arith.xori %194, %195 : tensor<64x64xi32>
-      %197 = arith.muli %196, %cst_11 : tensor<64x64xi32>
+      %197 = arith.muli %196, %cst_12 : tensor<64x64xi32>
       %198 = tt.splat %threshold : i32 -> tensor<64x64xi32>
       %199 = arith.cmpi uge, %197, %198 : tensor<64x64xi32>
       %200 = tt.splat %factor : f32 -> tensor<64x64xf32>
