@@ -6,30 +6,21 @@ import keras
 import numpy as np
 
 from keras_bert.data.contract import OPTIONAL_INPUTS, REQUIRED_INPUTS
-from keras_bert.data.sources import DatasetSource, RowSource
+from keras_bert.data.sources import DatasetSource
 from keras_bert.data.texts import text_columns
 from keras_bert.models.backbone import BertBackbone
 
 
-def rows_of_texts(
-    x,
-    to_rows: Callable,
-    sample_weight=None,
-    batch_size: int = 32,
-    shuffle: bool = False,
-    seed: int = 0,
-    whole: bool = False,
-) -> RowSource:
-    """A source of (ids, row numbers, weights) from texts in memory.
+def texts_to_mask(x, to_rows: Callable, sample_weight=None) -> tuple:
+    """What a source needs to give (ids, row numbers, weights) of texts in memory.
 
     Args:
         x: a list of N texts, or a tuple of two such lists.
         to_rows: makes ids of a batch of texts.
         sample_weight: N weights, by default 1.
-        batch_size: as `RowSource`.
-        shuffle: as `RowSource`.
-        seed: as `RowSource`.
-        whole: as `RowSource`; the filling has weight 0.
+
+    Returns:
+        (columns of texts, row numbers, weights; what maps a batch of these three).
     """
     import tensorflow as tf
 
@@ -37,20 +28,16 @@ def rows_of_texts(
     columns = text_columns(x)
     numbers = np.arange(len(columns[0]))  # stand where the source expects labels
     weights = np.ones(len(numbers)) if sample_weight is None else np.asarray(sample_weight)
-    return RowSource(
+    return (
         columns,
         numbers,
         weights.astype("float32"),
-        batch_size,
         lambda x, numbers, weights: (to_rows(x), numbers, weights),
-        shuffle,
-        seed,
-        whole,
     )
 
 
 def rows_of_dataset(dataset, to_rows: Callable, multiple: int = 1) -> DatasetSource:
-    """A source like that of `rows_of_texts` from a `tf.data.Dataset` of batches of texts.
+    """A source of (ids, row numbers, weights) from a `tf.data.Dataset` of batches of texts.
 
     Args:
         dataset: the batches.

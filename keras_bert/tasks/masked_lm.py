@@ -10,6 +10,7 @@ from keras_bert.checkpoints import Checkpoint, open_checkpoint
 from keras_bert.checkpoints.preset import load_h5
 from keras_bert.data.contract import check_batch
 from keras_bert.data.masked_source import MaskedSource
+from keras_bert.data.sources import RowSource
 from keras_bert.data.texts import text_columns
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics.perplexity import Perplexity
@@ -22,8 +23,9 @@ from keras_bert.tasks.masked_batches import (
     holds_texts,
     model_inputs,
     rows_of_dataset,
-    rows_of_texts,
+    texts_to_mask,
 )
+from keras_bert.tasks.packing import packed_source
 from keras_bert.tasks.preset_parts import read_text_side, saved_heads
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
@@ -60,7 +62,6 @@ class BertMaskedLM(BertTask):
 
     backbone_cls = BertBackbone
     preprocessor_cls = BertMaskedLMPreprocessor
-    packs_texts = False
 
     def __init__(
         self,
@@ -391,9 +392,12 @@ class BertMaskedLM(BertTask):
         masker = Masker(text_side.tokenizer, **text_side.masker_arguments())
 
         def mask(ids, _, weights, seed):
+            ids = dict(ids)
+            packed = {"packed_from": ids.pop("packed_from")} if "packed_from" in ids else {}
             masked = masker(ids["token_ids"], ids["padding_mask"], seed)
             masked["mask_weights"] *= weights[:, None]
-            return self._pack(ids | masked)
+            inputs, *labels_and_weights = self._pack(ids | masked)
+            return inputs | packed, *labels_and_weights
 
         if dataset:
             if sample_weight is not None or batch_size is not None:
@@ -403,15 +407,11 @@ class BertMaskedLM(BertTask):
             multiple = self.replica_count * self.accumulation_steps
             rows = rows_of_dataset(x, text_side.rows_to_mask, multiple)
         else:
-            rows = rows_of_texts(
-                x,
-                text_side.rows_to_mask,
-                sample_weight,
-                batch_size or 32,
-                shuffle,
-                seed,
-                self.needs_whole_batches,
-            )
+            *columns, to_rows = texts_to_mask(x, text_side.rows_to_mask, sample_weight)
+            parts = (*columns, batch_size or 32, to_rows, shuffle, seed)
+            # Without shuffling, masks are not to depend on which texts share a batch.
+            rows = packed_source(self, *parts) if shuffle else None
+            rows = rows or RowSource(*parts, self.needs_whole_batches)
         return MaskedSource(rows, mask, seed)
 
     def _dataset_preparer(self, dataset, labelled):

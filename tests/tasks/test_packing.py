@@ -9,6 +9,8 @@ from keras_bert import (
     BertBackbone,
     BertClassifier,
     BertClassifierPreprocessor,
+    BertMaskedLM,
+    BertMaskedLMPreprocessor,
     BertQuestionAnswerer,
     BertQuestionAnswererPreprocessor,
     BertTextEmbedder,
@@ -145,6 +147,43 @@ def test_every_text_is_seen_once_an_epoch():
     tokens = sum((x["packed_from"] >= 0).sum() for x, _, w in batches)
     lengths = model.preprocessor(tf.constant(rows))["padding_mask"].numpy().sum()
     assert tokens == lengths
+
+
+def test_masked_texts_share_rows_in_training():
+    rows, slots = texts(60), 6
+    model = BertMaskedLM(
+        backbone(), BertMaskedLMPreprocessor(BertTokenizer(VOCABULARY), 32, masking={"rate": 0.3})
+    )
+    model.compile(packing=True)
+    source = model._source(rows, np.arange(60), np.arange(60) + 1.0, 16, shuffle=True, seed=3)
+    batches = list(source.stream(0).take(2 * source.steps).as_numpy_iterator())
+    x, y, weights = batches[0]
+    assert len(x["token_ids"]) > slots * len(x["packed_from"]) / 2
+    # What the head says of masked places is what it says of texts in rows of their own.
+    alone = {name: value for name, value in x.items() if name != "packed_from"}
+    real = weights["mlm"] > 0
+    found, expected = (model(inputs)["mlm"].numpy()[real] for inputs in (x, alone))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    # Each text comes once an epoch, under its own weight, and under other masks in the next.
+    for epoch in (batches[: source.steps], batches[source.steps :]):
+        seen = np.concatenate([w["mlm"][:, 0] for _, _, w in epoch])
+        assert sorted(seen[seen > 0]) == list(range(1, 61))
+    originals = {}
+    for x, y, weights in batches:
+        ids = x["token_ids"].copy()
+        np.put_along_axis(ids, x["mask_positions"], y["mlm"], axis=1)
+        for text, mask, weight in zip(ids, x["mask_positions"], weights["mlm"][:, 0], strict=True):
+            originals.setdefault(weight, []).append((tuple(text[1:]), tuple(mask)))
+    del originals[0.0]  # places without a text
+    assert all(first[0] == second[0] for first, second in originals.values())
+    assert np.mean([first[1] != second[1] for first, second in originals.values()]) > 0.5
+    # A run that goes on sees what an unbroken one does.
+    again = next(source.stream(source.steps + 1).as_numpy_iterator())
+    keras.tree.map_structure(np.testing.assert_array_equal, again, batches[source.steps + 1])
+    # Scores are those without packing, of the same masks every time.
+    assert not hasattr(model._source(rows, np.arange(60)), "texts_per_step")
+    history = model.fit(rows, batch_size=16, epochs=2, verbose=0).history["loss"]
+    assert history[1] < history[0]
 
 
 @pytest.mark.slow
