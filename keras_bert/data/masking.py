@@ -155,13 +155,20 @@ class Masker:
             )
         return self._replaced(token_ids, positions, inside, how, which)
 
-    def _count(self, padding_mask: tf.Tensor, length: int) -> tf.Tensor:
-        """How many tokens of each row to mask, [N]; there may be fewer candidates."""
+    def counts(self, length: int) -> np.ndarray:
+        """How many tokens are masked of rows of 0 to `length` tokens, int32 [length + 1].
+
+        Rows may have fewer candidates.
+        """
         counts = [
             min(self.max_predictions, max(1, round(self.rate * n))) for n in range(length + 1)
         ]
+        return np.array(counts, "int32")
+
+    def _count(self, padding_mask: tf.Tensor, length: int) -> tf.Tensor:
+        """How many tokens of each row to mask, [N]; there may be fewer candidates."""
         real = tf.reduce_sum(tf.cast(padding_mask != 0, tf.int32), axis=1)
-        return tf.gather(tf.constant(counts, tf.int32), real)
+        return tf.gather(tf.constant(self.counts(length)), real)
 
     def _spans(self, bits: tf.Tensor) -> tf.Tensor:
         """Turns random bits into lengths from 1 to `max_ngram` of probability ~ 1 / length."""

@@ -99,6 +99,48 @@ def packed_from(lengths, text_length, row_length: int):
     return tf.where(held, slot * text_length + place - starts, -1)
 
 
+def lay_into_rows(batch: dict, places: int) -> dict:
+    """Lays masked texts into rows, inside `tf.data`, so that heads read rows too.
+
+    Args:
+        batch: by the contract, of R * S texts, and `packed_from` int32 [R, P].
+        places: the most tokens that are masked in the texts of a row.
+
+    Returns:
+        A batch by the contract of R rows of P tokens, with `position_ids`, `sequence_ids` and
+        `places` masked tokens, of which those that are not there have weight 0.
+    """
+    import tensorflow as tf
+
+    cells = batch["packed_from"]
+    rows, text_length = tf.shape(cells)[0], batch["token_ids"].shape[1]
+    held, cells = cells >= 0, tf.maximum(cells, 0)
+
+    def by_row(column):
+        return tf.reshape(column, [rows, -1])
+
+    def lay(ids):
+        return tf.where(held, tf.gather(by_row(ids), cells, batch_dims=1), 0)
+
+    starts = tf.cumsum(by_row(tf.reduce_sum(batch["padding_mask"], axis=1)), 1, exclusive=True)
+    masked = batch["mask_weights"] != 0
+    positions = batch["mask_positions"] + tf.reshape(starts, [-1, 1])
+    masks = {
+        "mask_positions": tf.where(masked, positions, 0),
+        "mask_ids": tf.where(masked, batch["mask_ids"], 0),
+        "mask_weights": batch["mask_weights"],
+    }
+    first = tf.argsort(by_row(tf.cast(~masked, tf.int32)), axis=1, stable=True)[:, :places]
+    masks = {name: tf.gather(by_row(v), first, batch_dims=1) for name, v in masks.items()}
+    return masks | {
+        "token_ids": lay(batch["token_ids"]),
+        "segment_ids": lay(batch["segment_ids"]),
+        "padding_mask": tf.cast(held, tf.int32),
+        "position_ids": cells % text_length,
+        "sequence_ids": cells // text_length,
+    }
+
+
 class PackedSource:
     """Rows in memory as `RowSource` has them, several texts to a row of the encoder.
 
@@ -155,6 +197,16 @@ class PackedSource:
         self.steps = self._rows.steps
         self.batch_size = batch_size  # what is shared among replicas
         self.texts_per_step = self.size / self.steps
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each text, int [N]."""
+        mask = self._table[0]["padding_mask"]
+        return np.asarray(mask.row_lengths() if hasattr(mask, "row_lengths") else mask.sum(axis=1))
+
+    def most_in_a_row(self, numbers: np.ndarray) -> int:
+        """The greatest sum of the numbers [N] of texts that share a row."""
+        return int(np.where(self.members < 0, 0, numbers[self.members]).sum(axis=1).max())
 
     def stream(self, first: int = 0):
         """As `RowSource.stream`."""

@@ -10,6 +10,7 @@ from keras_bert.checkpoints import Checkpoint, open_checkpoint
 from keras_bert.checkpoints.preset import load_h5
 from keras_bert.data.contract import check_batch
 from keras_bert.data.masked_source import MaskedSource
+from keras_bert.data.packing import lay_into_rows
 from keras_bert.data.sources import RowSource
 from keras_bert.data.texts import text_columns
 from keras_bert.layers.heads import MaskedLMHead
@@ -391,27 +392,29 @@ class BertMaskedLM(BertTask):
             text_side = BertMaskedLMPreprocessor(text_side.tokenizer, text_side.sequence_length)
         masker = Masker(text_side.tokenizer, **text_side.masker_arguments())
 
-        def mask(ids, _, weights, seed):
-            ids = dict(ids)
-            packed = {"packed_from": ids.pop("packed_from")} if "packed_from" in ids else {}
-            masked = masker(ids["token_ids"], ids["padding_mask"], seed)
-            masked["mask_weights"] *= weights[:, None]
-            inputs, *labels_and_weights = self._pack(ids | masked)
-            return inputs | packed, *labels_and_weights
-
         if dataset:
             if sample_weight is not None or batch_size is not None:
                 raise ValueError(
                     "a dataset brings its own batches: got sample_weight or batch_size beside it"
                 )
             multiple = self.replica_count * self.accumulation_steps
-            rows = rows_of_dataset(x, text_side.rows_to_mask, multiple)
+            rows, packed = rows_of_dataset(x, text_side.rows_to_mask, multiple), None
         else:
             *columns, to_rows = texts_to_mask(x, text_side.rows_to_mask, sample_weight)
             parts = (*columns, batch_size or 32, to_rows, shuffle, seed)
             # Without shuffling, masks are not to depend on which texts share a batch.
-            rows = packed_source(self, *parts) if shuffle else None
-            rows = rows or RowSource(*parts, self.needs_whole_batches)
+            packed = packed_source(self, *parts) if shuffle else None
+            rows = packed or RowSource(*parts, self.needs_whole_batches)
+        if packed:
+            counts = masker.counts(text_side.sequence_length)
+            places = packed.most_in_a_row(counts[packed.lengths])
+
+        def mask(ids, _, weights, seed):
+            masked = masker(ids["token_ids"], ids["padding_mask"], seed)
+            masked["mask_weights"] *= weights[:, None]
+            batch = ids | masked
+            return self._pack(lay_into_rows(batch, places) if packed else batch)
+
         return MaskedSource(rows, mask, seed)
 
     def _dataset_preparer(self, dataset, labelled):

@@ -149,38 +149,65 @@ def test_every_text_is_seen_once_an_epoch():
     assert tokens == lengths
 
 
+def texts_of_rows(x, y, weights):
+    """Each text of packed rows: (token ids, places of its masks, ids there, their weights)."""
+    for row in range(len(x["token_ids"])):
+        real, at = x["padding_mask"][row] > 0, x["mask_positions"][row]
+        masked = weights["mlm"][row] > 0
+        for text in np.unique(x["sequence_ids"][row][real]):
+            cells = np.flatnonzero(real & (x["sequence_ids"][row] == text))
+            assert list(x["position_ids"][row][cells]) == list(range(len(cells)))
+            mine = masked & np.isin(at, cells)
+            ids, wanted = x["token_ids"][row][cells], y["mlm"][row][mine]
+            yield ids, at[mine] - cells[0], wanted, weights["mlm"][row][mine], (row, mine)
+
+
 def test_masked_texts_share_rows_in_training():
-    rows, slots = texts(60), 6
+    rows = texts(60)
     model = BertMaskedLM(
         backbone(), BertMaskedLMPreprocessor(BertTokenizer(VOCABULARY), 32, masking={"rate": 0.3})
     )
     model.compile(packing=True)
     source = model._source(rows, np.arange(60), np.arange(60) + 1.0, 16, shuffle=True, seed=3)
     batches = list(source.stream(0).take(2 * source.steps).as_numpy_iterator())
+    lengths = model.preprocessor(tf.constant(rows))["padding_mask"].numpy().sum(axis=1)
     x, y, weights = batches[0]
-    assert len(x["token_ids"]) > slots * len(x["packed_from"]) / 2
+    assert x["token_ids"].shape[1] == 128  # rows of 32 tokens, which one text fills, are too short
     # What the head says of masked places is what it says of texts in rows of their own.
-    alone = {name: value for name, value in x.items() if name != "packed_from"}
-    real = weights["mlm"] > 0
-    found, expected = (model(inputs)["mlm"].numpy()[real] for inputs in (x, alone))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-    # Each text comes once an epoch, under its own weight, and under other masks in the next.
+    logits = model(x)["mlm"].numpy()
+    for ids, places, _, _, (row, mine) in list(texts_of_rows(x, y, weights))[::5]:
+        alone = {
+            "token_ids": ids[None],
+            "segment_ids": 0 * ids[None],
+            "mask_positions": places[None],
+        }
+        alone["padding_mask"] = 1 + alone["segment_ids"]
+        expected = model(alone)["mlm"].numpy()[0]
+        np.testing.assert_allclose(logits[row][mine], expected, rtol=0, atol=1e-5)
+    # Each text comes once an epoch, with as many masks as the rule says, under its own weight, and
+    # with other masks in the next epoch.
+    seen = []
     for epoch in (batches[: source.steps], batches[source.steps :]):
-        seen = np.concatenate([w["mlm"][:, 0] for _, _, w in epoch])
-        assert sorted(seen[seen > 0]) == list(range(1, 61))
-    originals = {}
-    for x, y, weights in batches:
-        ids = x["token_ids"].copy()
-        np.put_along_axis(ids, x["mask_positions"], y["mlm"], axis=1)
-        for text, mask, weight in zip(ids, x["mask_positions"], weights["mlm"][:, 0], strict=True):
-            originals.setdefault(weight, []).append((tuple(text[1:]), tuple(mask)))
-    del originals[0.0]  # places without a text
-    assert all(first[0] == second[0] for first, second in originals.values())
-    assert np.mean([first[1] != second[1] for first, second in originals.values()]) > 0.5
+        found = {}
+        for batch in epoch:
+            for ids, places, wanted, text_weights, _ in texts_of_rows(*batch):
+                (weight,) = np.unique(text_weights)  # none where a row fills up the batch
+                number = int(weight) - 1
+                assert len(places) == max(1, round(0.3 * lengths[number])) and number not in found
+                ids = ids.copy()
+                ids[places] = wanted
+                found[number] = (ids.tolist(), places.tolist())
+        assert sorted(found) == list(range(60))
+        seen.append(found)
+    tokenizer = model.preprocessor.tokenizer
+    for number, text in enumerate(rows):
+        expected = [2, *tokenizer([text])[0].numpy()[:30], 3]
+        assert seen[0][number][0] == seen[1][number][0] == expected
+    assert np.mean([seen[0][n][1] != seen[1][n][1] for n in range(60)]) > 0.5
     # A run that goes on sees what an unbroken one does.
     again = next(source.stream(source.steps + 1).as_numpy_iterator())
     keras.tree.map_structure(np.testing.assert_array_equal, again, batches[source.steps + 1])
-    # Scores are those without packing, of the same masks every time.
+    # Scores are of texts in rows of their own, whose masks do not depend on their batch.
     assert not hasattr(model._source(rows, np.arange(60)), "texts_per_step")
     history = model.fit(rows, batch_size=16, epochs=2, verbose=0).history["loss"]
     assert history[1] < history[0]
