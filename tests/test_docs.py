@@ -73,15 +73,17 @@ def main(paths: list[str]) -> int:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory) -> dict[str, dict]:
-    """What became of each page. Processes of their own, for Keras keeps some state, and beside
-    each other, for most of the time is tracing, which takes one core."""
+def results(request, tmp_path_factory) -> dict[str, dict]:
+    """What became of each page that is asked for. Processes of their own, for Keras keeps some
+    state, and beside each other, for most of the time is tracing, which takes one core."""
+    tests = [item for item in request.session.items if item.path == request.path]
+    asked = [test.callspec.params["page"] for test in tests if hasattr(test, "callspec")]
     folder = tmp_path_factory.mktemp("pages")
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     runs = []
     for i in range(PROCESSES):
         with open(folder / f"{i}.log", "w") as log, open(folder / f"{i}.json", "w") as out:
-            command = [sys.executable, __file__, *pages()[i::PROCESSES]]
+            command = [sys.executable, __file__, *asked[i::PROCESSES]]
             runs.append(subprocess.Popen(command, stdout=out, stderr=log, env=environment))
     for run in runs:
         run.wait()
