@@ -6,13 +6,14 @@
 #   make slow    the tests that take minutes
 #   make test-interop  installs torch and transformers, and compares with them
 #   make lint    ruff alone
+#   make docs    the manual, from docs/ and the docstrings, into site/index.html
 #   make wheel   dist/keras3_bert-*.whl
 #   make clean   remove build outputs and caches; .venv stays
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow test-interop lint wheel clean
+.PHONY: help demo test slow test-interop lint docs wheel clean
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -46,12 +47,17 @@ lint: .venv/.ready-test
 	@echo "ruff check"
 	@$(BIN)/ruff check .
 
+docs: .venv/.ready-test
+	@echo "mkdocs build --strict"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo site/index.html
+
 wheel: .venv/.ready
 	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
 clean:
-	rm -rf dist build .pytest_cache .ruff_cache
+	rm -rf dist build site .pytest_cache .ruff_cache
 	find keras_bert recipes tools tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A .venv with the stamp was made here and is out of date, so it goes. One without it was made by

@@ -33,7 +33,7 @@ _STATE = {"optimizer", "seed_generator"}
 class WeightFile(NamedTuple):
     """What a file holds.
 
-    Args:
+    Attributes:
         tensors: float32 arrays by the names that were asked for; there is none for a name that the
             file lacks, or that `overwrite` marked as new.
         dtypes: the types of these in the file, of "float32", "float16" and "bfloat16".

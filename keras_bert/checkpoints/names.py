@@ -10,7 +10,7 @@ import numpy as np
 class Row(NamedTuple):
     """One row of a name table. "{i}" in both names stands for the number of a block.
 
-    Args:
+    Attributes:
         ours: name of the weight, see `weights_by_name`.
         theirs: name in the checkpoint.
         layout: how the checkpoint lays the numbers out: "same"; "transposed", a matrix the other

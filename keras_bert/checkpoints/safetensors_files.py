@@ -30,7 +30,7 @@ _BYTES |= {name: 4 for name in ("I32", "U32", "F32")} | {name: 8 for name in ("I
 class StoredTensor(NamedTuple):
     """Where a tensor lies; its numbers are not read yet.
 
-    Args:
+    Attributes:
         path: the file.
         name: in the file.
         kind: safetensors' name of the type, such as "F32" or "I64".

@@ -27,7 +27,7 @@ _KNOWN = ("cls", "mean", "max")
 class EmbeddingSettings(NamedTuple):
     """How a directory makes embeddings.
 
-    Args:
+    Attributes:
         checkpoint: the Hugging Face directory, a folder or an address.
         pooling: "cls", "mean" or "max".
         normalize: whether embeddings are brought to length 1.

@@ -32,7 +32,7 @@ _STEP = re.compile(r"-(\d{1,18})$")
 class Variable(NamedTuple):
     """What the index says of one variable.
 
-    Args:
+    Attributes:
         dtype: "float32", "float16", "bfloat16", or "type 9" and the like for all others.
         shape: as the file says, not yet compared with anything.
         shard: last part of the data file's name, such as "data-00000-of-00001".

@@ -47,8 +47,8 @@ def build_vocabulary(
         verbose: whether to show progress on the standard error.
 
     Returns:
-        The tokens: [PAD] [UNK] [CLS] [SEP] [MASK], the unused ones, the characters in the order of
-        code points, as they start words and then as they go on (`##`), then merged pieces in the
+        The tokens: [PAD], [UNK], [CLS], [SEP], [MASK], the unused ones, the characters in the order
+        of code points, as they start words and then as they go on (`##`), then merged pieces in the
         order of merging. `keras_bert.text.vocabulary.write_vocabulary` writes them.
 
     Raises:

@@ -20,7 +20,7 @@ _NAMES = {
 class Tuned(NamedTuple):
     """What `tune` left to train.
 
-    Args:
+    Attributes:
         paths: the paths of the trained weights.
         trained: how many numbers they hold.
         total: how many numbers all weights hold.
@@ -39,13 +39,14 @@ def tune(model: keras.Model, what: str, lora_rank: int = 8) -> Tuned:
     """Chooses which weights of a task are trained.
 
     Layers outside the backbone, the heads, are always trained. Of the backbone:
-      "all": every weight.
-      "head": none.
-      "bitfit": every bias, those of the LayerNorms among them (Ben Zaken et al. 2022, section 3).
-      "adapters": adapters and LayerNorms (Houlsby et al. 2019, section 2.1). The backbone has to
-        be made with `adapter_dim`.
-      "lora": low-rank updates of `backbone.default_lora_layer_names()`, added here if there are
-        none (Hu et al. 2021, section 4), and nothing else.
+
+    - "all": every weight.
+    - "head": none.
+    - "bitfit": every bias, those of the LayerNorms among them (Ben Zaken et al. 2022, section 3).
+    - "adapters": adapters and LayerNorms (Houlsby et al. 2019, section 2.1). The backbone has to
+      be made with `adapter_dim`.
+    - "lora": low-rank updates of `backbone.default_lora_layer_names()`, added here if there are
+      none (Hu et al. 2021, section 4), and nothing else.
 
     Each call replaces what was chosen or frozen before. To leave out the first N blocks, call
     `model.backbone.freeze(N)` afterwards. A pooler that the checkpoint lacked (see the model's

@@ -8,7 +8,7 @@ import numpy as np
 class ClassScores(NamedTuple):
     """Scores of each class, [K].
 
-    Args:
+    Attributes:
         precision: share of the predictions of a class that are right; 0 without predictions.
         recall: share of the examples of a class that are found; 0 without examples.
         f1: their harmonic mean; 0 where both are.
@@ -24,7 +24,7 @@ class ClassScores(NamedTuple):
 class Calibration(NamedTuple):
     """How often predictions of like confidence are right, by bins of equal width.
 
-    Args:
+    Attributes:
         confidence: mean probability of the predicted class in each bin, [bins]; NaN where empty.
         accuracy: share that is right, [bins]; NaN where empty.
         count: predictions in each bin, [bins].

@@ -9,7 +9,7 @@ from keras_bert.models.backbone import OPTIONAL_INPUTS
 class Signature(NamedTuple):
     """One way to ask a model.
 
-    Args:
+    Attributes:
         function: takes the inputs by name as tensors, and gives a dict of tensors.
         inputs: a `tf.TensorSpec` of each input; their names are the function's arguments.
         example: values of the inputs for the contract, by name.

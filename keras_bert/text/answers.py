@@ -12,7 +12,7 @@ NO_TOKEN = -1e9
 class NBest(NamedTuple):
     """The best answers of N questions, C in all, best first, those of one question together.
 
-    Args:
+    Attributes:
         row_splits: int64 [N + 1], where each question's begin and end; each has one at least.
         text: string [C]; "" says that there is no answer.
         start: int32 [C], its first character in the context, in code points; 0 for no answer.

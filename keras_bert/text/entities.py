@@ -13,7 +13,7 @@ _TAG = re.compile(rf"([{''.join(LETTERS)}])-(.+)", re.DOTALL)
 class Entities(NamedTuple):
     """The entities of a batch, sentence after sentence. E of them, all [E].
 
-    Args:
+    Attributes:
         sentence: int32, the sentence that it is in.
         label: string, its type.
         start: int32, its first word.

@@ -33,7 +33,7 @@ class Prompt:
 class PromptRows(NamedTuple):
     """Rows that between them hold each [MASK] of B texts once. R rows, M [MASK]s.
 
-    Args:
+    Attributes:
         pieces: int32 ragged [R, None], without [CLS] and [SEP].
         text: int32 [R], the text that a row is of.
         row: int32 [M], the row that a [MASK] is to be filled in by; in the order of the texts.

@@ -13,7 +13,7 @@ from keras_bert.text.windows import cut, has_most_context
 class QuestionRows(NamedTuple):
     """Rows [CLS] question [SEP] window [SEP], R of them, those of one question together.
 
-    Args:
+    Attributes:
         token_ids: int32 [R, T].
         segment_ids: int32 [R, T], 1 on the window and its [SEP].
         padding_mask: int32 [R, T], 1 on tokens.

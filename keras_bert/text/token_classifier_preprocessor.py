@@ -15,7 +15,7 @@ IGNORED = -1  # the label of a position that has none; no class has this id
 class TokenRows(NamedTuple):
     """Rows of a batch of sentences. R rows of T tokens over B sentences.
 
-    Args:
+    Attributes:
         ids: int32 [R, T] by name, the backbone's inputs.
         sentence: int32 [R], the sentence that a row is of.
         word: int32 [R, T], at the first piece of a word its number in its sentence; -1 at all

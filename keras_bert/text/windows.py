@@ -6,7 +6,7 @@ from typing import NamedTuple
 class Windows(NamedTuple):
     """Where each window lies. W windows over B texts, in the order of the texts.
 
-    Args:
+    Attributes:
         text: int32 [W], the text that a window is of.
         start: int32 [W], its first piece, counted in the text.
         length: int32 [W], how many pieces it has; 0 only for a text without pieces.

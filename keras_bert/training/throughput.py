@@ -17,13 +17,15 @@ class Throughput(keras.callbacks.Callback):
     """Adds the speed of each epoch to its logs; put it before callbacks that write logs.
 
     Names in the logs:
-      `sequences_per_second`: rows whose weight is not 0, over all devices.
-      `tokens_per_second`: tokens of these rows, padding left out.
-      `padding_share`: share of the computed slots that hold no such token.
-      `step_ms`: time of a step, milliseconds.
-      `model_tflops`: `training_flops` of all computed slots, 10^12 per second over all devices.
-      `mfu`: that as a share of the peak ("model FLOPs utilization", Chowdhery et al. 2022,
-        appendix B). Padding counts as work there, as in published tables, whose rows are full.
+
+    - `sequences_per_second`: rows whose weight is not 0, over all devices.
+    - `tokens_per_second`: tokens of these rows, padding left out.
+    - `padding_share`: share of the computed slots that hold no such token.
+    - `step_ms`: time of a step, milliseconds.
+    - `model_tflops`: `training_flops` of all computed slots, 10^12 per second over all devices.
+    - `mfu`: that as a share of the peak ("model FLOPs utilization", Chowdhery et al. 2022,
+      appendix B). Padding counts as work there, as in published tables, whose rows are full.
+
     The last two are left out where a part of the weights is frozen, since the rule is for training
     all of them; `mfu` also where the peak is not known.
 

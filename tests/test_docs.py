@@ -1,0 +1,170 @@
+"""The manual: it builds, its reference has every public name, and its examples run.
+
+`python tests/test_docs.py docs/tasks/classification.md ...` runs the examples of some pages.
+"""
+
+import ast
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import zlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PACKAGE = ROOT / "keras_bert"
+# A block of Python, and what it prints where a block of text follows with nothing in between.
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.M | re.S)
+PROCESSES = 2  # that share the pages; each imports TensorFlow once
+
+
+def pages() -> list[str]:
+    """The pages that have Python in them, by their paths in the checkout."""
+    found = sorted(DOCS.rglob("*.md"))
+    return [str(p.relative_to(ROOT)) for p in found if "```python" in p.read_text("utf-8")]
+
+
+# === Examples ===
+
+
+def run_page(page: Path) -> None:
+    """Runs a page's blocks one after the other, in an empty folder, as one program.
+
+    Raises:
+        AssertionError: if a block does not print what stands below it.
+        Exception: what the block raises; its lines are those of the page.
+    """
+    text = page.read_text("utf-8")
+    names = {"__name__": page.stem}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for block in BLOCK.finditer(text):
+            above = text.count("\n", 0, block.start(1))
+            code = compile("\n" * above + block[1], str(page), "exec")
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(code, names)
+            got, expected = printed.getvalue().strip(), block[2]
+            if expected is not None and got != expected.strip():
+                raise AssertionError(f"the block below line {above} prints:\n{got}")
+
+
+def main(paths: list[str]) -> int:
+    """Runs pages, and prints a line of JSON for each: page, seconds, and the error or null."""
+    failed = 0
+    for path in paths:
+        begin, error = time.monotonic(), None
+        try:
+            run_page(ROOT / path)
+        except BaseException:
+            error = traceback.format_exc()
+            failed += 1
+        seconds = round(time.monotonic() - begin, 1)
+        print(json.dumps({"page": path, "seconds": seconds, "error": error}), flush=True)
+    return failed
+
+
+@pytest.fixture(scope="module")
+def results(request, tmp_path_factory) -> dict[str, dict]:
+    """What became of each page that is asked for. Processes of their own, for Keras keeps some
+    state, and beside each other, for most of the time is tracing, which takes one core."""
+    tests = [item for item in request.session.items if item.path == request.path]
+    asked = [test.callspec.params["page"] for test in tests if hasattr(test, "callspec")]
+    folder = tmp_path_factory.mktemp("pages")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    runs = []
+    for i in range(PROCESSES):
+        with open(folder / f"{i}.log", "w") as log, open(folder / f"{i}.json", "w") as out:
+            command = [sys.executable, __file__, *asked[i::PROCESSES]]
+            runs.append(subprocess.Popen(command, stdout=out, stderr=log, env=environment))
+    for run in runs:
+        run.wait()
+    lines = "".join((folder / f"{i}.json").read_text() for i in range(PROCESSES)).splitlines()
+    return {result["page"]: result for result in map(json.loads, lines)}
+
+
+@pytest.mark.parametrize("page", pages())
+def test_examples_run(results, page):
+    assert page in results, "the process ended before it came to this page"
+    error = results[page]["error"]
+    assert error is None, f"{page}\n{error}"
+
+
+def test_a_wrong_example_is_seen(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
+    with pytest.raises(AssertionError, match="line 3 prints:\n2"):
+        run_page(page)
+    page.write_text("# Page\n\n```python\nx = 1\n```\n\nText\n\n```python\n1 / 0\n```\n")
+    with pytest.raises(ZeroDivisionError) as error:
+        run_page(page)
+    assert error.traceback[-1].lineno == 9  # counted from 0: the page's tenth line
+
+
+# === Reference ===
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The built site. --strict makes an error of every warning: a link to nothing, a page that is
+    not in the navigation, a docstring that disagrees with the signature."""
+    for package in ("mkdocs", "material", "mkdocstrings_handlers"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed: pip install '.[docs]'")
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def exported(path: Path) -> list[str]:
+    """The names in the `__all__` of a file; none where it has no `__all__`."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return ast.literal_eval(node.value)
+    return []
+
+
+def public_names() -> list[str]:
+    """All names that the package and its rooms export, such as "keras_bert.data.Examples"."""
+    return [
+        ".".join([*path.relative_to(ROOT).parent.parts, name])
+        for path in [PACKAGE / "__init__.py", *sorted(PACKAGE.glob("*/__init__.py"))]
+        for name in exported(path)
+    ]
+
+
+def test_the_reference_has_every_public_name(site):
+    inventory = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode()
+    documented = {line.split(" ", 1)[0] for line in inventory.splitlines()}
+    assert len(public_names()) > 100
+    assert [name for name in public_names() if name not in documented] == []
+
+
+def test_arguments_results_and_errors_are_tables(site):
+    page = (site / "reference" / "tasks.html").read_text("utf-8")
+    method = page.split('id="keras_bert.BertClassifier.classify"', 1)[1].split("<h3", 1)[0]
+    for title in ("Parameters", "Returns", "Raises"):
+        assert re.search(rf"{title}:</span>.*?<table>", method, re.S), title
+    assert ">ValueError<" in method
+    assert re.search(r"<summary>Call arguments</summary>\s*<ul>", page)
+
+
+def test_the_site_asks_no_other_host(site):
+    for page in site.rglob("*.html"):
+        tags = re.findall(r"<(?:script|link|img)[^>]*>", page.read_text("utf-8"))
+        assert [tag for tag in tags if re.search(r'(?:src|href)="(?:https?:)?//', tag)] == [], page
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
