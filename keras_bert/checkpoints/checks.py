@@ -87,6 +87,13 @@ def check_config(config: Mapping[str, Any], where: str, keys: Mapping[str, str])
         )
 
 
+def least_numbers(config: Mapping[str, Any]) -> int:
+    """How many numbers the tables and kernels of a checked backbone hold; biases come on top."""
+    hidden, inner = config["hidden_dim"], config["intermediate_dim"]
+    rows = config["vocabulary_size"] + config["max_sequence_length"] + config["num_segments"]
+    return hidden * (rows + config["num_layers"] * (4 * hidden + 2 * inner))
+
+
 def check_vocabulary_fits(tokens: list[str] | None, config: Mapping[str, Any], where: str) -> None:
     """Raises a ValueError if there are more tokens than rows in the word table."""
     if len(tokens or ()) > config["vocabulary_size"]:

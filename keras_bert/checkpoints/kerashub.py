@@ -18,6 +18,7 @@ from keras_bert.checkpoints.checks import (
     check_number,
     check_size,
     check_vocabulary_fits,
+    least_numbers,
     short,
 )
 from keras_bert.checkpoints.contents import Contents
@@ -198,10 +199,7 @@ def _read_tensors(source: Source, contents: Contents, task: str, classes: Any) -
 
 def _check_size(config: Mapping[str, Any], path: Path) -> None:
     """Before the name table is written out, which grows with the number of layers."""
-    hidden = config["hidden_dim"]
-    rows = config["vocabulary_size"] + config["max_sequence_length"] + config["num_segments"]
-    blocks = config["num_layers"] * (4 * hidden + 2 * config["intermediate_dim"])
-    need, size = 2 * hidden * (rows + blocks), path.stat().st_size
+    need, size = 2 * least_numbers(config), path.stat().st_size
     if need > size:
         raise ValueError(
             f"{path} has {size:,} bytes; a model of the sizes in {CONFIG} takes {need:,} at least"
