@@ -55,7 +55,7 @@ def read_part(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise ValueError(f"{path} is no tuned part: its header has no {_HEADER}")
     try:
         header = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {_HEADER} in its header is not valid JSON: {error}") from error
     version = header.get("version") if isinstance(header, dict) else None
     if version != _VERSION:
