@@ -21,6 +21,8 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
+from keras_bert.checkpoints.checks import shown
+
 _TYPES = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
 _LAYOUTS = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
 # Numbers that were compressed may take so many bytes for each of the file, and as many beyond.
@@ -240,7 +242,7 @@ def _list(file: h5py.File) -> Iterator[str]:
             continue
         seen.add(place)
         for key in group.id:
-            name = prefix + key.decode(errors="backslashreplace")
+            name = prefix + shown(key.decode(errors="backslashreplace"))
             hard = group.id.links.get_info(key).type == h5py.h5l.TYPE_HARD
             item = group[key] if hard else None
             if isinstance(item, h5py.Group):

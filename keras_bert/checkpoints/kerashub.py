@@ -20,6 +20,7 @@ from keras_bert.checkpoints.checks import (
     check_vocabulary_fits,
     least_numbers,
     short,
+    shown,
 )
 from keras_bert.checkpoints.contents import Contents
 from keras_bert.checkpoints.keras_weight_files import read_weights
@@ -108,7 +109,7 @@ def _read_config(source: Source) -> dict[str, Any]:
     where = f"{source.name}/{CONFIG}"
     name, values = _object(source, CONFIG)
     if name != "BertBackbone":
-        raise ValueError(f"{where}: expected a BertBackbone of KerasHub, found {name:.80}")
+        raise ValueError(f"{where}: expected a BertBackbone of KerasHub, found {shown(name):.80}")
     missing = [key for key in SIZES if key not in values]
     if missing:
         raise ValueError(f"{where} has no {', '.join(missing)}")
@@ -143,8 +144,8 @@ def _read_text(source: Source, contents: Contents) -> None:
         others["special_tokens"] = values["special_tokens"]
     if name != "BertTokenizer" or others:
         raise ValueError(
-            f"{where}: expected a BertTokenizer that follows BERT's own rule, found {name:.80} "
-            f"with {short(others)}"
+            f"{where}: expected a BertTokenizer that follows BERT's own rule, found "
+            f"{shown(name):.80} with {short(others)}"
         )
     contents.tokenizer = {
         "lowercase": lowercase,

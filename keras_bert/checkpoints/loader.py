@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert.checkpoints import google, huggingface, kerashub, preset
+from keras_bert.checkpoints.checks import shown
 from keras_bert.checkpoints.contents import (
     MASKED_LM,
     NEXT_SENTENCE,
@@ -18,6 +19,8 @@ from keras_bert.checkpoints.source import Source
 from keras_bert.checkpoints.tensors import fill
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.text.tokenizer import BertTokenizer
+
+_SHOWN = 500  # characters of a file's keys in an error
 
 
 class Checkpoint:
@@ -150,5 +153,5 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
     raise ValueError(
         f"{files.name}/config.json describes no BERT: expected a preset of keras_bert, a KerasHub "
         f"BertBackbone, a Hugging Face config with a model_type, or {google.CONFIG} instead; found "
-        f"keys {', '.join(sorted(config)) or 'none'}"
+        f"keys {shown(', '.join(sorted(config)))[:_SHOWN] or 'none'}"
     )

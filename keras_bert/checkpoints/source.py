@@ -7,6 +7,8 @@ from typing import Any
 import keras_hub
 from keras_hub.src.utils import preset_utils
 
+from keras_bert.checkpoints.checks import shown
+
 # Presets that ship with the package, one folder each.
 SHIPPED = Path(__file__).resolve().parents[1] / "presets"
 _SCHEMES = ("kaggle://", "hf://", "gs://", "modelscope://")
@@ -53,7 +55,7 @@ class Source:
             return Path(preset_utils.get_file(self.name, name))
         path = self.folder / name
         if not path.is_file():
-            found = ", ".join(sorted(p.name for p in self.folder.iterdir())) or "nothing"
+            found = ", ".join(sorted(shown(p.name) for p in self.folder.iterdir())) or "nothing"
             raise FileNotFoundError(f"{self.folder} has no {name}; found: {found}")
         return path
 
