@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert.checkpoints import google, huggingface, kerashub, preset
-from keras_bert.checkpoints.checks import shown
+from keras_bert.checkpoints.checks import check_size, check_vocabulary_fits, shown
 from keras_bert.checkpoints.contents import (
     MASKED_LM,
     NEXT_SENTENCE,
@@ -19,6 +19,7 @@ from keras_bert.checkpoints.source import Source
 from keras_bert.checkpoints.tensors import fill
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.text.tokenizer import BertTokenizer
+from keras_bert.text.vocabulary import read_vocabulary
 
 _SHOWN = 500  # characters of a file's keys in an error
 
@@ -79,7 +80,11 @@ class Checkpoint:
         if self.contents is None:
             config = preset.settings(self.source, "tokenizer.json", "BertTokenizer")
             config["dtype"] = preset.dtype_policy(config.get("dtype"), self.source)
-            vocabulary: Any = str(self.source.path("assets/tokenizer/vocab.txt"))
+            path = self.source.path("assets/tokenizer/vocab.txt")
+            vocabulary: Any = str(path)
+            backbone = preset.settings(self.source, "config.json", "BertBackbone")
+            check_size(backbone.get("vocabulary_size"), "vocabulary_size", self.source.name)
+            check_vocabulary_fits(read_vocabulary(path), backbone, str(path))
         else:
             config, vocabulary = self.contents.tokenizer, self.contents.vocabulary
         return BertTokenizer(**(config | {"vocabulary": vocabulary} | overrides))

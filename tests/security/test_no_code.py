@@ -68,6 +68,7 @@ def test_a_module_in_the_working_folder_is_not_imported(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".py") == ["model.bin"]
 
 
+@pytest.mark.slow
 @pytest.mark.interop
 def test_a_zip_bomb(tmp_path):
     pytest.importorskip("torch")

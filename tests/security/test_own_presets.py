@@ -156,6 +156,14 @@ def test_a_vocabulary_elsewhere_is_not_read(preset):
     assert tokens == (TINY / "vocab.txt").read_text().split("\n")[:-1]
 
 
+def test_more_tokens_than_rows(preset):
+    """Their ids would be read from beyond the word table, on a GPU without an error."""
+    path = preset / "assets" / "tokenizer" / "vocab.txt"
+    path.write_text(path.read_text() + "a\nb\nc\n")
+    with pytest.raises(ValueError, match="vocab.txt has 18 tokens for the 17 rows"):
+        BertClassifier.from_preset(preset)
+
+
 def test_a_nested_tokenizer_is_not_made(preset):
     """preprocessor.json describes its tokenizer, and task.json everything, once more."""
     put(preset / "preprocessor.json", "tokenizer", CALL)
