@@ -45,6 +45,10 @@ _WORD = (lambda value: isinstance(value, str)), "a word"
 _COUNT = _is_count, f"a number from 1 to {_MOST:,}"
 _MAYBE_COUNT = _or_none(_is_count), f"null or a number from 1 to {_MOST:,}"
 _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
+    # Of every layer.
+    "name": _WORD,
+    "trainable": _FLAG,
+    "config_file": _WORD,
     # Tokenizer.
     "lowercase": _FLAG,
     "strip_accents": (lambda value: isinstance(value, bool | None), "null, true or false"),

@@ -135,6 +135,8 @@ def test_dtypes(preset, value):
         ("task", "thresholds", [5, [1, 2], [CALL]]),
         ("preprocessor", "sequence_length", [10**12, 0, "x", True, 8.5, None]),
         ("preprocessor", "padding", [CALL, 5]),
+        ("tokenizer", "name", [5, CALL]),
+        ("tokenizer", "config_file", [None, CALL]),
         ("tokenizer", "lowercase", ["x", CALL]),
         ("tokenizer", "strip_accents", [5]),
         ("tokenizer", "max_word_length", [10**18, 0, float("nan")]),
