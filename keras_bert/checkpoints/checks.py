@@ -29,6 +29,17 @@ def short(value: Any) -> str:
     return reprlib.repr(value)
 
 
+def shown(name: str) -> str:
+    """A name of a file's or folder's choosing, without characters that could steer a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+
+
+def check_name(name: str) -> None:
+    """Raises a ValueError for the name of a tensor that could steer the terminal it is shown on."""
+    if not name.isprintable():
+        raise ValueError(f"a tensor is called {short(name)}; expected printable characters")
+
+
 def is_number(value: Any, limit: float = 1) -> bool:
     """Whether this is a number from 0 to below the limit; with 1, a share of units to drop."""
     return type(value) in (int, float) and 0 <= value < limit
@@ -85,6 +96,13 @@ def check_config(config: Mapping[str, Any], where: str, keys: Mapping[str, str])
             f"{where}: {names['hidden_dim']} {config['hidden_dim']} is not divisible by "
             f"{names['num_heads']} {config['num_heads']}"
         )
+
+
+def least_numbers(config: Mapping[str, Any]) -> int:
+    """How many numbers the tables and kernels of a checked backbone hold; biases come on top."""
+    hidden, inner = config["hidden_dim"], config["intermediate_dim"]
+    rows = config["vocabulary_size"] + config["max_sequence_length"] + config["num_segments"]
+    return hidden * (rows + config["num_layers"] * (4 * hidden + 2 * inner))
 
 
 def check_vocabulary_fits(tokens: list[str] | None, config: Mapping[str, Any], where: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.atomic import write_file
-from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, short
+from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, short, shown
 from keras_bert.checkpoints.contents import HEADS, MASKED_LM, Contents
 from keras_bert.checkpoints.names import Row, expand, to_ours, to_theirs
 from keras_bert.checkpoints.shapes import faults_of, few
@@ -183,7 +183,9 @@ def _read_config(source: Source, said: dict[str, Any]) -> dict[str, Any]:
     found, where = source.json(CONFIG), f"{source.name}/{CONFIG}"
     missing = [theirs for theirs in _KEYS.values() if theirs not in found]
     if missing:
-        raise ValueError(f"{where} has no {', '.join(missing)}; found: {', '.join(sorted(found))}")
+        raise ValueError(
+            f"{where} has no {', '.join(missing)}; found: {shown(', '.join(sorted(found)))[:500]}"
+        )
     config = {ours: found[theirs] for ours, theirs in _KEYS.items()}
     config["layer_norm_epsilon"] = _EPSILON
     name = config["activation"]  # in any case, as in the original
@@ -229,7 +231,11 @@ def _read_weights(
     contents.left_over = [name for name in unknown if not _TRAINING.search(name)]
     if faults:
         first = [name for name in sorted(index) if not _TRAINING.search(name)][:8] or ["none"]
-        files = sorted(path.name for path in source.folder.iterdir()) if source.folder else [prefix]
+        files = (
+            sorted(shown(path.name) for path in source.folder.iterdir())
+            if source.folder
+            else [prefix]
+        )
         raise ValueError(
             f"{source.name}/{prefix} and {CONFIG} do not fit each other: {few(faults)}. Its "
             f"{len(index)} variables begin with: {', '.join(first)}. Files: {', '.join(files)}"

@@ -4,7 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from keras_bert.checkpoints.checks import DTYPES, check_config, check_number, check_size, short
+from keras_bert.checkpoints.checks import (
+    DTYPES,
+    check_config,
+    check_number,
+    check_size,
+    short,
+    shown,
+)
 from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
 from keras_bert.checkpoints.source import Source
 
@@ -129,7 +136,7 @@ def read_labels(values: dict[str, Any], where: str) -> list[str] | None:
         count = values.get("num_labels")
         return None if count is None else generic_labels(check_size(count, "num_labels", where))
     if not isinstance(names, dict) or set(names) != {str(i) for i in range(len(names))}:
-        keys = ", ".join(sorted(names))[:200] if isinstance(names, dict) else short(names)
+        keys = shown(", ".join(sorted(names)))[:200] if isinstance(names, dict) else short(names)
         raise ValueError(
             f"{where}: id2label has the keys {keys}; expected 0 to {_count(names) - 1}"
         )

@@ -81,7 +81,7 @@ def from_int8(source: str | Path, target: str | Path) -> None:
             if name.endswith(_INT8):
                 name = name.removesuffix(_INT8)
                 scale = old.get(name + _SCALE)
-                if scale is None or scale.shape != value.shape[:1]:
+                if not isinstance(scale, h5py.Dataset) or scale.shape != value.shape[:1]:
                     raise ValueError(f"{source}: {name} lacks a scale for each of its rows")
                 value = value * scale[()].reshape([-1] + [1] * (value.ndim - 1))
             new[name] = value.astype("float32")

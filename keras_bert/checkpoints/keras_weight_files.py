@@ -21,8 +21,12 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
+from keras_bert.checkpoints.checks import shown
+
 _TYPES = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
 _LAYOUTS = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
+# Numbers that were compressed may take so many bytes for each of the file, and as many beyond.
+_MOST_UNPACKED, _FREE = 64, 64 << 20
 _SHOWN = 5  # faults that an error lists
 # Marks a dataset that stands in for a weight that there was none of.
 _NEW = "keras_bert_new"
@@ -70,6 +74,27 @@ def read_weights(
     # h5py passes on whatever HDF5 trips over, and trips over names and types itself: OSError,
     # KeyError, RuntimeError, TypeError, AttributeError, UnicodeDecodeError, NotImplementedError.
     except Exception as error:
+        raise ValueError(f"{path} is not a whole .weights.h5 file: {error!s:.300}") from error
+
+
+def check_whole(path: Path) -> dict[str, tuple[int, ...]]:
+    """Gives the shapes of all datasets of a file that others will read, when each may be read.
+
+    All numbers lie in the file, in one piece or, int8 ones, in chunks by gzip, and are not many
+    times what the file could hold; nothing is a link.
+
+    Args:
+        path: a file of Keras, or of `int8_weights`.
+
+    Raises:
+        ValueError: if the file is damaged or no such file, or holds anything else.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            return _shapes(file, path.stat().st_size)
+    except _Fault as fault:
+        raise ValueError(f"{path} {fault}") from None
+    except Exception as error:  # as in `read_weights`
         raise ValueError(f"{path} is not a whole .weights.h5 file: {error!s:.300}") from error
 
 
@@ -160,6 +185,33 @@ def _check(dataset, name: str, shape: tuple[int, ...], size: int) -> str:
     return dtype
 
 
+def _shapes(file: h5py.File, size: int) -> dict[str, tuple[int, ...]]:
+    shapes, whole, packed = {}, 0, 0
+    for name in _list(file):
+        *parents, last = name.split("/")
+        dataset = _child(file["/".join(parents)] if parents else file, last, name)
+        if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
+            raise _Fault(f"{name} is no dataset")
+        if dataset.dtype.kind not in "biufV" or dataset.dtype.hasobject or dataset.dtype.names:
+            raise _Fault(f"{name} is of type {dataset.dtype}, expected numbers")
+        shapes[name], plan = dataset.shape, dataset.id.get_create_plist()
+        need, there = prod(dataset.shape) * dataset.dtype.itemsize, dataset.id.get_storage_size()
+        if plan.get_layout() in _LAYOUTS and not plan.get_external_count():
+            whole += need
+            if there != need or (dataset.id.get_offset() or 0) + need > size:
+                raise _Fault(f"{name} needs {need:,} bytes, and {there:,} are there")
+        else:
+            packed += need
+            kinds = {plan.get_filter(i)[0] for i in range(plan.get_nfilters())}
+            known = plan.get_layout() == h5py.h5d.CHUNKED and kinds <= {h5py.h5z.FILTER_DEFLATE}
+            if not known or dataset.dtype != np.int8:
+                raise _Fault(f"{name} is in chunks, compressed or outside of the file")
+        # Datasets may lie over each other, and zeros may be packed without end.
+        if whole > size or packed > _MOST_UNPACKED * size + _FREE:
+            raise _Fault(f"has {size:,} bytes and, up to {name}, claims {whole + packed:,}")
+    return shapes
+
+
 def _dtype(kind: h5py.h5t.TypeID) -> str | None:
     if kind.equal(h5py.h5t.IEEE_F32LE):
         return "float32"
@@ -190,7 +242,7 @@ def _list(file: h5py.File) -> Iterator[str]:
             continue
         seen.add(place)
         for key in group.id:
-            name = prefix + key.decode(errors="backslashreplace")
+            name = prefix + shown(key.decode(errors="backslashreplace"))
             hard = group.id.links.get_info(key).type == h5py.h5l.TYPE_HARD
             item = group[key] if hard else None
             if isinstance(item, h5py.Group):

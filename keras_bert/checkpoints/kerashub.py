@@ -18,7 +18,9 @@ from keras_bert.checkpoints.checks import (
     check_number,
     check_size,
     check_vocabulary_fits,
+    least_numbers,
     short,
+    shown,
 )
 from keras_bert.checkpoints.contents import Contents
 from keras_bert.checkpoints.keras_weight_files import read_weights
@@ -107,7 +109,7 @@ def _read_config(source: Source) -> dict[str, Any]:
     where = f"{source.name}/{CONFIG}"
     name, values = _object(source, CONFIG)
     if name != "BertBackbone":
-        raise ValueError(f"{where}: expected a BertBackbone of KerasHub, found {name:.80}")
+        raise ValueError(f"{where}: expected a BertBackbone of KerasHub, found {shown(name):.80}")
     missing = [key for key in SIZES if key not in values]
     if missing:
         raise ValueError(f"{where} has no {', '.join(missing)}")
@@ -142,8 +144,8 @@ def _read_text(source: Source, contents: Contents) -> None:
         others["special_tokens"] = values["special_tokens"]
     if name != "BertTokenizer" or others:
         raise ValueError(
-            f"{where}: expected a BertTokenizer that follows BERT's own rule, found {name:.80} "
-            f"with {short(others)}"
+            f"{where}: expected a BertTokenizer that follows BERT's own rule, found "
+            f"{shown(name):.80} with {short(others)}"
         )
     contents.tokenizer = {
         "lowercase": lowercase,
@@ -198,10 +200,7 @@ def _read_tensors(source: Source, contents: Contents, task: str, classes: Any) -
 
 def _check_size(config: Mapping[str, Any], path: Path) -> None:
     """Before the name table is written out, which grows with the number of layers."""
-    hidden = config["hidden_dim"]
-    rows = config["vocabulary_size"] + config["max_sequence_length"] + config["num_segments"]
-    blocks = config["num_layers"] * (4 * hidden + 2 * config["intermediate_dim"])
-    need, size = 2 * hidden * (rows + blocks), path.stat().st_size
+    need, size = 2 * least_numbers(config), path.stat().st_size
     if need > size:
         raise ValueError(
             f"{path} has {size:,} bytes; a model of the sizes in {CONFIG} takes {need:,} at least"

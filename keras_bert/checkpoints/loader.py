@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert.checkpoints import google, huggingface, kerashub, preset
+from keras_bert.checkpoints.checks import check_size, check_vocabulary_fits, shown
 from keras_bert.checkpoints.contents import (
     MASKED_LM,
     NEXT_SENTENCE,
@@ -18,6 +19,9 @@ from keras_bert.checkpoints.source import Source
 from keras_bert.checkpoints.tensors import fill
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.text.tokenizer import BertTokenizer
+from keras_bert.text.vocabulary import read_vocabulary
+
+_SHOWN = 500  # characters of a file's keys in an error
 
 
 class Checkpoint:
@@ -76,7 +80,11 @@ class Checkpoint:
         if self.contents is None:
             config = preset.settings(self.source, "tokenizer.json", "BertTokenizer")
             config["dtype"] = preset.dtype_policy(config.get("dtype"), self.source)
-            vocabulary: Any = str(self.source.path("assets/tokenizer/vocab.txt"))
+            path = self.source.path("assets/tokenizer/vocab.txt")
+            vocabulary: Any = str(path)
+            backbone = preset.settings(self.source, "config.json", "BertBackbone")
+            check_size(backbone.get("vocabulary_size"), "vocabulary_size", self.source.name)
+            check_vocabulary_fits(read_vocabulary(path), backbone, str(path))
         else:
             config, vocabulary = self.contents.tokenizer, self.contents.vocabulary
         return BertTokenizer(**(config | {"vocabulary": vocabulary} | overrides))
@@ -150,5 +158,5 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
     raise ValueError(
         f"{files.name}/config.json describes no BERT: expected a preset of keras_bert, a KerasHub "
         f"BertBackbone, a Hugging Face config with a model_type, or {google.CONFIG} instead; found "
-        f"keys {', '.join(sorted(config)) or 'none'}"
+        f"keys {shown(', '.join(sorted(config)))[:_SHOWN] or 'none'}"
     )

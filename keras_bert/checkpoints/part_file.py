@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from keras_bert.atomic import write_file
+from keras_bert.checkpoints.checks import check_name
 from keras_bert.models.tuning import KINDS
 
 _VERSION = 1
@@ -49,13 +50,15 @@ def read_part(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         with safe_open(path, framework="numpy") as file:
             text = (file.metadata() or {}).get(_HEADER)
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - no dict
-    except SafetensorError as error:
+        for name in tensors:
+            check_name(name)
+    except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
     if text is None:
         raise ValueError(f"{path} is no tuned part: its header has no {_HEADER}")
     try:
         header = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {_HEADER} in its header is not valid JSON: {error}") from error
     version = header.get("version") if isinstance(header, dict) else None
     if version != _VERSION:

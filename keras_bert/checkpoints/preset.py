@@ -7,18 +7,32 @@ assets/tokenizer/vocab.txt for the text side.
 
 import tempfile
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import keras
 
+from keras_bert.checkpoints.checks import (
+    NUMBERS,
+    SIZES,
+    check_config,
+    check_size,
+    least_numbers,
+    short,
+)
 from keras_bert.checkpoints.int8_weights import from_int8, is_int8
+from keras_bert.checkpoints.keras_weight_files import check_whole
 from keras_bert.checkpoints.report import LoadingReport
+from keras_bert.checkpoints.saved_settings import check_saved
 from keras_bert.checkpoints.source import Source
 from keras_bert.models.backbone import BertBackbone
 
 PACKAGE = "keras_bert>"
 FILES = ("*.json", "*.weights.h5", "assets")
+# Settings of a backbone beside the numbers.
+_FLAGS = ("output_hidden_states", "output_attentions", "gradient_checkpointing")
+_OTHERS = ("activation", "adapter_dim", "name", "trainable", "dtype")
 
 
 def settings(source: Source, file: str, class_name: str) -> dict[str, Any]:
@@ -39,9 +53,23 @@ def settings(source: Source, file: str, class_name: str) -> dict[str, Any]:
     found = content.get("registered_name")
     if found != PACKAGE + class_name or not isinstance(content.get("config"), dict):
         raise ValueError(
-            f"{source.name}/{file}: expected the settings of {PACKAGE}{class_name}, found {found!r}"
+            f"{source.name}/{file}: expected the settings of {PACKAGE}{class_name}, found "
+            f"{short(found)}"
         )
+    check_saved(content["config"], f"{source.name}/{file}")
+    _check_classes(content["config"].get("num_classes"), f"{source.name}/{file}", source)
     return content["config"]
+
+
+def _check_classes(count: int | None, where: str, source: Source) -> None:
+    """Raises a ValueError if the file of the head can't hold so many classes, before it is made."""
+    if count is None or not source.has("task.weights.h5"):
+        return
+    size = source.path("task.weights.h5").stat().st_size
+    if count > size:
+        raise ValueError(
+            f"{where}: num_classes is {count:,}, and task.weights.h5 has {size:,} bytes"
+        )
 
 
 def load_backbone(
@@ -62,6 +90,9 @@ def load_backbone(
     """
     config = settings(source, "config.json", "BertBackbone")
     saved_dim = config.get("adapter_dim")
+    _check_backbone(config, f"{source.name}/config.json")
+    if load_weights:
+        _check_sizes(config, source)
     config |= overrides
     config.pop("trainable", None)  # what was frozen for one training is free for the next
     config["dtype"] = dtype_policy(config.get("dtype"), source)
@@ -87,12 +118,50 @@ def load_backbone(
     return backbone
 
 
+def _check_backbone(config: dict[str, Any], where: str) -> None:
+    check_config(config, where, {})
+    unknown = config.keys() - {*SIZES, *NUMBERS, *_FLAGS, *_OTHERS}
+    if unknown:
+        raise ValueError(f"{where} has the unknown settings {', '.join(sorted(unknown))}")
+    for name in _FLAGS:
+        if not isinstance(config.get(name, False), bool):
+            raise ValueError(f"{where}: {name} is {short(config[name])}; expected true or false")
+    if config.get("adapter_dim") is not None:
+        check_size(config["adapter_dim"], "adapter_dim", where)
+    if config["activation"] not in ("gelu_exact", "gelu_tanh"):
+        try:
+            keras.activations.get(config["activation"])
+        except ValueError as error:
+            raise ValueError(f"{where}: activation: {error}") from error
+
+
+def _check_sizes(config: dict[str, Any], source: Source) -> None:
+    """Raises a ValueError if the file of weights can't be that of such a backbone.
+
+    Before the backbone is made, which takes the memory and the time that its sizes ask for.
+    """
+    path = source.path("model.weights.h5")
+    shapes = check_whole(path)
+    blocks = {name.split("/")[1] for name in shapes if name.startswith("layers/encoder_block")}
+    if len(blocks) != config["num_layers"]:
+        raise ValueError(
+            f"{source.name}/config.json: num_layers is {config['num_layers']}, and {path} has "
+            f"{len(blocks)}"
+        )
+    need, there = least_numbers(config), sum(map(prod, shapes.values()))
+    if need > 2 * there:  # int4 has two of them in one
+        raise ValueError(
+            f"{path} has {there:,} numbers; a model of the sizes in config.json has {need:,}"
+        )
+
+
 def load_h5(load: Callable[[str], None], path: Path) -> None:
     """Calls a weight loader, whose many errors become one; int8 weights are unpacked for it.
 
     Raises:
         ValueError: if the file is damaged or does not fit.
     """
+    check_whole(path)
     try:
         if not is_int8(path):
             load(str(path))
@@ -111,12 +180,28 @@ def dtype_policy(value: Any, source: Source):
     Raises:
         ValueError: if the value names anything but one of Keras's own policies.
     """
+    if not _is_policy(value):
+        raise ValueError(
+            f"{source.name}: dtype {short(value)} is not one of Keras's dtype policies"
+        )
+    try:
+        return keras.dtype_policies.get(value)
+    except (TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"{source.name}: dtype {short(value)}: {error}") from error
+
+
+def _is_policy(value: Any) -> bool:
+    """Whether Keras makes a policy and nothing else of this: so does all that is nested in it."""
     if not isinstance(value, dict):
-        return value
-    nested = [value, *value.get("config", {}).get("policy_map", {}).values()]
-    endings = ("DTypePolicy", "DTypePolicyMap")
-    for part in nested:
-        known = isinstance(part, dict) and part.get("module") in ("keras", "keras.dtype_policies")
-        if not known or not str(part.get("class_name")).endswith(endings):
-            raise ValueError(f"{source.name}: dtype {part!r} is not one of Keras's dtype policies")
-    return keras.dtype_policies.get(value)
+        return value is None or isinstance(value, str | int)
+    name, config = str(value.get("class_name")), value.get("config")
+    if (
+        value.get("module") not in ("keras", "keras.dtype_policies")
+        or value.get("registered_name") not in (None, name)
+        or not name.endswith(("DTypePolicy", "DTypePolicyMap"))
+        or not isinstance(config, dict)
+    ):
+        return False
+    parts = {**config}
+    inner = parts.pop("policy_map", {})
+    return isinstance(inner, dict) and all(map(_is_policy, [*parts.values(), *inner.values()]))

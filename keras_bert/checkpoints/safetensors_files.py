@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 from safetensors.numpy import save_file
 
-from keras_bert.checkpoints.checks import DTYPES, short
+from keras_bert.checkpoints.checks import DTYPES, check_name, short
 
 # safetensors' own limit; the header of BERT-Large takes 50 kB.
 _LONGEST_HEADER = 100_000_000
@@ -118,6 +118,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _tensor(path: Path, name: str, entry: Any, start: int) -> StoredTensor:
+    check_name(name)
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"of {name} it does not say dtype, shape and data_offsets alone")
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_bert.checkpoints.checks import short
 from keras_bert.checkpoints.source import Source
 
 FILE = "modules.json"
@@ -102,7 +103,7 @@ def _pooling(config: dict[str, Any], where: str) -> str:
         mode = [name for switch, name in _SWITCHES.items() if config.get(switch)]
     modes = [mode] if isinstance(mode, str) else mode
     if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in _KNOWN:
-        raise ValueError(f"{where}: pooling by {mode}; expected one of {', '.join(_KNOWN)}")
+        raise ValueError(f"{where}: pooling by {short(mode)}; expected one of {', '.join(_KNOWN)}")
     return modes[0]
 
 

@@ -77,7 +77,7 @@ def _is_rule(values: Any) -> bool:
         "lowercase": lambda value: isinstance(value, bool),
         "strip_accents": lambda value: isinstance(value, bool | None),
         "special_tokens_in_text": lambda value: isinstance(value, bool),
-        "max_word_length": lambda value: type(value) is int and value > 0,
+        "max_word_length": lambda value: type(value) is int and 0 < value < 2**31,
     }
     return values is None or (
         isinstance(values, dict)

@@ -7,8 +7,11 @@ from typing import Any
 import keras_hub
 from keras_hub.src.utils import preset_utils
 
+from keras_bert.checkpoints.checks import shown
+
 # Presets that ship with the package, one folder each.
 SHIPPED = Path(__file__).resolve().parents[1] / "presets"
+_LONGEST_NAME = 500
 _SCHEMES = ("kaggle://", "hf://", "gs://", "modelscope://")
 
 
@@ -45,15 +48,20 @@ class Source:
 
         Raises:
             FileNotFoundError: if the checkpoint has no such file.
-            ValueError: if `name` leads out of the checkpoint.
+            ValueError: if `name` leads out of the checkpoint, or is none.
         """
         if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise ValueError(f"{self.name}: the file name {name!r} leads out of the checkpoint")
+            raise ValueError(
+                f"{self.name}: the file name {name!r:.200} leads out of the checkpoint"
+            )
+        if not name.isprintable() or len(name) > _LONGEST_NAME:
+            # What no file system takes for a name would end in an error of the system's.
+            raise ValueError(f"{self.name}: {name!r:.200} is no name of a file")
         if self.folder is None:
             return Path(preset_utils.get_file(self.name, name))
         path = self.folder / name
         if not path.is_file():
-            found = ", ".join(sorted(p.name for p in self.folder.iterdir())) or "nothing"
+            found = ", ".join(sorted(shown(p.name) for p in self.folder.iterdir())) or "nothing"
             raise FileNotFoundError(f"{self.folder} has no {name}; found: {found}")
         return path
 

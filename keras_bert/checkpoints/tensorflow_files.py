@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_bert.checkpoints.checks import check_name, shown
+
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER = 48  # bytes: two handles, padding, the magic number
 _TRAILER = 5  # bytes after each block: kind of compression, checksum
@@ -67,7 +69,7 @@ def find_prefix(folder: Path) -> str:
     folder = Path(folder)
     found = {p.name.removesuffix(".index") for p in folder.glob("*.index") if p.is_file()}
     if not found:
-        files = ", ".join(sorted(p.name for p in folder.iterdir())) or "nothing"
+        files = ", ".join(sorted(shown(p.name) for p in folder.iterdir())) or "nothing"
         raise FileNotFoundError(
             f"{folder} holds no TensorFlow checkpoint; expected bert_model.ckpt.index, or another "
             f"name that ends in .index; found: {files}"
@@ -113,11 +115,14 @@ def read_index(path: Path) -> dict[str, Variable]:
         if _number(fields, 2) != 0:
             raise ValueError("its numbers are big-endian")
         # Keys that begin with a zero byte name slices of a variable that has an entry of its own.
-        return {
+        variables = {
             key.decode("utf-8"): _variable(value, shards)
             for key, value in entries
             if not key.startswith(b"\0")
         }
+        for name in variables:
+            check_name(name)
+        return variables
     except ValueError as error:
         raise ValueError(
             f"{path} is not the whole index of a TensorFlow checkpoint: {error}"

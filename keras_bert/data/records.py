@@ -117,15 +117,18 @@ def read_index(folder: str | os.PathLike[str]) -> CorpusIndex:
     try:
         fields = json.loads(content)
         version = fields.pop("format")
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} is no index of a corpus: {error!r}") from error
     if version != FORMAT:
-        raise ValueError(f"{path} has format {version!r}, expected {FORMAT}: make the corpus anew")
+        raise ValueError(
+            f"{path} has format {version!r:.80}, expected {FORMAT}: make the corpus anew"
+        )
     try:
         shards = tuple(Shard(**shard) for shard in fields.pop("shards"))
         index = CorpusIndex(folder=folder, shards=shards, **fields)
     except (TypeError, KeyError) as error:
         raise ValueError(f"{path} is no index of a corpus: {error}") from error
+    _check_index(index, path)
     if not index.documents or not index.tokens:
         raise ValueError(f"{path}: the corpus is empty, expected at least one document")
     for shard, file in zip(shards, index.paths, strict=True):
@@ -226,6 +229,11 @@ def parse_documents(serialized: Any, vocabulary_size: int) -> tuple[Any, Any, An
             "a record has no `sentence_lengths`: it is no document of a prepared corpus",
         ),
         tf.debugging.assert_positive(lengths.flat_values, "a sentence of no tokens"),
+        tf.debugging.assert_less_equal(  # else their sums might be right by running over
+            lengths.flat_values,
+            tf.size(ids, tf.int64),
+            "a sentence has more tokens than there are",
+        ),
         tf.debugging.assert_equal(
             counted,
             tokens.row_lengths(),
@@ -240,6 +248,31 @@ def parse_documents(serialized: Any, vocabulary_size: int) -> tuple[Any, Any, An
             tf.cast(lengths.flat_values, tf.int32),
             tf.cast(sentences, tf.int32),
         )
+
+
+def _check_index(index: CorpusIndex, path: str) -> None:
+    """Raises a ValueError for what `index_content` writes of no corpus."""
+    for number, shard in enumerate(index.shards):
+        counts = (shard.documents, shard.sentences, shard.tokens, shard.bytes)
+        # A token takes a byte at least, and no sentence is empty.
+        if not all(type(n) is int for n in counts) or [*counts] != sorted(counts) or counts[0] < 0:
+            raise ValueError(
+                f"{path}, shard {number}: {counts!r:.80} documents, sentences, tokens and bytes; "
+                "expected whole numbers, each as large as the one before at least"
+            )
+        if not isinstance(shard.file, str) or os.path.basename(shard.file) != shard.file:
+            raise ValueError(
+                f"{path}, shard {number}: the file {shard.file!r:.80}; expected a name in the "
+                "folder of the index"
+            )
+    kinds = dict(zip(TOKENIZER_SETTINGS, (bool, bool | None, bool, int), strict=True))
+    settings = index.tokenizer
+    if not isinstance(settings, dict) or not all(
+        name in kinds and isinstance(value, kinds[name]) for name, value in settings.items()
+    ):
+        raise ValueError(f"{path}: {settings!r:.200} are no settings of its tokenizer")
+    if type(index.vocabulary_size) is not int or index.vocabulary_size < 1:
+        raise ValueError(f"{path}: vocabulary_size is {index.vocabulary_size!r:.80}")
 
 
 def _check_size(path: str, expected: int) -> None:

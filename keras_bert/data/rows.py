@@ -17,10 +17,15 @@ import json
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import IO, Any
 
 UTF8_BOM = b"\xef\xbb\xbf"
 DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
 NAMED_LINES = 5
+# What a gzip file may unpack to: so many times its size, and so many bytes beyond. Text packs to a
+# third or a tenth; a file made to fill the memory to a thousandth.
+MOST_UNPACKED, FREE_BYTES = 100, 64 << 20
+_SURELY_SHOWN = 200  # levels of nesting
 
 Column = str | int
 
@@ -37,14 +42,14 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
             mark of UTF-8 is dropped.
 
     Raises:
-        ValueError: with file and line, if the bytes are not of this encoding or the gzip file is
-            broken.
+        ValueError: with file and line, if the bytes are not of this encoding, or the gzip file is
+            broken or unpacks to far more than text does.
     """
     opener = gzip.open if path.suffix == ".gz" else open
     number = 0
     with opener(path, "rb") as file:
         try:
-            for raw in file:
+            for raw in _bounded(file, path) if path.suffix == ".gz" else file:
                 number += 1
                 if number == 1 and codecs.lookup(encoding).name == "utf-8":
                     raw = raw.removeprefix(UTF8_BOM)
@@ -58,6 +63,45 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
             ) from error
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path}, after line {number}: broken gzip file: {error}") from error
+
+
+def _bounded(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    """Lines of an unpacked file; an error in place of more than it could hold of text."""
+    left, number = MOST_UNPACKED * path.stat().st_size + FREE_BYTES, 0
+    while raw := file.readline(left + 1):
+        number += 1
+        left -= len(raw)
+        if left < 0:
+            raise ValueError(
+                f"{path}, line {number}: the gzip file of {path.stat().st_size:,} bytes unpacks to "
+                f"more than {MOST_UNPACKED} times as many; unpack it if that is right"
+            )
+        yield raw
+
+
+def parse_json(text: str, path: Path | str, line: int | None = None) -> Any:
+    """Reads JSON that may be anything.
+
+    Args:
+        text: the JSON.
+        path: the file, for errors, and
+        line: the line, if it is that of a line.
+
+    Raises:
+        ValueError: with file and line, if it is none, or nested too deeply to be looked at.
+    """
+    where = str(path) if line is None else f"{path}, line {line}"
+    try:
+        value = json.loads(text)
+        if text.count("[") + text.count("{") > _SURELY_SHOWN:
+            repr(value)  # what the parser still takes may be too deep for an error to show
+    except RecursionError:
+        raise ValueError(f"{where}: JSON nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {line or error.lineno}: not JSON: {error}") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise ValueError(f"{where}: {error}") from error
+    return value
 
 
 def read_rows(
@@ -207,10 +251,7 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict]]:
     for line, content in read_lines(path):
         if not content.strip():
             continue
-        try:
-            row = json.loads(content)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {line}: not JSON: {error}") from error
+        row = parse_json(content, path, line)
         if not isinstance(row, dict):
             raise ValueError(f"{path}, line {line}: expected a JSON object, got {row!r:.80}.")
         yield line, row

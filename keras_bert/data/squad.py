@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from keras_bert.atomic import write_file
-from keras_bert.data.rows import read_lines
+from keras_bert.data.rows import parse_json, read_lines
 
 logger = logging.getLogger("keras_bert")
 
@@ -321,7 +321,4 @@ def _finite(where: str, value: Any) -> float:
 
 
 def _load(path: Path) -> Any:
-    try:
-        return json.loads("".join(line for _, line in read_lines(path)))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON: {error}") from error
+    return parse_json("".join(line for _, line in read_lines(path)), path)

@@ -7,8 +7,10 @@ import numpy as np
 
 from keras_bert.reports.counts import calibration, class_scores, confusion, softmax
 from keras_bert.reports.mistakes import mistakes_page
+from keras_bert.reports.shown import shown
 
 _WRITTEN_UP_TO = 30  # classes whose counts stand in the confusion matrix
+_LONGEST = 30  # characters of a label in a picture
 
 
 def write_report(
@@ -57,8 +59,11 @@ def write_report(
         folder / name
         for name in ("confusion_matrix.png", "calibration.png", "classes.png", "mistakes.html")
     ]
+    for file in files:  # a link that lies there would be written through
+        file.unlink(missing_ok=True)
     # matplotlib reads what stands between two dollar signs as a formula.
-    drawn = [name.replace("$", r"\$") for name in names]
+    short = [name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..." for name in names]
+    drawn = [shown(name).replace("$", r"\$") for name in short]
     _draw_confusion(files[0], matrix, drawn)
     _draw_calibration(files[1], ids, probabilities)
     _draw_classes(files[2], matrix, drawn)
@@ -71,7 +76,9 @@ def _class_id(label, names: list[str], row: int) -> int:
         return names.index(label)
     if not isinstance(label, str) and 0 <= label < len(names) and label == int(label):
         return int(label)
-    raise ValueError(f"label {label!r} in row {row} is unknown; expected {', '.join(names)}")
+    raise ValueError(
+        f"label {label!r} in row {row} is unknown; expected {', '.join(map(shown, names))}"
+    )
 
 
 def _figure(width: float, height: float):

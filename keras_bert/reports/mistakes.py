@@ -5,6 +5,8 @@ from html import escape
 
 import numpy as np
 
+from keras_bert.reports.shown import shown as seen
+
 _STYLE = """
 body { font-family: system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em; }
 table { border-collapse: collapse; width: 100%; }
@@ -43,8 +45,8 @@ def mistakes_page(
         first, *second = [_text(column[row]) for column in columns]
         text = first + "".join(f'<div class="second">{other}</div>' for other in second)
         cells = [
-            f'<td class="number">{row}</td><td>{text}</td><td>{escape(names[labels[row]])}</td>',
-            f"<td>{escape(names[predictions[row]])}</td>",
+            f'<td class="number">{row}</td><td>{text}</td><td>{_text(names[labels[row]])}</td>',
+            f"<td>{_text(names[predictions[row]])}</td>",
             f'<td class="number">{probabilities[row, predictions[row]]:.3f}</td>',
             f'<td class="number">{right_ones[row]:.3f}</td>',
         ]
@@ -64,4 +66,4 @@ def mistakes_page(
 
 
 def _text(value: str | bytes) -> str:
-    return escape(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+    return escape(seen(value.decode("utf-8", "replace") if isinstance(value, bytes) else value))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.atomic import write_file
+from keras_bert.data.rows import parse_json
 from keras_bert.serving.bulk_model import ExportedModel, TaskModel
 from keras_bert.serving.bulk_progress import Progress
 from keras_bert.serving.bulk_rows import COUNT, InputFile, Row, RowReader, find_files
@@ -263,10 +264,10 @@ def _read_state(output: Path, state_file: Path, asked: dict) -> dict | None:
     if not state_file.exists():
         raise FileExistsError(f"{output} is there, without {state_file.name}; {AGAIN}")
     try:
-        state = json.loads(state_file.read_text(encoding="utf-8"))
+        state = parse_json(state_file.read_text(encoding="utf-8"), state_file)
         if state["format"] != FORMAT:
             raise ValueError(f"format {state['format']}")
-        before = state["asked"]
+        before = dict(state["asked"])
     except (ValueError, KeyError, TypeError) as error:
         raise FileExistsError(f"{state_file} is no state of answers ({error}); {AGAIN}") from error
     for name, value in json.loads(json.dumps(asked)).items():

@@ -14,6 +14,9 @@ from keras_bert.serving.contract import PLACE, described, read_contract, setting
 class ExportedModel:
     """A signature of an export.
 
+    A SavedModel is a program: TensorFlow runs whatever ops its graph has, those that read and write
+    files too. Answer with exports of your own, or of those whose programs you would run.
+
     Args:
         folder: the export.
         signature: its name.

@@ -7,7 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_bert.data.rows import column_names, json_objects, read_lines, read_rows
+from keras_bert.data.rows import (
+    column_names,
+    json_objects,
+    parse_json,
+    read_lines,
+    read_rows,
+)
 
 logger = logging.getLogger("keras_bert")
 
@@ -229,6 +235,10 @@ class RowReader:
     def _row(self, number: int, file: InputFile, line: int, row_id, cells: dict) -> Row:
         values, lengths, size = {}, [], 0
         row = Row(number, file, line, row_id, values, (), 0)
+        try:  # as it will be written
+            json.dumps(row_id, ensure_ascii=False, allow_nan=False).encode()
+        except ValueError as error:
+            raise row.error(f"{self._id!r}: {row_id!r:.80} can't be written: {error}") from error
         for name, cell in cells.items():
             shape = self._shapes[name]
             try:
@@ -298,6 +308,6 @@ def _cells(places: dict, found: dict) -> dict:
 
 def _json(cell: str):
     try:
-        return json.loads(cell)
-    except json.JSONDecodeError as error:
+        return parse_json(cell, "the cell")
+    except ValueError as error:
         raise ValueError(f"expected JSON, got {cell!r:.80}: {error}") from error

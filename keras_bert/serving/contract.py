@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.data.rows import parse_json
 from keras_bert.version import __version__
 
 FORMAT = 1
@@ -127,10 +128,12 @@ def read_contract(folder: str | Path) -> dict[str, Any]:
     path = Path(folder) / PLACE
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there: {folder} was not made by `export`")
-    contract = json.loads(path.read_text(encoding="utf-8"))
+    contract = parse_json(path.read_text(encoding="utf-8"), path)
     found = contract.get("format") if isinstance(contract, dict) else None
     if found != FORMAT:
-        raise ValueError(f"{path} has format {found!r}; expected {FORMAT}")
+        raise ValueError(f"{path} has format {found!r:.80}; expected {FORMAT}")
+    if not isinstance(contract.get("signatures"), dict):
+        raise ValueError(f"{path} has no signatures")
     return contract
 
 

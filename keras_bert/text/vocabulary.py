@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 UNKNOWN = "[UNK]"
+MOST_TOKENS = 10_000_000  # of a word table; far above any vocabulary
 _SHOWN = 40  # characters of a bad line that an error shows
 
 
@@ -30,6 +31,8 @@ def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
             was expected there.
     """
     data = Path(path).read_bytes().removeprefix(codecs.BOM_UTF8)
+    if data.count(b"\n") > MOST_TOKENS:
+        raise ValueError(f"{path} has more than {MOST_TOKENS:,} lines; expected one token a line")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -263,7 +263,7 @@ def test_shards_cannot_lead_out_of_the_folder(copy):
 
 def test_damaged_weights_of_ours(ours):
     (ours / "model.weights.h5").write_bytes(b"no weights")
-    with pytest.raises(ValueError, match="model.weights.h5 can't be read into this model"):
+    with pytest.raises(ValueError, match="model.weights.h5 is not a whole .weights.h5 file"):
         BertClassifier.from_preset(ours)
 
 

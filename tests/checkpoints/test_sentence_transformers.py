@@ -98,7 +98,7 @@ MEAN = {"pooling_mode": "mean"}
         (MEAN, ("Transformer", "Pooling", "Dense"), "modules are Transformer, Pooling, Dense; exp"),
         (MEAN, ("Transformer",), "the modules are Transformer; expected"),
         (MEAN, ("CLIPModel",), "the modules are CLIPModel"),
-        ({"pooling_mode": "lasttoken"}, ("Transformer", "Pooling"), "1_Pooling.*lasttoken; exp"),
+        ({"pooling_mode": "lasttoken"}, ("Transformer", "Pooling"), "1_Pooling.*lasttoken'; exp"),
         (
             SWITCHES | {"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True},
             ("Transformer", "Pooling"),

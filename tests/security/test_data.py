@@ -1,0 +1,179 @@
+"""Training data, corpora and rows to answer from strangers: bombs, depth, names that lead out."""
+
+import gzip
+import json
+import resource
+import time
+
+import pytest
+import tensorflow as tf
+
+from keras_bert.data import read_squad, read_table, read_tagged, rows
+from keras_bert.data.records import parse_documents, read_index
+from keras_bert.data.relations import read_relations
+from keras_bert.data.rows import parse_json
+from keras_bert.serving.bulk_rows import RowReader, find_files
+from keras_bert.serving.contract import PLACE, read_contract
+from tests.data.test_records import change, write_corpus
+
+DEEP = "[" * 100_000 + "]" * 100_000
+TEXT = {"text": {"dtype": "string", "shape": [None]}}
+LISTS = {"choices": {"dtype": "string", "shape": [None, None]}}
+
+
+@pytest.fixture(autouse=True)
+def soon_and_small():
+    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    assert time.monotonic() - start < 20
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000  # KB
+
+
+@pytest.fixture
+def bomb(monkeypatch):
+    """Megabytes in as many kilobytes, with less allowed: one line, and many lines."""
+    monkeypatch.setattr(rows, "FREE_BYTES", 1 << 16)
+    return {
+        name: gzip.compress(byte * (1 << 23)) for name, byte in (("line", b"a"), ("lines", b"\n"))
+    }
+
+
+@pytest.mark.parametrize("kind", ["line", "lines"])
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("a.csv.gz", lambda path: read_table(path, "a")),
+        ("a.tsv.gz", lambda path: read_table(path, "a")),
+        ("a.jsonl.gz", lambda path: read_table(path, "a")),
+        ("a.json.gz", read_squad),
+        ("a.conll.gz", read_tagged),
+        ("a.txt.gz", read_relations),
+        ("b.txt.gz", lambda path: [*RowReader(find_files(path), LISTS, None)]),
+    ],
+)
+def test_gzip_bombs(tmp_path, bomb, name, read, kind):
+    if name == "b.txt.gz":
+        name, read = "b.txt.gz", lambda path: [*RowReader(find_files(path), TEXT, None)]
+        kind = "line"  # many empty texts are many texts
+    path = tmp_path / name
+    path.write_bytes(bomb[kind])
+    with pytest.raises(ValueError, match=rf"{name}, line \d+: .*(unpacks to more than|expected)"):
+        read(path)
+
+
+def test_text_that_packs_well_is_read(tmp_path):
+    path = tmp_path / "a.tsv.gz"
+    path.write_bytes(gzip.compress(b"a\n" + b"the same\n" * 100_000))
+    assert len(read_table(path, "a").texts) == 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(DEEP, "nested too deeply"), ("9" * 5000, "4300"), ("[1", "line 1: not JSON")],
+)
+def test_json(tmp_path, text, message):
+    (tmp_path / "a.jsonl").write_text(f'{{"text": {text}}}\n')
+    with pytest.raises(ValueError, match=f"a.jsonl.*{message}"):
+        read_table(tmp_path / "a.jsonl", "text")
+    (tmp_path / "a.json").write_text(f'{{"data": {text}}}')
+    with pytest.raises(ValueError, match=f"a.json.*{message}"):
+        read_squad(tmp_path / "a.json")
+    (tmp_path / "a.csv").write_text(f'choices\n"{text}"\n')
+    if text != DEEP:  # longer than CSV lets a cell be
+        with pytest.raises(ValueError, match=f"a.csv, line 2: .*{message}"):
+            [*RowReader(find_files(tmp_path / "a.csv"), LISTS, None)]
+    (tmp_path / PLACE).parent.mkdir()
+    (tmp_path / PLACE).write_text(f'{{"format": {text}}}')
+    with pytest.raises(ValueError, match=f"contract.json.*{message}"):
+        read_contract(tmp_path)
+
+
+def test_json_at_every_depth(tmp_path):
+    """What the parser still takes is shown in an error, or refused."""
+    path = tmp_path / "a.jsonl"
+    for depth in range(150, 1200, 7):
+        path.write_text(f'{{"text": {"[" * depth}{"]" * depth}}}\n')
+        with pytest.raises(ValueError, match="a.jsonl, line 1: "):
+            read_table(path, "text")
+    assert parse_json("[" * 100 + "]" * 100, path)
+
+
+@pytest.mark.parametrize("row_id", ["NaN", "-Infinity", '"\\ud800"', '{"a": [1e999]}'])
+def test_ids_that_could_not_be_written(tmp_path, row_id):
+    """Found while the rows are checked, not in the middle of answering."""
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "a", "id": {row_id}}}\n')
+    with pytest.raises(ValueError, match="a.jsonl, line 1: 'id': .* can't be written"):
+        [*RowReader(find_files(tmp_path / "a.jsonl"), TEXT, None)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[]", '{"format": 1}', '{"format": 1, "signatures": []}', '{"format": {"a": "b"}}', "\0"],
+)
+def test_contracts(tmp_path, content):
+    (tmp_path / PLACE).parent.mkdir()
+    (tmp_path / PLACE).write_text(content)
+    with pytest.raises(ValueError, match="contract.json"):
+        read_contract(tmp_path)
+
+
+CALL = {"module": "os", "class_name": "system", "config": "true"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"file": "/etc/passwd"},
+        {"file": "../c/shard-00000-of-00001.tfrecord"},
+        {"file": 5},
+        {"documents": 10**18},
+        {"documents": -1},
+        {"documents": "3"},
+        {"tokens": 10**15},
+        {"sentences": True},
+    ],
+)
+def test_an_index_that_lies_about_a_shard(tmp_path, fields):
+    write_corpus(tmp_path / "c")
+    path = tmp_path / "c" / "index.json"
+    shard = json.loads(path.read_text())["shards"][0]
+    change(path, shards=[shard | fields])
+    with pytest.raises(ValueError, match="index.json, shard 0: "):
+        read_index(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tokenizer": {"dtype": CALL}},
+        {"tokenizer": {"vocabulary": "/etc/passwd"}},
+        {"tokenizer": {"lowercase": CALL}},
+        {"tokenizer": 5},
+        {"vocabulary_size": "8"},
+        {"vocabulary_size": 0},
+    ],
+)
+def test_an_index_with_settings_that_are_none(tmp_path, fields):
+    write_corpus(tmp_path / "c")
+    change(tmp_path / "c" / "index.json", **fields)
+    with pytest.raises(ValueError, match="index.json: "):
+        read_index(tmp_path / "c")
+
+
+def test_an_index_nested_without_end(tmp_path):
+    write_corpus(tmp_path / "c")
+    (tmp_path / "c" / "index.json").write_text(DEEP)
+    with pytest.raises(ValueError, match="index.json is no index"):
+        read_index(tmp_path / "c")
+
+
+def test_lengths_whose_sum_runs_over():
+    """2^62 four times is 0 in 64 bits."""
+
+    def integers(values):
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+    features = {"tokens": integers([5]), "sentence_lengths": integers([2**62] * 4 + [1])}
+    example = tf.train.Example(features=tf.train.Features(feature=features))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more tokens than there are"):
+        parse_documents(tf.constant([example.SerializeToString()]), 8)

@@ -1,0 +1,190 @@
+"""What is shown to people: pages in a browser, errors and reports in a terminal, files written."""
+
+import json
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save, save_file
+
+from keras_bert import BertClassifier
+from keras_bert.atomic import write_file
+from keras_bert.checkpoints import open_checkpoint
+from keras_bert.checkpoints.part_file import read_part
+from keras_bert.data.batch_view import rows_to_html
+from keras_bert.reports import write_report
+from keras_bert.reports.mistakes import mistakes_page
+
+TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+STEERING = "\x1b]0;owned\x07\x1b[2J\x9b31m"
+HTML = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'--><svg/onload=alert(1)>",
+    "</td></table><h1>",
+    "&lt;script&gt;",
+    "javascript:alert(1)",
+    STEERING,
+    "\0\ud800",
+]
+LOGITS = np.array([[0.0, 1.0], [1.0, 0.0]])
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found, self.attributes = set(), set()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+@pytest.mark.parametrize("text", HTML)
+def test_texts_and_labels_are_no_html(text):
+    probabilities = np.array([[0.1, 0.9], [0.9, 0.1]])
+    columns = [[text, text.encode("utf-8", "replace")], [text, text]]
+    page = mistakes_page(columns, np.array([0, 1]), probabilities, [text, "b"])
+    page.encode("utf-8")
+    tags = Tags()
+    tags.feed(page)
+    known = {"html", "head", "meta", "title", "style", "body", "h1", "p", "table", "thead"}
+    assert tags.found == known | {"tbody", "tr", "th", "td", "div"}
+    assert tags.attributes == {"lang", "charset", "class"}
+    assert page.count("<h1>") == 1 and not {"\x1b", "\x9b", "\0", "\ud800"} & set(page)
+
+
+def test_a_title_and_names_of_labels_are_no_html():
+    page = rows_to_html([], HTML[0], HTML[:2])
+    assert "<script>" not in page and "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    "name", [STEERING, "\ud800\0", "../../x", "$\\frac{1}{0}$", "\\$x$", "x" * 100_000, *HTML[:2]]
+)
+def test_labels_in_pictures(tmp_path, name):
+    """Labels name no files, are no formulas, and warn of nothing."""
+    pytest.importorskip("matplotlib")
+    files = write_report(tmp_path / "r", ["a", "b"], [0, 1], LOGITS, [name, "b"])
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(files)
+
+
+def test_a_report_is_not_written_through_links(tmp_path):
+    pytest.importorskip("matplotlib")
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "r").mkdir()
+    for name in ("mistakes.html", "classes.png", "calibration.png", "confusion_matrix.png"):
+        (tmp_path / "r" / name).symlink_to(victim)
+    files = write_report(tmp_path / "r", ["a", "b"], [0, 1], LOGITS)
+    assert victim.read_text() == "mine" and not any(file.is_symlink() for file in files)
+
+
+# The terminal.
+
+
+def steers(text):
+    return any(not c.isprintable() and c not in "\n\t" for c in text)
+
+
+def test_a_label_in_an_error():
+    with pytest.raises(ValueError, match="is unknown") as found:
+        write_report("unused", ["a"], [f"{STEERING}?"], LOGITS[:1], [STEERING, "b"])
+    assert not steers(str(found.value))
+
+
+@pytest.fixture
+def copy(tmp_path):
+    return shutil.copytree(TINY, tmp_path / "copy")
+
+
+def refused(folder):
+    with pytest.raises((ValueError, FileNotFoundError)) as found:
+        open_checkpoint(folder).backbone()
+    assert not steers(str(found.value))
+    return str(found.value)
+
+
+def test_names_of_tensors(copy):
+    path = copy / "model.safetensors"
+    save_file(load_file(path) | {f"left{STEERING}": np.zeros(3, "f4")}, path)
+    assert "a tensor is called" in refused(copy)
+
+
+def test_names_of_files_and_keys(copy):
+    (copy / f"a{STEERING}").write_text("")
+    (copy / "model.safetensors").unlink()
+    assert "found: a\\x1b]0;" in refused(copy)
+    (copy / "config.json").write_text(json.dumps({STEERING: 1}))
+    assert "found keys \\x1b]0;" in refused(copy)
+    (copy / "config.json").rename(copy / "bert_config.json")
+    assert "found: \\x1b]0;" in refused(copy)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("id2label", {STEERING: "a", "0": "b"}),
+        ("architectures", [STEERING, 1]),
+        ("hidden_act", STEERING),
+        ("problem_type", STEERING),
+        ("model_type", STEERING),
+        ("num_labels", STEERING),
+        ("vocab_size", STEERING),
+    ],
+)
+def test_values_of_config_json(copy, key, value):
+    config = json.loads((copy / "config.json").read_text())
+    if key == "num_labels":
+        config.pop("id2label", None)
+    (copy / "config.json").write_text(json.dumps(config | {key: value}))
+    refused(copy)
+
+
+def test_names_in_hdf5(tmp_path):
+    preset = tmp_path / "preset"
+    BertClassifier.from_preset(TINY).save_to_preset(preset)
+    with h5py.File(preset / "model.weights.h5", "r+") as file:
+        file[f"layers/{STEERING}".encode()] = "text"
+    refused(preset)
+
+
+def test_names_in_a_tuned_part(tmp_path):
+    (tmp_path / "part").write_bytes(save({STEERING: np.zeros(3, "f4")}))
+    with pytest.raises(ValueError, match="a tensor is called") as found:
+        read_part(tmp_path / "part")
+    assert not steers(str(found.value))
+
+
+# Writing.
+
+
+def test_a_preset_with_links_is_replaced_and_not_written_through(tmp_path):
+    """What a stranger's folder links to stays; the folder itself is made anew."""
+    victims = tmp_path / "victims"
+    (victims / "assets").mkdir(parents=True)
+    preset = tmp_path / "preset"
+    preset.mkdir()
+    names = ["config.json", "model.weights.h5", "task.json", "tokenizer.json"]
+    for name in names:
+        (victims / name).write_text("mine")
+        (preset / name).symlink_to(victims / name)
+    (preset / "assets").symlink_to(victims / "assets")
+    BertClassifier.from_preset(TINY).save_to_preset(preset)
+    assert [(victims / name).read_text() for name in names] == ["mine"] * len(names)
+    assert not [*(victims / "assets").iterdir()]
+    assert not any(path.is_symlink() for path in preset.rglob("*"))
+
+
+def test_scratch_names_cannot_be_guessed(tmp_path, monkeypatch):
+    """Nothing can be laid ready where a new file is going to be written."""
+    seen = []
+    monkeypatch.setattr("os.fsync", lambda _: seen.append([*tmp_path.iterdir()]))
+    for _ in range(2):
+        write_file(tmp_path / "new", b"content")
+    first, second = ({path.name for path in paths if path.name != "new"} for paths in seen)
+    assert first and second and not first & second
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
