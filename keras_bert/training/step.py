@@ -81,7 +81,8 @@ def _on_one_gpu() -> bool:
     """Whether there is one GPU: a kernel does not know how to part its work among several."""
     if keras.config.backend() != "jax" or keras.distribution.distribution() is not None:
         return False
-    return len(keras.distribution.list_devices("gpu")) == 1
+    devices = keras.distribution.list_devices()  # of "gpu" it would raise where there is none
+    return len(devices) == 1 and devices[0].startswith("gpu")
 
 
 if keras.config.backend() == "tensorflow":

@@ -1,6 +1,7 @@
 """`fit` on the JAX backend, which has Keras's own steps; in a process of its own."""
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,40 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("train_on_jax.py")
-pytestmark = pytest.mark.slow  # a minute, most of it compilation
+slow = pytest.mark.slow  # a minute, most of it compilation
+
+# Trains the same model on the backend that KERAS_BACKEND names; prints its losses.
+FIT = """
+import json, numpy as np
+from keras_bert import BertBackbone, BertClassifier
+backbone = BertBackbone(31, 2, 2, 12, 24, max_sequence_length=11, hidden_dropout=0.0)
+model = BertClassifier(backbone, num_classes=3, dropout=0.0)
+rng = np.random.default_rng(3)
+model.set_weights([rng.normal(0, 0.1, w.shape).astype(w.dtype) for w in model.get_weights()])
+ids = rng.integers(0, 31, (12, 7), "int32")
+x = {"token_ids": ids, "segment_ids": ids % 2, "padding_mask": np.ones_like(ids)}
+model.compile(learning_rate=1e-3)
+y = rng.integers(0, 3, 12)
+history = model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0).history
+print(json.dumps([history["loss"], model.evaluate(x, y, verbose=0), model.predict(x).tolist()]))
+"""
+
+
+def test_fit_on_one_cpu_is_that_of_tensorflow():
+    if importlib.util.find_spec("jax") is None:
+        pytest.skip("JAX is not installed")
+    found = []
+    for backend in ("jax", "tensorflow"):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "KERAS_BACKEND": backend}
+        environment |= {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+        command = [sys.executable, "-c", FIT]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        assert run.returncode == 0, run.stderr[-3000:]
+        found.append([np.array(part) for part in json.loads(run.stdout.splitlines()[-1])])
+    assert found[0][0][1] < found[0][0][0]
+    for jax, tensorflow in zip(*found, strict=True):
+        # Adam makes steps of nearly one size of gradients that are rounding alone.
+        np.testing.assert_allclose(jax, tensorflow, rtol=1e-4, atol=2e-4)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +70,7 @@ def weights(found, name):
     return [value for key, value in sorted(found.items()) if key.startswith(f"{name}.weight")]
 
 
+@slow
 def test_the_loss_falls_and_the_model_answers(found):
     losses = found["whole.losses"]
     assert losses[-1] < losses[0]
@@ -43,11 +78,13 @@ def test_the_loss_falls_and_the_model_answers(found):
     assert found["predicted"].shape == (22, 3)
 
 
+@slow
 def test_a_resumed_run_ends_at_the_bits_of_an_unbroken_one(found):
     for whole, resumed in zip(weights(found, "whole"), weights(found, "resumed"), strict=True):
         np.testing.assert_array_equal(whole, resumed)
 
 
+@slow
 def test_two_devices_give_what_one_gives(found):
     assert found["devices"] == 2
     np.testing.assert_allclose(found["shared_out.losses"], found["whole.losses"], rtol=1e-5)
