@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from tools import benchmark, benchmark_tokenizer
+from tools import benchmark, benchmark_fit, benchmark_tokenizer
 
 SMALL = ["--size", "tiny", "--sequence_length", "16", "--batch_size", "8", "--dtype", "float32"]
 
@@ -39,6 +39,16 @@ def test_prediction_is_timed():
     found = benchmark.main([*SMALL, "--work", "predict", "--rounds", "2"])
     assert len(found["seconds"]) == 2
     assert found["rows_per_second"] == pytest.approx(32 / min(found["seconds"]), rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["keras_bert", "keras_hub"])
+def test_fits_are_timed(model, capsys):
+    found = benchmark_fit.main([*SMALL, "--model", model, "--few", "2", "--many", "12"])
+    assert json.loads(capsys.readouterr().out) == found
+    assert found["model"] == model and found["first_fit_seconds"] > 0
+    for step, rate in zip(found["ms_per_step"], found["rows_per_second"], strict=True):
+        assert rate == pytest.approx(8e3 / step, rel=0.02)
 
 
 @pytest.mark.parametrize("arguments", [["--warmup_steps", "60"], ["--texts", "x.txt"]])
