@@ -60,11 +60,11 @@ def test_strings_keep_the_step_no_longer_than_ids():  # B126
 
 
 def test_short_sequences_are_short_in_the_model_too():  # B127
-    rows, best = texts(24), {}
+    rows, best = texts(96), {}  # so many that the start of the pipeline counts for little
     for length in (128, 512):
         model = classifier(length)
-        states = model.backbone(model.preprocessor(rows))["sequence_output"]
-        assert states.shape == (24, length, 256)
+        states = model.backbone(model.preprocessor(rows[:3]))["sequence_output"]
+        assert states.shape == (3, length, 256)
         seconds = []
         for _ in range(3):
             start = time.perf_counter()
