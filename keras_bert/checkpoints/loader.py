@@ -50,6 +50,9 @@ class Checkpoint:
         Args:
             load_weights: False for new weights in the same shape.
             **overrides: `BertBackbone` arguments that replace the checkpoint's.
+
+        Returns:
+            The backbone.
         """
         if self.contents is None:
             return preset.load_backbone(self.source, load_weights, self.report, **overrides)
@@ -76,6 +79,9 @@ class Checkpoint:
 
         Args:
             **overrides: `BertTokenizer` settings that replace the checkpoint's.
+
+        Returns:
+            The tokenizer.
         """
         if self.contents is None:
             config = preset.settings(self.source, "tokenizer.json", "BertTokenizer")
@@ -90,7 +96,15 @@ class Checkpoint:
         return BertTokenizer(**(config | {"vocabulary": vocabulary} | overrides))
 
     def settings(self, file: str, class_name: str) -> dict[str, Any]:
-        """Settings of a preprocessor or task saved by us; empty for the other forms."""
+        """Settings of a preprocessor or task saved by us; empty for the other forms.
+
+        Args:
+            file: such as "task.json".
+            class_name: of the class that the settings have to be of.
+
+        Returns:
+            Its arguments by name, or {}.
+        """
         if self.contents is not None or not self.source.has(file):
             return {}
         found = self.source.json(file).get("registered_name")
@@ -116,6 +130,10 @@ class Checkpoint:
     def fill_head(self, model: keras.Model, name: str) -> None:
         """Copies one of `heads` into the layer of that name.
 
+        Args:
+            model: has the layer.
+            name: of the head.
+
         Raises:
             ValueError: if a tensor is missing or does not fit.
         """
@@ -133,6 +151,9 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
             or an hf:// address; a KerasHub preset's name, address or folder; a folder with a
             checkpoint by google-research/bert, or the prefix or .index file of one.
         load_weights: False to leave the weights of the other forms unread.
+
+    Returns:
+        The `Checkpoint`, which makes backbone, tokenizer and heads.
 
     Raises:
         FileNotFoundError: if there is nothing at `source`, or a file is missing.

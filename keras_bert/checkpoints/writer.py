@@ -80,6 +80,9 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         model: a `BertBackbone` or a task.
         tokenizer: of a backbone; a task brings its own.
 
+    Returns:
+        `Contents`: settings, tensors by name, tokenizer and vocabulary.
+
     Raises:
         ValueError: as `save_checkpoint`.
     """

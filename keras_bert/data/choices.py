@@ -40,7 +40,14 @@ class ChoiceExamples(NamedTuple):
         ]
 
     def head(self, count: int | None) -> "ChoiceExamples":
-        """The first `count` examples; all of them for `None`."""
+        """Gives the first `count` examples; all of them for `None`.
+
+        Args:
+            count: how many, or None.
+
+        Returns:
+            As many of the same form.
+        """
         return ChoiceExamples(*(column and column[:count] for column in self))
 
 

@@ -66,7 +66,14 @@ class RelationExamples(NamedTuple):
     lines: list[int]
 
     def head(self, count: int | None) -> "RelationExamples":
-        """The first `count` examples; all of them for `None`."""
+        """Gives the first `count` examples; all of them for `None`.
+
+        Args:
+            count: how many, or None.
+
+        Returns:
+            As many of the same form.
+        """
         return RelationExamples(*(column and column[:count] for column in self))
 
 

@@ -35,7 +35,14 @@ class Examples(NamedTuple):
     lines: list[int] | None = None
 
     def head(self, count: int | None) -> "Examples":
-        """The first `count` examples; all of them for `None`."""
+        """Gives the first `count` examples; all of them for `None`.
+
+        Args:
+            count: how many, or None.
+
+        Returns:
+            As many of the same form.
+        """
         pair = isinstance(self.texts, tuple)
         texts = tuple(t[:count] for t in self.texts) if pair else self.texts[:count]
         rest = [values and values[:count] for values in (self.labels, self.lines)]

@@ -39,7 +39,14 @@ class TaggedSentences(NamedTuple):
     lines: list[int]
 
     def head(self, count: int | None) -> "TaggedSentences":
-        """The first `count` sentences; all of them for `None`."""
+        """Gives the first `count` sentences; all of them for `None`.
+
+        Args:
+            count: how many, or None.
+
+        Returns:
+            As many of the same form.
+        """
         return TaggedSentences(*(column[:count] for column in self))
 
 
@@ -131,11 +138,14 @@ def read_tagged(
 
 
 def tag_names(*columns: Iterable[Sequence[str]]) -> list[str]:
-    """Every tag once, to be numbered: "O" first if it is there, the others sorted.
+    """Gives every tag once, to be numbered: "O" first if it is there, the others sorted.
 
     Args:
         *columns: tags of sentences, as `TaggedSentences.tags`; several for several files, so that
             a tag that only one of them has gets its number too.
+
+    Returns:
+        The tags.
     """
     found = {tag for column in columns for tags in column for tag in tags}
     return [OUTSIDE] * (OUTSIDE in found) + sorted(found - {OUTSIDE})

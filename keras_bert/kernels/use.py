@@ -22,7 +22,11 @@ CAPABILITY = (8, 0)  # of GPUs: Ampere, the first with bfloat16
 
 @contextlib.contextmanager
 def scope(used: bool):
-    """Says whether layers called inside may use the kernels; layers called outside do not."""
+    """Says whether layers called inside may use the kernels; layers called outside do not.
+
+    Args:
+        used: whether they may.
+    """
     before = in_use()
     _state.used = used
     try:
@@ -37,11 +41,14 @@ def in_use() -> bool:
 
 
 def chosen(wanted: bool | str, possible: bool) -> bool:
-    """Whether a model uses the kernels.
+    """Says whether a model uses the kernels.
 
     Args:
         wanted: "auto", True or False.
         possible: whether XLA compiles the model's steps for GPUs.
+
+    Returns:
+        True or False.
 
     Raises:
         ValueError: if they were asked for and can't be used.

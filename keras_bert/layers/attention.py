@@ -122,6 +122,12 @@ class SelfAttention(keras.layers.Layer):
     def contexts(self, x, mask=None, training=None, seed=None):
         """What `call` does before its last dense layer.
 
+        Args:
+            x: as of a call.
+            mask: as of a call.
+            training: as of a call.
+            seed: as of a call.
+
         Returns:
             (the heads' values, joined, float [B * T, H]; attention probabilities, or None).
         """

@@ -57,6 +57,9 @@ class Dropout(keras.layers.Layer):
     def draw(self, training: bool | None):
         """Draws the seed of one call.
 
+        Args:
+            training: whether the model trains.
+
         Returns:
             A seed tensor, or None where nothing is dropped.
         """

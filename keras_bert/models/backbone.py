@@ -182,6 +182,9 @@ class BertBackbone(keras_hub.models.Backbone):
 
         Args:
             **settings: as of the class.
+
+        Returns:
+            The backbone.
         """
         with blank_weights():
             return cls(**settings)
@@ -195,6 +198,9 @@ class BertBackbone(keras_hub.models.Backbone):
                 other layers and width, such as "L9_H384"; see `config.find_size`.
             vocabulary_size: rows of the word table; 30,522 is the English uncased vocabulary.
             **kwargs: any other argument of the class.
+
+        Returns:
+            The backbone.
 
         Raises:
             ValueError: for an unknown size.

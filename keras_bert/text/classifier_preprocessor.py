@@ -74,7 +74,14 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         return keras.utils.pack_x_y_sample_weight(packed, y, sample_weight)
 
     def pack(self, segments: tuple):
-        """Does the work of `call` for a tuple of one or two texts or batches."""
+        """Does the work of `call` for a tuple of one or two texts or batches.
+
+        Args:
+            segments: one or two strings, or batches of them [B].
+
+        Returns:
+            A dict of int32 tensors [T], or [B, T] of batches, as of a call.
+        """
         import tensorflow as tf
 
         with tf.device("cpu"):

@@ -26,7 +26,14 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
     """
 
     def pack(self, segments: tuple):
-        """Does the work of `call` for a tuple of one or two texts or batches."""
+        """Does the work of `call` for a tuple of one or two texts or batches.
+
+        Args:
+            segments: one or two strings, or batches of them [B].
+
+        Returns:
+            A dict of int32 tensors, as of a call.
+        """
         import tensorflow as tf
 
         columns = [tf.convert_to_tensor(segment, tf.string) for segment in segments]

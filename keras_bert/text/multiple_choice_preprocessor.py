@@ -39,7 +39,17 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
         return keras.utils.pack_x_y_sample_weight(self.pack(x), y, sample_weight)
 
     def pack(self, segments: tuple):
-        """Does the work of `call` for a tuple (contexts, choices)."""
+        """Does the work of `call` for a tuple (contexts, choices).
+
+        Args:
+            segments: a string and strings [C], or batches [B] and [B, C].
+
+        Returns:
+            A dict of int32 tensors [C, T], or [B, C, T], as of a call.
+
+        Raises:
+            ValueError: if choices are not as many for each context.
+        """
         import tensorflow as tf
 
         with tf.device("cpu"):

@@ -77,7 +77,11 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
             self.marker_ids()
 
     def marker_ids(self) -> list[int]:
-        """The ids of the four markers."""
+        """The ids of the four markers.
+
+        Raises:
+            ValueError: if the vocabulary has none of the usual markers, or lacks one of `markers`.
+        """
         vocabulary = set(self.tokenizer.get_vocabulary())
         if self.markers is None:
             for markers in MARKERS:
@@ -100,7 +104,17 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
         return keras.utils.pack_x_y_sample_weight(self.pack(x), y, sample_weight)
 
     def pack(self, segments: tuple):
-        """Does the work of `call` for a tuple (texts, spans)."""
+        """Does the work of `call` for a tuple (texts, spans).
+
+        Args:
+            segments: batches of texts [B] and of spans, as of a call.
+
+        Returns:
+            A dict of int32 tensors, as of a call.
+
+        Raises:
+            tf.errors.InvalidArgumentError: if two entities do not fit into `sequence_length`.
+        """
         import tensorflow as tf
 
         rows, fits = self.encode(*segments)

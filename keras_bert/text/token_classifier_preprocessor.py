@@ -99,6 +99,9 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
             padding: in place of the preprocessor's own.
             by_piece: whether all pieces are to be answered for, as if each were a word; `counts`
                 are then those of pieces.
+
+        Returns:
+            `TokenRows`: ids of R rows, and which words they hold.
         """
         import tensorflow as tf
 

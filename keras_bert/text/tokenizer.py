@@ -91,6 +91,9 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
     def set_vocabulary(self, vocabulary: str | os.PathLike[str] | Sequence[str] | None) -> None:
         """Sets the vocabulary: a path, the list of tokens, or None for none yet.
 
+        Args:
+            vocabulary: a path of a `vocab.txt`, the list of tokens, or None.
+
         Raises:
             ValueError: it is not a vocabulary, or lacks a special token other than [MASK]; the
                 message names the token and the file.
@@ -147,13 +150,33 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         return len(self._needed(self._tokens))
 
     def id_to_token(self, id: int) -> str:
-        """Returns the token of an id; raises a ValueError if there is none."""
+        """Gives the token of an id.
+
+        Args:
+            id: from 0 to below `vocabulary_size()`.
+
+        Returns:
+            The token.
+
+        Raises:
+            ValueError: if there is none of that id.
+        """
         if not 0 <= id < self.vocabulary_size():
             raise ValueError(f"Expected an id from 0 to {self.vocabulary_size() - 1}, got {id}.")
         return self._tokens[id]
 
     def token_to_id(self, token: str) -> int:
-        """Returns the id of a token; raises a ValueError if there is none."""
+        """Gives the id of a token.
+
+        Args:
+            token: as it stands in the vocabulary.
+
+        Returns:
+            Its id.
+
+        Raises:
+            ValueError: if it is not in the vocabulary.
+        """
         self._needed(self._tokens)
         if token not in self._ids:
             raise ValueError(f"Token {token!r} is not in the vocabulary.")
@@ -173,7 +196,14 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
     # Text to ids and back.
 
     def tokenize(self, inputs: Any) -> Any:
-        """Cuts text into ids; the same as calling the layer."""
+        """Cuts text into ids; the same as calling the layer.
+
+        Args:
+            inputs: text, as for a call.
+
+        Returns:
+            Ids, as of a call.
+        """
         lines = self._line_tokenizer()
         return self._cast(_line_module().map_lines(lines.ids, _line_module().to_strings(inputs)))
 
@@ -238,11 +268,19 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         }
 
     def save_assets(self, dir_path: str | os.PathLike[str]) -> None:
-        """Writes `vocab.txt` into a directory."""
+        """Writes `vocab.txt` into a directory.
+
+        Args:
+            dir_path: of a directory that is there.
+        """
         write_vocabulary(os.path.join(dir_path, VOCABULARY_FILE), self.get_vocabulary())
 
     def load_assets(self, dir_path: str | os.PathLike[str]) -> None:
-        """Reads `vocab.txt` from a directory."""
+        """Reads `vocab.txt` from a directory.
+
+        Args:
+            dir_path: of a directory with a `vocab.txt`.
+        """
         self.set_vocabulary(os.path.join(dir_path, VOCABULARY_FILE))
 
 

@@ -52,7 +52,11 @@ class TimeBudget(keras.callbacks.Callback):
         return {"elapsed": self.elapsed()}
 
     def set_state(self, state: dict) -> None:
-        """Goes on, in the next `fit`, from what `get_state` gave."""
+        """Goes on, in the next `fit`, from what `get_state` gave.
+
+        Args:
+            state: a dict with `elapsed`, seconds.
+        """
         self._restored = state["elapsed"]
 
     def on_train_begin(self, logs=None):

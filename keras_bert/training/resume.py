@@ -99,13 +99,24 @@ class Resume(keras.callbacks.Callback):
         return None
 
     def watch(self, callbacks: list) -> None:
-        """Says which callbacks' state belongs to the run: those with `get_state`, `set_state`."""
+        """Says which callbacks' state belongs to the run: those with `get_state`, `set_state`.
+
+        Args:
+            callbacks: those of `fit`.
+        """
         self._others = {
             type(c).__name__: c for c in callbacks if c is not self and hasattr(c, "get_state")
         }
 
     def restore(self, model) -> None:
-        """Puts what `find` read into a model that is ready to train, and into the callbacks."""
+        """Puts what `find` read into a model that is ready to train, and into the callbacks.
+
+        Args:
+            model: has the shape of the one that was saved.
+
+        Raises:
+            ValueError: if it has not.
+        """
         write_state(model, self._arrays, self._source)
         for name, callback in self._others.items():
             if name in self._facts["callbacks"]:
