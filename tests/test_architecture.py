@@ -1,0 +1,34 @@
+"""The pages on the house name what is there: files, folders and names."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "keras_bert"
+PAGES = ("ARCHITECTURE.md", "docs/guides/inside.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_are_where_pages_say(page):
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text("utf-8"), flags=re.M | re.S)
+    code = re.findall(r"`([^`]+)`", text)
+    paths = [name for name in code if re.fullmatch(r"[\w*./-]+(\.py|\.json|/)", name)]
+    assert len(paths) > 10
+    anywhere = {path.name for path in PACKAGE.rglob("*.py")}
+    saved = {"keras_bert.json"}  # beside a checkpoint, not in the checkout
+    missing = [
+        name
+        for name in paths
+        if not (list(ROOT.glob(name)) or list(PACKAGE.glob(name)))
+        and not list(PACKAGE.glob(f"*/{name}"))
+        and name not in anywhere | saved
+    ]
+    assert missing == []
+
+
+def test_every_room_has_its_line():
+    table = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert rooms <= set(re.findall(r"^\| `(\w+)/`", table, re.M))
