@@ -26,6 +26,14 @@ PACKAGE = ROOT / "keras_bert"
 # A block of Python, and what it prints where a block of text follows with nothing in between.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.M | re.S)
 PROCESSES = 2  # that share the pages; each imports TensorFlow once
+# Pages with a `fit` take seconds of tracing each; but for these they are tested by `make slow`.
+QUICK_FITS = ("docs/tasks/classification.md", "docs/tasks/token_classification.md")
+
+
+def timed(page: str):
+    """A page as a parameter of tests, marked if it is slow."""
+    slow = ".fit(" in (ROOT / page).read_text("utf-8") and page not in QUICK_FITS
+    return pytest.param(page, marks=pytest.mark.slow if slow else ())
 
 
 def pages() -> list[str]:
@@ -91,7 +99,7 @@ def results(request, tmp_path_factory) -> dict[str, dict]:
     return {result["page"]: result for result in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize("page", [timed(page) for page in pages()])
 def test_examples_run(results, page):
     assert page in results, "the process ended before it came to this page"
     error = results[page]["error"]
