@@ -4,7 +4,8 @@ import logging
 
 import keras
 
-from keras_bert.training.optimizers import AdamW, layerwise_rate_scales
+from keras_bert.training.optimizers import AdamW
+from keras_bert.training.rate_scales import layerwise_rate_scales
 from keras_bert.training.schedules import WarmupDecay
 
 logger = logging.getLogger("keras_bert")
