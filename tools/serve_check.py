@@ -14,10 +14,8 @@ import argparse
 import csv
 import json
 import os
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+from tools.serving.differences import example_differences, signature_differences  # noqa: E402
+from tools.serving.fresh_process import CheckError, FreshProcess  # noqa: E402
+
 CONTRACT = "assets.extra/contract.json"
-WORKER = Path(__file__).parent / "serving" / "saved_model_worker.py"
-TOLERANCE = 1e-5  # of floats, absolute, and relative for those above 1
-
-
-class CheckError(Exception):
-    """The check cannot be done."""
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -61,59 +56,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return args
 
 
-class FreshProcess:
-    """A process that asks a SavedModel; see tools/serving/saved_model_worker.py."""
-
-    def __init__(self) -> None:
-        # In a folder of its own, where nothing lies that it could find by chance.
-        self._folder = tempfile.TemporaryDirectory()
-        with open(os.path.join(self._folder.name, "stderr"), "wb") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, str(WORKER)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                cwd=self._folder.name,
-                text=True,
-                encoding="utf-8",
-            )
-
-    def ask(
-        self, request: Mapping[str, Any], progress: Callable[[Any], None] | None = None
-    ) -> dict[str, Any]:
-        """Sends a request and waits for its reply; `progress` is called with what comes before."""
-        try:
-            print(json.dumps(request), file=self._process.stdin, flush=True)
-        except BrokenPipeError:
-            pass  # what it died of is said below
-        for line in self._process.stdout:
-            reply = json.loads(line)
-            if "progress" not in reply:
-                return reply
-            if progress:
-                progress(reply)
-        errors = Path(self._folder.name, "stderr").read_text(errors="replace").strip()
-        raise CheckError(
-            f"the process with the model ended with status {self._process.wait()}:\n"
-            + "\n".join(errors.splitlines()[-10:])
-        )
-
-    def close(self) -> None:
-        try:
-            self._process.stdin.close()
-        except BrokenPipeError:
-            pass
-        self._process.stdout.close()
-        self._process.wait()
-        self._folder.cleanup()
-
-    def __enter__(self) -> "FreshProcess":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
 def read_contract(folder: str) -> dict[str, Any]:
     """Reads an export's contract."""
     path = Path(folder, CONTRACT)
@@ -131,79 +73,6 @@ def read_contract(folder: str) -> dict[str, Any]:
         if not contract.get(key):
             raise CheckError(f"{path} has no {key}")
     return contract
-
-
-def signature_differences(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """Compares the names, dtypes and shapes of a contract's signatures with the model's."""
-    problems = []
-    for name in sorted({*expected, *found}):
-        for side in ("inputs", "outputs"):
-            said, has = (
-                {
-                    tensor: {key: spec[key] for key in ("dtype", "shape")}
-                    for tensor, spec in signatures.get(name, {}).get(side, {}).items()
-                }
-                for signatures in (expected, found)
-            )
-            if said != has:
-                problems.append(f"{name}, {side}: the contract says {said}, the model has {has}")
-    return problems
-
-
-def example_differences(
-    number: int, example: Mapping[str, Any], contract: Mapping[str, Any], reply: Mapping[str, Any]
-) -> list[str]:
-    """Compares the reply of a contract's example with the model's.
-
-    Args:
-        number: of the example, from 0.
-        example: with `request` and `reply`.
-        contract: what contract.json holds.
-        reply: the model's, with `outputs` of dtype, shape and value, or an `error`.
-
-    Returns:
-        one line for each output that differs.
-    """
-    from keras_bert.serving.examples import outputs_by_name
-
-    signature = example["request"].get("signature_name", "serving_default")
-    where = f"example {number} ({signature})"
-    if "error" in example["reply"]:
-        said = example["reply"]["error"]
-        return [] if "error" in reply else [f"{where}: an answer, expected the error {said!r}"]
-    if "error" in reply:
-        return [f"{where}: the error {reply['error']!r}, expected an answer"]
-    outputs = outputs_by_name(example, contract)
-    problems = []
-    for name in sorted({*outputs, *reply["outputs"]}):
-        if name not in outputs or name not in reply["outputs"]:
-            side = "contract" if name not in outputs else "model's answer"
-            problems.append(f"{where}: output {name} is not in the {side}")
-            continue
-        found = reply["outputs"][name]
-        tolerance = TOLERANCE if "float" in found["dtype"] else None
-        difference = value_difference(outputs[name], found["value"], tolerance)
-        if difference:
-            problems.append(f"{where}: output {name}{difference}")
-    return problems
-
-
-def value_difference(expected: Any, found: Any, tolerance: float | None) -> str | None:
-    """Tells where two nested lists differ first: `[place]: VALUE, expected VALUE`."""
-    if isinstance(expected, list) and isinstance(found, list):
-        if len(expected) != len(found):
-            return f": {len(found)} parts, expected {len(expected)}"
-        for place, pair in enumerate(zip(expected, found, strict=True)):
-            difference = value_difference(*pair, tolerance)
-            if difference:
-                return f"[{place}]{difference}"
-        return None
-    same = expected == found and isinstance(expected, str) == isinstance(found, str)
-    if tolerance is not None and not same:
-        if all(isinstance(value, int | float) for value in (expected, found)):
-            same = abs(expected - found) <= tolerance * max(1.0, abs(expected))
-            same = same or (expected != expected and found != found)
-    return None if same else f": {found!r}, expected {expected!r}"
 
 
 def contract_rows(contract: Mapping[str, Any]) -> dict[str, list[Any]]:

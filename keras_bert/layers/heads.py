@@ -140,3 +140,15 @@ class NextSentenceHead(keras.layers.Layer):
 
     def get_config(self):
         return super().get_config() | {"initializer_range": self.initializer_range}
+
+
+def dense_head(units: int, initializer_range: float) -> keras.layers.Dense:
+    """The one layer of a task's head, in float32 under every dtype policy.
+
+    Args:
+        units: outputs.
+        initializer_range: standard deviation of the new kernel.
+    """
+    return keras.layers.Dense(
+        units, kernel_initializer=truncated_normal(initializer_range), dtype="float32", name="head"
+    )

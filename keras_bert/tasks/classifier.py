@@ -8,14 +8,14 @@ import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import PearsonCorrelation, predicted_labels, tune_thresholds
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import classification
-from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.heads import choose_classes, load_head, saved_task
 from keras_bert.tasks.long_texts import predict_windows
 from keras_bert.tasks.targets import (
-    check_labels,
+    check_classes,
     check_names,
     class_ids,
     found_names,
@@ -24,6 +24,7 @@ from keras_bert.tasks.targets import (
     weights_by_id,
 )
 from keras_bert.tasks.task import BertTask
+from keras_bert.tasks.text_side import check_text_side, text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
 PROBLEMS = ("single_label", "multi_label", "regression")
@@ -79,29 +80,17 @@ class BertClassifier(BertTask):
     ):
         if problem not in PROBLEMS:
             raise ValueError(f"problem={problem!r}: expected one of {', '.join(PROBLEMS)}")
-        labels = check_labels(labels)
-        num_classes = num_classes or (labels and len(labels))
-        if num_classes is None and problem == "regression":
+        if not num_classes and labels is None and problem == "regression":
             num_classes = 1
         least = 2 if problem == "single_label" else 1
-        if not num_classes or num_classes < least:
-            raise ValueError(
-                f"num_classes={num_classes}, labels={labels}: expected {least} or more"
-            )
-        if labels and len(labels) != num_classes:
-            raise ValueError(f"num_classes={num_classes} but labels={labels}")
+        num_classes, labels = check_classes(num_classes, labels, least)
         check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.head_dropout = Dropout(dropout, name="head_dropout")
-        self.head = keras.layers.Dense(
-            num_classes,
-            kernel_initializer=truncated_normal(backbone.initializer_range),
-            dtype="float32",
-            name="head",
-        )
+        self.head = dense_head(num_classes, backbone.initializer_range)
 
         # === Functional model ===
         inputs = backbone.input
@@ -204,9 +193,7 @@ class BertClassifier(BertTask):
             dropout = saved.get("dropout", 0.1)
         thresholds = saved.get("thresholds") if fits else None
         model = cls(backbone, num_classes, labels, preprocessor, dropout, problem, thresholds)
-        load_head(model, checkpoint, fits and load_weights, bool(saved) and load_weights)
-        if load_weights:
-            warn_of_new(model)
+        load_head(model, checkpoint, load_weights, there=fits, skipped=bool(saved))
         return model
 
     def default_loss(self):
@@ -377,30 +364,6 @@ class BertClassifier(BertTask):
             "problem": self.problem,
             "thresholds": self.thresholds,
         }
-
-
-def check_text_side(preprocessor, backbone: BertBackbone) -> None:
-    """Checks that what the preprocessor gives fits the backbone's tables.
-
-    Raises:
-        ValueError: if its rows or its vocabulary are larger.
-    """
-    if preprocessor is None:
-        return
-    if preprocessor.sequence_length > backbone.max_sequence_length:
-        raise ValueError(
-            f"sequence_length={preprocessor.sequence_length} exceeds the backbone's "
-            f"{backbone.max_sequence_length} positions"
-        )
-    # A vocabulary that a saved model brings is read only after construction.
-    if not preprocessor.tokenizer.has_vocabulary:
-        return
-    size = preprocessor.tokenizer.vocabulary_size()
-    if size > backbone.vocabulary_size:
-        raise ValueError(
-            f"the vocabulary has {size} tokens, but the backbone's table has only "
-            f"{backbone.vocabulary_size} rows"
-        )
 
 
 def _sigmoid(logits: np.ndarray) -> np.ndarray:

@@ -8,9 +8,9 @@ import numpy as np
 from keras import ops
 
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.tasks.classifier import check_text_side
-from keras_bert.tasks.row_task import by_length
+from keras_bert.tasks.like_lengths import by_length
 from keras_bert.tasks.sentences import check_sentences, to_tensor
+from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.tag_paths import scores_of_words
 from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPreprocessor
 from keras_bert.text.tokenizer import BertTokenizer

@@ -7,7 +7,6 @@ import keras
 
 from keras_bert.checkpoints import Checkpoint
 from keras_bert.checkpoints.preset import load_h5
-from keras_bert.models.backbone import BertBackbone
 
 logger = logging.getLogger("keras_bert")
 
@@ -78,37 +77,27 @@ def choose_classes(
     return num_classes, labels, fits
 
 
-def text_side(checkpoint: Checkpoint, preprocessor: type, backbone: BertBackbone, **wanted):
-    """Makes the preprocessor of a task; None where the checkpoint has no tokenizer.
-
-    Args:
-        checkpoint: where the tokenizer lies, and perhaps the settings.
-        preprocessor: its class, whose `settings` are the names of its arguments.
-        backbone: says how many positions there are.
-        **wanted: settings in place of the checkpoint's; None for what it says.
-    """
-    if not checkpoint.has_text_side():
-        return None
-    saved = checkpoint.settings("preprocessor.json", preprocessor.__name__)
-    settings = {"sequence_length": backbone.max_sequence_length, "padding": "bucket"}
-    settings |= {name: saved[name] for name in preprocessor.settings if name in saved}
-    settings |= {name: value for name, value in wanted.items() if value is not None}
-    return preprocessor(checkpoint.tokenizer(), **settings)
-
-
-def load_head(model: keras.Model, checkpoint: Checkpoint, there: bool, skipped: bool) -> None:
+def load_head(
+    model: keras.Model,
+    checkpoint: Checkpoint,
+    load_weights: bool,
+    there: bool,
+    skipped: bool = False,
+) -> None:
     """Loads what a task has on its backbone, or reports it as new; sets `loading_report`.
 
     Args:
         model: the task, with a layer `head`.
         checkpoint: where it came from.
-        there: whether the checkpoint holds its head, and the weights are to be loaded.
-        skipped: whether it holds one that does not fit and is left out.
+        load_weights: whether weights are to be loaded; what is new then is logged as a warning.
+        there: whether the checkpoint holds its head.
+        skipped: whether it holds one at all: one that does not fit is left out.
     """
     report = checkpoint.report
     mine = [weight.path for weight in model.weights]
     known = {weight.path for weight in model.backbone.weights}
     paths = [path for path in mine if path not in known]
+    there = there and load_weights
     if there and checkpoint.contents is None:
         load_h5(model.load_task_weights, checkpoint.source.path("task.weights.h5"))
         report.loaded += paths
@@ -117,12 +106,8 @@ def load_head(model: keras.Model, checkpoint: Checkpoint, there: bool, skipped: 
         report.new += [path for path in paths if path not in report.loaded]
     else:
         report.new += paths
-        if skipped:
+        if skipped and load_weights:
             report.skipped += ["head/kernel", "head/bias"]
     model.loading_report = report
-
-
-def warn_of_new(model: keras.Model) -> None:
-    """Logs what is new in a model that was to be loaded."""
-    if model.loading_report.new:
-        logger.warning("%s", model.loading_report)
+    if load_weights and report.new:
+        logger.warning("%s", report)

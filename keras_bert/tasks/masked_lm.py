@@ -1,38 +1,29 @@
 """The masked language model (Devlin et al. 2019, section 3.1, task 1)."""
 
-import logging
 from pathlib import Path
 
 import keras
 import numpy as np
 
-from keras_bert.checkpoints import Checkpoint, open_checkpoint
-from keras_bert.checkpoints.preset import load_h5
+from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.contract import check_batch
-from keras_bert.data.masked_source import MaskedSource
-from keras_bert.data.packing import lay_into_rows
-from keras_bert.data.sources import RowSource
 from keras_bert.data.texts import text_columns
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics.perplexity import Perplexity
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import fills
-from keras_bert.tasks.classifier import check_text_side
 from keras_bert.tasks.fill import Candidate, fill_masks
 from keras_bert.tasks.masked_batches import (
     check_values,
     holds_texts,
+    masked_source,
     model_inputs,
-    rows_of_dataset,
-    texts_to_mask,
 )
-from keras_bert.tasks.packing import packed_source
-from keras_bert.tasks.preset_parts import read_text_side, saved_heads
+from keras_bert.tasks.preset_parts import load_heads, read_text_side
 from keras_bert.tasks.task import BertTask
+from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
-
-logger = logging.getLogger("keras_bert")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -145,32 +136,8 @@ class BertMaskedLM(BertTask):
         backbone = checkpoint.backbone(load_weights, **kwargs)
         text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
         model = cls(backbone, preprocessor=text_side, **checkpoint.masked_lm_settings())
-        model._load_heads(checkpoint, load_weights)
+        load_heads(model, checkpoint, load_weights)
         return model
-
-    def _load_heads(self, checkpoint: Checkpoint, load_weights: bool) -> None:
-        """Loads the heads that the checkpoint has, and reports on all."""
-        report, saved = checkpoint.report, saved_heads(checkpoint) if load_weights else []
-        new = [head for head in self._heads() if head.name not in saved]
-        if checkpoint.contents is not None:
-            for head in self._heads():
-                if head.name in saved:
-                    checkpoint.fill_head(self, head.name)
-        elif saved:
-            skipped = [*self._not_of_the_task(), *new]
-            load_h5(
-                lambda path: keras.saving.load_weights(self, path, objects_to_skip=skipped),
-                checkpoint.source.path("task.weights.h5"),
-            )
-        for head in self._heads():
-            paths = [weight.path for weight in head.weights]
-            if head in new:
-                report.new += paths
-            elif checkpoint.contents is None:
-                report.loaded += paths
-        if load_weights and report.new:
-            logger.warning("%s", report)
-        self.loading_report = report
 
     def default_loss(self) -> dict[str, keras.losses.Loss]:
         # Divided by the sum of the weights: a free slot must not make the loss look smaller.
@@ -385,37 +352,11 @@ class BertMaskedLM(BertTask):
             )
         if class_weight is not None:
             self.encode_class_weight(class_weight)
-        from keras_bert.data.masking import Masker
-
-        text_side = self.preprocessor
-        if not isinstance(text_side, BertMaskedLMPreprocessor):
-            text_side = BertMaskedLMPreprocessor(text_side.tokenizer, text_side.sequence_length)
-        masker = Masker(text_side.tokenizer, **text_side.masker_arguments())
-
-        if dataset:
-            if sample_weight is not None or batch_size is not None:
-                raise ValueError(
-                    "a dataset brings its own batches: got sample_weight or batch_size beside it"
-                )
-            multiple = self.replica_count * self.accumulation_steps
-            rows, packed = rows_of_dataset(x, text_side.rows_to_mask, multiple), None
-        else:
-            *columns, to_rows = texts_to_mask(x, text_side.rows_to_mask, sample_weight)
-            parts = (*columns, batch_size or 32, to_rows, shuffle, seed)
-            # Without shuffling, masks are not to depend on which texts share a batch.
-            packed = packed_source(self, *parts) if shuffle else None
-            rows = packed or RowSource(*parts, self.needs_whole_batches)
-        if packed:
-            counts = masker.counts(text_side.sequence_length)
-            places = packed.most_in_a_row(counts[packed.lengths])
-
-        def mask(ids, _, weights, seed):
-            masked = masker(ids["token_ids"], ids["padding_mask"], seed)
-            masked["mask_weights"] *= weights[:, None]
-            batch = ids | masked
-            return self._pack(lay_into_rows(batch, places) if packed else batch)
-
-        return MaskedSource(rows, mask, seed)
+        if dataset and (sample_weight is not None or batch_size is not None):
+            raise ValueError(
+                "a dataset brings its own batches: got sample_weight or batch_size beside it"
+            )
+        return masked_source(self, x, sample_weight, batch_size or 32, shuffle, seed)
 
     def _dataset_preparer(self, dataset, labelled):
         import tensorflow as tf

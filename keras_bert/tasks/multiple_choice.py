@@ -10,14 +10,14 @@ from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.heads import dense_head
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import choices
 from keras_bert.tasks.chunks import encode_in_chunks
-from keras_bert.tasks.classifier import check_text_side
-from keras_bert.tasks.heads import load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.several_texts import SeveralTexts
+from keras_bert.tasks.text_side import check_text_side, text_side
 from keras_bert.text.multiple_choice_preprocessor import (
     BertMultipleChoicePreprocessor,
     best_choices,
@@ -67,12 +67,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.head_dropout = Dropout(dropout, name="head_dropout")
-        self.head = keras.layers.Dense(
-            1,
-            kernel_initializer=truncated_normal(backbone.initializer_range),
-            dtype="float32",
-            name="head",
-        )
+        self.head = dense_head(1, backbone.initializer_range)
 
         # === Functional model === of the rows of all choices, R = B * C
         inputs = backbone.input
@@ -126,9 +121,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         if dropout is None:
             dropout = saved.get("dropout", 0.1)
         model = cls(backbone, preprocessor, dropout)
-        load_head(model, checkpoint, bool(saved) and load_weights, False)
-        if load_weights:
-            warn_of_new(model)
+        load_head(model, checkpoint, load_weights, there=bool(saved))
         return model
 
     def default_loss(self):

@@ -7,8 +7,46 @@ A script that asks for one text at a time should not wait for that.
 import keras
 import numpy as np
 
+from keras_bert.data.sources import check_columns
+
 # Kept at a time; each holds a graph.
 MOST_FUNCTIONS = 8
+
+
+def predict_at_once(task, x, columns, batch_size: int, kwargs: dict):
+    """Outputs of rows that fit into one batch.
+
+    Args:
+        task: a compiled task, which keeps the `OneBatch` that this makes.
+        x: as `BertTask.predict`.
+        columns: the columns of x if they are texts.
+        batch_size: rows that fit.
+        kwargs: as `keras.Model.predict`.
+
+    Returns:
+        As `OneBatch`; None if the rows do not fit, or more was asked for than it does.
+    """
+    ids = isinstance(x, dict)
+    if (
+        keras.config.backend() != "tensorflow"
+        or not (ids or task.preprocessor)
+        or not set(kwargs) <= {"verbose"}
+        or task.run_eagerly
+        or not task.on_default_device
+    ):
+        return None
+    if ids:
+        columns = {name: np.asarray(value) for name, value in x.items() if value is not None}
+        if not 0 < len(columns.get("token_ids", ())) <= batch_size:
+            return None
+        task._check_ids(columns)
+    elif len(columns[0]) > batch_size:
+        return None
+    check_columns(columns, None, None)
+    task.make_predict_function()
+    if task._at_once is None or task._at_once.made_for is not task.predict_function:
+        task._at_once = OneBatch(task, task.predict_function)
+    return task._at_once(columns, batch_size)
 
 
 class OneBatch:

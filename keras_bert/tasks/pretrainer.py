@@ -10,7 +10,7 @@ from keras_bert.data.contract import check_batch
 from keras_bert.layers.heads import NextSentenceHead
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.masked_lm import BertMaskedLM
-from keras_bert.tasks.preset_parts import read_text_side, saved_heads
+from keras_bert.tasks.preset_parts import load_heads, read_text_side, saved_heads
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
@@ -98,7 +98,7 @@ class BertPretrainer(BertMaskedLM):
         backbone = checkpoint.backbone(load_weights, **kwargs)
         text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
         model = cls(backbone, next_sentence, text_side, **checkpoint.masked_lm_settings())
-        model._load_heads(checkpoint, load_weights)
+        load_heads(model, checkpoint, load_weights)
         return model
 
     def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:

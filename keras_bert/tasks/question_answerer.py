@@ -11,30 +11,18 @@ from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import squad_v2_scores
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import questions
-from keras_bert.tasks.classifier import check_text_side
-from keras_bert.tasks.heads import load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.answering import answers_to, logits_of_rows, rows_of_questions
+from keras_bert.tasks.heads import load_head, saved_task
+from keras_bert.tasks.ids import checked_ids
 from keras_bert.tasks.row_task import RowTask
-from keras_bert.tasks.spans import (
-    Prediction,
-    answer_spans,
-    predictions,
-    question_columns,
-    row_labels,
-    unpacked,
-)
-from keras_bert.text.answers import NO_TOKEN, choose, decode
-from keras_bert.text.question_answering_preprocessor import (
-    BertQuestionAnswererPreprocessor,
-    QuestionRows,
-    span_labels,
-)
-
-_CHUNK = 1000  # questions encoded at once
-_DECODED = 250  # questions decoded at once: each has some hundred spans, each with its context
+from keras_bert.tasks.spans import Prediction, row_labels, unpacked
+from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.text.answers import NO_TOKEN
+from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -91,12 +79,7 @@ class BertQuestionAnswerer(RowTask):
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.head_dropout = Dropout(dropout, name="head_dropout")
-        self.head = keras.layers.Dense(
-            2,
-            kernel_initializer=truncated_normal(backbone.initializer_range),
-            dtype="float32",
-            name="head",
-        )
+        self.head = dense_head(2, backbone.initializer_range)
 
         # === Functional model ===
         inputs = backbone.input
@@ -193,9 +176,7 @@ class BertQuestionAnswerer(RowTask):
         if null_threshold is None:
             null_threshold = saved.get("null_threshold")
         model = cls(backbone, preprocessor, dropout, null_threshold)
-        load_head(model, checkpoint, bool(saved) and load_weights, False)
-        if load_weights:
-            warn_of_new(model)
+        load_head(model, checkpoint, load_weights, there=bool(saved))
         return model
 
     # === Training ===
@@ -296,37 +277,7 @@ class BertQuestionAnswerer(RowTask):
         return super().evaluate(*unpacked(x, y), batch_size, sample_weight, **kwargs)
 
     def make_rows(self, x, y=None, sample_weight=None):
-        questions, contexts = question_columns(x)
-        parts, labels = [], []
-        spans = None if y is None else answer_spans(contexts, y)  # [N, 2]
-        for begin in range(0, len(questions), _CHUNK):
-            chunk = slice(begin, begin + _CHUNK)
-            rows = self.preprocessor.encode(questions[chunk], contexts[chunk], padding="full")
-            parts.append((begin + rows.example.numpy(), rows.ids()))
-            if spans is None:
-                continue
-            found, has_pieces = span_labels(rows, *spans[chunk].T)
-            lost = np.flatnonzero((spans[chunk, 1] > spans[chunk, 0]) & ~has_pieces.numpy())
-            if lost.size:
-                row = begin + int(lost[0])
-                raise ValueError(
-                    f"row {row}: no piece of the context is in the answer {y[row]!r:.80}, which "
-                    "the tokenizer drops"
-                )
-            labels.append(found.numpy())
-        if not parts:
-            raise ValueError("there are no questions")
-        example = np.concatenate([numbers for numbers, _ in parts])
-        ids = {
-            name: np.concatenate([part[name].numpy() for _, part in parts]) for name in parts[0][1]
-        }
-        weights = sample_weight
-        if weights is not None:
-            weights = np.asarray(weights, "float32")
-            if len(weights) != len(questions):
-                raise ValueError(f"{len(questions)} questions but {len(weights)} sample weights")
-            weights = weights[example]
-        return ids, np.concatenate(labels) if labels else None, weights
+        return rows_of_questions(self.preprocessor, x, y, sample_weight)
 
     def _source(self, x, y=None, *args, **kwargs):
         if isinstance(x, dict) and y is not None and "token_ids" in x:
@@ -365,19 +316,11 @@ class BertQuestionAnswerer(RowTask):
         if hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
         if isinstance(x, dict):
-            ids = {name: np.asarray(value) for name, value in x.items() if value is not None}
-            self._check_ids(ids)
+            ids = checked_ids(self, x)
         else:
             self.check_has_preprocessor()
             ids, _, _ = self.make_rows(unpacked(x, None)[0])
-        return self._logits(ids, batch_size or 32, **kwargs)
-
-    def _logits(self, ids: dict, batch_size: int, **kwargs) -> dict[str, np.ndarray]:
-        outputs = self.predict_rows(ids, batch_size, **kwargs)
-        real = np.asarray(ids["padding_mask"]) != 0
-        return {
-            name: np.where(real, value, np.float32(NO_TOKEN)) for name, value in outputs.items()
-        }
+        return logits_of_rows(self, ids, batch_size or 32, **kwargs)
 
     def answer(
         self,
@@ -435,30 +378,17 @@ class BertQuestionAnswerer(RowTask):
             raise ValueError("null_threshold is no number")
         if null_threshold is None:
             null_threshold = self.null_threshold
-        questions, contexts = question_columns((questions, contexts))
-        found = []
-        for begin in range(0, len(questions), _CHUNK):
-            chunk = slice(begin, begin + _CHUNK)
-            rows = self.preprocessor.encode(questions[chunk], contexts[chunk], padding="full")
-            rows = QuestionRows(*(part.numpy() for part in rows))
-            logits = self._logits(rows.ids(), batch_size, **kwargs)
-            for first in range(0, len(questions[chunk]), _DECODED):
-                part = slice(first, first + _DECODED)
-                mine = slice(*np.searchsorted(rows.example, (first, first + _DECODED)))
-                taken = QuestionRows(*(value[mine] for value in rows))
-                taken = taken._replace(example=taken.example - first)
-                texts = contexts[chunk][part]
-                best = decode(
-                    logits["start"][mine],
-                    logits["end"][mine],
-                    taken,
-                    texts,
-                    null_threshold is not None,
-                    n_best,
-                    max_answer_length,
-                )
-                found += predictions(best, choose(best, null_threshold), top_k)
-        return found
+        return answers_to(
+            self,
+            questions,
+            contexts,
+            top_k,
+            max_answer_length,
+            null_threshold,
+            n_best,
+            batch_size,
+            **kwargs,
+        )
 
     def answer_examples(
         self, examples: Sequence[SquadExample], top_k: int = 1, **kwargs

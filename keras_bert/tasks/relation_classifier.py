@@ -11,20 +11,20 @@ from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.heads import dense_head
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import relations
 from keras_bert.tasks.chunks import encode_in_chunks
-from keras_bert.tasks.classifier import check_text_side
-from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.heads import choose_classes, load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.targets import (
-    check_labels,
+    check_classes,
     check_names,
     class_ids,
     found_names,
     weights_by_id,
 )
+from keras_bert.tasks.text_side import check_text_side, text_side
 from keras_bert.text.multiple_choice_preprocessor import best_choices
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 
@@ -73,12 +73,7 @@ class BertRelationClassifier(RowTask):
         dropout: float = 0.1,
         **kwargs,
     ):
-        labels = check_labels(labels)
-        num_classes = num_classes or (labels and len(labels))
-        if not num_classes or num_classes < 2:
-            raise ValueError(f"num_classes={num_classes}, labels={labels}: expected 2 or more")
-        if labels and len(labels) != num_classes:
-            raise ValueError(f"num_classes={num_classes} but labels={labels}")
+        num_classes, labels = check_classes(num_classes, labels)
         check_text_side(preprocessor, backbone)
 
         # === Layers ===
@@ -86,12 +81,7 @@ class BertRelationClassifier(RowTask):
         self.preprocessor = preprocessor
         self.entity_states = EntityStates(dtype=backbone.dtype_policy, name="entity_states")
         self.head_dropout = Dropout(dropout, name="head_dropout")
-        self.head = keras.layers.Dense(
-            num_classes,
-            kernel_initializer=truncated_normal(backbone.initializer_range),
-            dtype="float32",
-            name="head",
-        )
+        self.head = dense_head(num_classes, backbone.initializer_range)
 
         # === Functional model ===
         positions = keras.Input((2,), dtype="int32", name="entity_positions")
@@ -161,9 +151,7 @@ class BertRelationClassifier(RowTask):
         if dropout is None:
             dropout = saved.get("dropout", 0.1)
         model = cls(backbone, num_classes, labels, preprocessor, dropout)
-        load_head(model, checkpoint, fits and load_weights, bool(saved) and load_weights)
-        if load_weights:
-            warn_of_new(model)
+        load_head(model, checkpoint, load_weights, there=fits, skipped=bool(saved))
         return model
 
     def default_loss(self):

@@ -1,15 +1,16 @@
 """Tasks whose examples become rows of ids before training: windows, tags by piece, choices."""
 
-from collections.abc import Callable
 from functools import partial
 
 import keras
 import numpy as np
 
 from keras_bert.data.packing import PackedSource
+from keras_bert.tasks.ids import checked_ids
+from keras_bert.tasks.like_lengths import by_length
 from keras_bert.tasks.packing import may_pack
 from keras_bert.tasks.task import BertTask
-from keras_bert.text.packing import bucket_length, bucket_lengths
+from keras_bert.text.packing import bucket_length
 
 
 class RowTask(BertTask):
@@ -86,9 +87,7 @@ class RowTask(BertTask):
 
     def predict_ids(self, x: dict, batch_size: int | None = None, **kwargs):
         """Checks a user's rows of ids, and gives the model's output for them."""
-        ids = {name: np.asarray(value) for name, value in x.items() if value is not None}
-        self._check_ids(ids)
-        return self.predict_rows(ids, batch_size or 32, **kwargs)
+        return self.predict_rows(checked_ids(self, x), batch_size or 32, **kwargs)
 
     def predict_rows(self, ids: dict[str, np.ndarray], batch_size: int = 32, **kwargs):
         """Gives the model's output for rows of ids; see `predict_rows` of this module."""
@@ -120,32 +119,3 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
             outputs = task.predict_batches(source.one_pass(), kwargs)
             return keras.tree.map_structure(source.in_order, outputs)
     return by_length(predict, ids, getattr(task, "outputs_by_token", False))
-
-
-def by_length(predict: Callable, ids: dict[str, np.ndarray], by_token: bool = True):
-    """Gives `predict` of rows of ids, those of like length together; see `predict_rows`."""
-    rows, length = ids["padding_mask"].shape[0], ids["padding_mask"].shape[-1]
-    if not rows:
-        raise ValueError("there are no rows")
-    used = (ids["padding_mask"] != 0) * np.arange(1, length + 1)  # by the last token
-    used = used.reshape(rows, -1).max(axis=1, initial=1)  # several texts may share a row
-    ladder = bucket_lengths(length)
-    place = np.searchsorted(ladder, used)
-    parts, order = [], []
-    for number in np.unique(place):
-        chosen, width = np.flatnonzero(place == number), ladder[number]
-        output = predict({name: value[chosen][..., :width] for name, value in ids.items()})
-        if by_token:
-            output = keras.tree.map_structure(partial(_filled, width, length), output)
-        parts.append(output)
-        order.append(chosen)
-    back = np.argsort(np.concatenate(order))
-    return keras.tree.map_structure(lambda *v: np.concatenate(v)[back], *parts)
-
-
-def _filled(width: int, length: int, value: np.ndarray) -> np.ndarray:
-    """Fills axis 1 up from the cut length to the whole, where it is one of tokens."""
-    if value.ndim < 2 or value.shape[1] != width or width == length:
-        return value
-    room = [(0, 0), (0, length - width)] + [(0, 0)] * (value.ndim - 2)
-    return np.pad(value, room)

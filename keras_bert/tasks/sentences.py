@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_bert.data.tagged import tag_names
 from keras_bert.data.texts import check_texts
 from keras_bert.text.token_classifier_preprocessor import IGNORED
 
@@ -64,6 +65,15 @@ def check_tags(
             )
         if len(words) != len(given):
             raise ValueError(f"{_named(row + first, lines)}: {len(words)} words, {len(given)} tags")
+
+
+def names_of_tags(y) -> list[str]:
+    """The names among tags, "O" in front; ids are passed over, and what is no list of tags."""
+    return tag_names(
+        [tag for tag in tags if isinstance(tag, str)]
+        for tags in y
+        if hasattr(tags, "__iter__") and not isinstance(tags, str | bytes)
+    )
 
 
 def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[int] | None = None):
@@ -130,6 +140,17 @@ def token_weights(labels: np.ndarray, sample_weight=None) -> np.ndarray:
         return weights
     sample_weight = np.asarray(sample_weight, "float32")
     return weights * (sample_weight[:, None] if sample_weight.ndim == 1 else sample_weight)
+
+
+def token_weights_in_graph(labels, sample_weight=None):
+    """As `token_weights`, of tensors inside `tf.data`."""
+    import tensorflow as tf
+
+    weights = tf.cast(labels != IGNORED, "float32")
+    if sample_weight is None:
+        return weights
+    sample_weight = tf.cast(sample_weight, "float32")
+    return weights * (sample_weight if sample_weight.shape.rank == 2 else sample_weight[:, None])
 
 
 def to_tensor(rows: Sequence, dtype: str):

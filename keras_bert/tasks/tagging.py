@@ -1,12 +1,14 @@
-"""How a token classifier answers: sentences to rows, logits to tags and entities."""
+"""How a token classifier reads and answers: sentences to rows, logits to tags and entities."""
 
 from collections.abc import Iterator
 
 import keras
+import numpy as np
 
-from keras_bert.tasks.sentences import check_sentences, to_tensor
+from keras_bert.tasks.sentences import check_sentences, check_tags, to_tensor, token_weights
 from keras_bert.text.entities import TaggedEntity, character_offsets, find_entities, join_words
 from keras_bert.text.tag_paths import best_tags, scores_of_words
+from keras_bert.text.token_classifier_preprocessor import labels_of_rows
 
 CHUNK = 2000  # sentences that are turned into rows, or decoded, at a time
 
@@ -21,6 +23,36 @@ def rows_of(model, sentences: list) -> Iterator:
     for first in range(0, len(sentences), CHUNK):
         batch = to_tensor(sentences[first : first + CHUNK], "string")
         yield first, model.preprocessor.rows(batch, padding="full")
+
+
+def labelled_rows(model, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
+    """Does the work of `BertTokenClassifier.make_rows`, for sentences and labels that lie apart."""
+    sentences = check_sentences(x)
+    if y is not None:
+        y = model.encode_labels(y)
+        if len(y) != len(sentences) or not isinstance(sentences[0], str):
+            check_tags(sentences, y)
+    if sample_weight is not None:
+        sample_weight = np.asarray(sample_weight, "float32")
+        if len(sample_weight) != len(sentences):
+            raise ValueError(f"{len(sentences)} sentences but {len(sample_weight)} weights")
+    ids, labels, weights = [], [], []
+    for first, rows in rows_of(model, sentences):
+        ids.append({name: value.numpy() for name, value in rows.ids.items()})
+        if y is None:
+            continue
+        some = y[first : first + CHUNK]
+        check_tags([range(n) for n in rows.counts.numpy()], some, first=first)
+        labels.append(labels_of_rows(rows, to_tensor(some, "int32")).numpy())
+        if sample_weight is None:
+            weights.append(np.ones(len(rows.sentence), "float32"))
+        else:
+            weights.append(sample_weight[rows.sentence.numpy() + first])
+    ids = {name: np.concatenate([part[name] for part in ids]) for name in ids[0]}
+    if y is None:
+        return ids, None, None
+    labels = np.concatenate(labels)
+    return ids, labels, token_weights(labels, np.concatenate(weights))
 
 
 def words_of_texts(model, texts) -> list[list[str]]:

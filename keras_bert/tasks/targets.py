@@ -22,6 +22,32 @@ def check_labels(labels: Sequence[str] | None) -> list[str] | None:
     return list(labels)
 
 
+def check_classes(
+    num_classes: int | None, labels: Sequence[str] | None, least: int = 2
+) -> tuple[int, list[str] | None]:
+    """Checks a number of classes and their names, of which one is enough.
+
+    Args:
+        num_classes: K, or None for that of the names.
+        labels: K names, or None.
+        least: the fewest classes that there may be.
+
+    Returns:
+        (number, names or None).
+
+    Raises:
+        TypeError: if a name is not a str.
+        ValueError: if there are too few classes, both disagree, or a name is there twice.
+    """
+    labels = check_labels(labels)
+    num_classes = num_classes or (labels and len(labels))
+    if not num_classes or num_classes < least:
+        raise ValueError(f"num_classes={num_classes}, labels={labels}: expected {least} or more")
+    if labels and len(labels) != num_classes:
+        raise ValueError(f"num_classes={num_classes} but labels={labels}")
+    return num_classes, labels
+
+
 def class_ids(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
     """One class a row.
 

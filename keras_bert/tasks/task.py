@@ -1,11 +1,5 @@
 """What all tasks share: the text pipeline under `fit`, the default optimizer, saving."""
 
-import contextlib
-import inspect
-import logging
-import math
-import warnings
-
 import keras
 import keras_hub
 import numpy as np
@@ -13,21 +7,25 @@ import numpy as np
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import load_tuned_part, save_tuned_part
 from keras_bert.checkpoints.preset import FILES
-from keras_bert.data.packing import PackedSource
-from keras_bert.data.sources import ArraySource, DatasetSource, RowSource, check_columns
 from keras_bert.data.texts import text_columns
+from keras_bert.data.validation_split import split_rows
 from keras_bert.models import merge_lora, tune
 from keras_bert.models.backbone import complete_inputs
 from keras_bert.serving.export import ServedTask
-from keras_bert.tasks.one_batch import OneBatch
-from keras_bert.tasks.packing import may_pack, packed_source
-from keras_bert.training import AdamW, WarmupDecay, layerwise_rate_scales, total_steps
-from keras_bert.training.callback_list import CallbackList
-from keras_bert.training.position import Position
-from keras_bert.training.resume import Resume
+from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
+from keras_bert.tasks.fitting import fit_source
+from keras_bert.tasks.ids import check_ids
+from keras_bert.tasks.like_lengths import predict_by_length
+from keras_bert.tasks.one_batch import predict_at_once
+from keras_bert.training.automatic_optimizer import automatic_optimizer
+from keras_bert.training.callback_list import callbacks_over
+from keras_bert.training.compile_arguments import (
+    check_takes_logits,
+    has_accelerator,
+    joined_metrics,
+)
+from keras_bert.training.dataset_sizes import quiet_about_size
 from keras_bert.training.step import Step
-
-logger = logging.getLogger("keras_bert")
 
 
 class BertTask(ServedTask, Step, keras_hub.models.Task):
@@ -116,10 +114,9 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         """
         if accumulation_steps < 1:
             raise ValueError(f"accumulation_steps={accumulation_steps}: expected 1 or more")
-        if packing not in ("auto", True, False):
-            raise ValueError(f"packing={packing!r}: expected 'auto', True or False")
-        if use_kernels not in ("auto", True, False):
-            raise ValueError(f"use_kernels={use_kernels!r}: expected 'auto', True or False")
+        for name, choice in {"packing": packing, "use_kernels": use_kernels}.items():
+            if choice not in ("auto", True, False):
+                raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
         self._schedule = None
         self._packing_wanted = packing
         self._kernels_choice = use_kernels
@@ -137,13 +134,13 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
                 }
                 # A schedule from the start, so that optimizers of every `fit` save the same
                 # variables.
-                optimizer = self._auto_optimizer(None)
+                optimizer = automatic_optimizer(self, self._schedule, None)
             if isinstance(loss, str) and loss == "auto":
                 loss = self.default_loss()
             if isinstance(metrics, str) and metrics == "auto":
                 metrics = self.default_metrics()
             check_takes_logits(loss)
-            accelerated = _has_accelerator()
+            accelerated = has_accelerator()
             if jit_compile == "auto" and not accelerated:
                 jit_compile = False
             self.compiles_for_accelerator = accelerated and bool(jit_compile)
@@ -151,7 +148,7 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
                 optimizer,
                 loss,
                 loss_weights=loss_weights,
-                weighted_metrics=_joined(metrics, weighted_metrics),
+                weighted_metrics=joined_metrics(metrics, weighted_metrics),
                 accumulation_steps=accumulation_steps,
                 steps_per_execution=steps_per_execution,
                 jit_compile=jit_compile,
@@ -260,115 +257,30 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
                 raise ValueError("got both validation_data and validation_split")
             if not hasattr(x, "element_spec"):
                 y = self.encode_labels(y)  # before the split, which may part the names
-            x, y, sample_weight, validation_data = self._split(
-                x, y, sample_weight, validation_split
-            )
+            x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, validation_split)
         if epochs is None and steps is None and examples is None:
             epochs = 1
         source = self._source(
             x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
         )
         if validation_data is not None:
-            data = (
-                validation_data if isinstance(validation_data, tuple | list) else [validation_data]
-            )
-            in_dataset = hasattr(data[0], "element_spec")
-            validation = self._source(*data, batch_size=None if in_dataset else batch_size)
+            if not isinstance(validation_data, tuple | list):
+                validation_data = [validation_data]
+            size = None if hasattr(validation_data[0], "element_spec") else batch_size
+            validation = self._source(*validation_data, batch_size=size)
             validation_data = self.ahead(validation.one_pass())
-        if isinstance(callbacks, keras.callbacks.CallbackList):
-            callbacks = callbacks.callbacks
-        callbacks = keras.tree.flatten(callbacks or [])
-        resume = next((c for c in callbacks if isinstance(c, Resume)), None)
-        self._check_shares(source)
-        found = None if resume is None else resume.find()
-        if source.steps is None and found:
-            source.steps = found["steps_per_epoch"]  # counted in the first epoch
-        steps_per_epoch = steps_per_epoch or source.steps
-        total = self._total_steps(source, steps_per_epoch, epochs, steps, examples)
-        if getattr(source, "endless", False) and steps_per_epoch is None:
-            if total is None:
-                raise ValueError("the dataset has no end: pass steps_per_epoch, steps or examples")
-            steps_per_epoch = total
-        if self._schedule is not None:
-            # A run that began without knowing its length goes on with the rate it began with.
-            known = total if not found or found["total"] is not None else None
-            self._start_schedule(known and known - initial_epoch * (steps_per_epoch or 0))
-        done = found["done"] if found else initial_epoch * (steps_per_epoch or 0)
-        self.position = Position(steps_per_epoch, done, total)
-        if self.position.skip and (
-            keras.config.backend() != "tensorflow" or self.steps_per_execution > 1
-        ):
-            raise ValueError(
-                "to resume in the first epoch of a dataset of unknown size, pass steps_per_epoch"
-            )
-        self._share_out_executions(steps_per_epoch, done, total)
-        # Without a number of steps, Keras finds the end of an epoch where a pass ends.
-        batches = source.stream(done) if steps_per_epoch else source.one_pass()
-        self._training_source = source
-        # Not by the batches to train on if they are an iterator, which can't be looked into.
-        self.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
-        batches = self.with_weight_sums(batches)
-        if resume is not None:
-            resume.watch(callbacks)
-        if found:
-            resume.restore(self)
-        if steps_per_epoch:
-            initial_epoch, epochs = self.position.epoch, math.ceil(total / steps_per_epoch)
-        elif total is not None:
-            epochs = total  # an epoch has at least one step; the position ends the run
-        epochs = math.ceil(epochs)
-        callbacks = CallbackList(
-            self.position.callbacks(callbacks),
+        return fit_source(
             self,
-            kwargs.get("verbose", "auto"),
+            source,
             epochs,
-            steps_per_epoch or _known_size(batches),
-            add_history=True,
+            steps,
+            examples,
+            initial_epoch,
+            steps_per_epoch,
+            callbacks,
+            validation_data=validation_data,
+            **kwargs,
         )
-        with _quiet_about_size():
-            return keras.Model.fit(
-                self,
-                self.ahead(batches),
-                epochs=epochs,
-                validation_data=validation_data,
-                initial_epoch=initial_epoch,
-                steps_per_epoch=steps_per_epoch,
-                shuffle=False,  # the batches above are shuffled already
-                callbacks=callbacks,
-                **kwargs,
-            )
-
-    def _share_out_executions(self, *steps: int | None) -> None:
-        """Lets executions of several steps end with epochs, as the stream of batches has no end.
-
-        Args:
-            *steps: numbers of steps that the steps of an execution have to divide.
-        """
-        wanted = self._executions_wanted
-        fits = (n for n in range(wanted, 0, -1) if not any((step or 0) % n for step in steps))
-        before, self.steps_per_execution = self.steps_per_execution, next(fits)
-        if self.steps_per_execution != before:
-            self.train_function = self.test_function = self.predict_function = None
-        if self.steps_per_execution != wanted:
-            logger.warning(
-                "steps_per_execution=%d does not divide the %s steps of an epoch: using %d",
-                wanted,
-                steps[0],
-                self.steps_per_execution,
-            )
-
-    def _total_steps(self, source, steps_per_epoch, epochs, steps, examples) -> int | None:
-        """Steps from the first epoch to the end of the run; None if that is not known."""
-        if epochs is not None and steps is None and examples is None:
-            if steps_per_epoch is None:
-                return None
-            return total_steps(steps_per_epoch, 1, epochs=epochs)
-        batch_size = getattr(source, "batch_size", None)
-        if examples is not None and batch_size is None:
-            raise ValueError("examples= needs rows in memory; for a dataset pass steps=")
-        if examples is not None and isinstance(source, PackedSource):
-            return math.ceil(examples / source.texts_per_step)
-        return total_steps(None, batch_size or 1, steps=steps, epochs=epochs, examples=examples)
 
     def training_batch(self, step: int):
         """Gives a batch of the `fit` that runs, or ran last, once more.
@@ -391,9 +303,9 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
             x = self._source(x, y, sample_weight, batch_size).one_pass()
             self.build_for(x)
-            kwargs["callbacks"] = self._callbacks_over(x, kwargs)
+            kwargs["callbacks"] = callbacks_over(self, x, kwargs)
             x = self.ahead(x)
-        with _quiet_about_size():
+        with quiet_about_size():
             return keras.Model.evaluate(self, x, **kwargs)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
@@ -419,25 +331,10 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         size = len(columns[0]) if texts else None
         if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")
-        found = self._predict_at_once(x, columns, batch_size or 32, kwargs)
+        found = predict_at_once(self, x, columns, batch_size or 32, kwargs)
         if found is not None:
             return found
-        order = None
-        if texts and not may_pack(self):
-            # Rows of like length share a batch, so that little is spent on padding.
-            lengths = [sum(len(text) for text in row) for row in zip(*columns, strict=True)]
-            order = np.argsort(lengths, kind="stable")
-            columns = tuple([column[i] for i in order] for column in columns)
-            x = columns if len(columns) > 1 else columns[0]
-        source = self._source(x, batch_size=batch_size, labelled=False)
-        outputs = self.predict_batches(source.one_pass(), kwargs)
-        if isinstance(source, PackedSource):
-            return keras.tree.map_structure(source.in_order, outputs)
-        # The last batch may have been filled up.
-        outputs = keras.tree.map_structure(lambda v: v[: source.size], outputs)
-        if order is None:
-            return outputs
-        return keras.tree.map_structure(lambda v: v[np.argsort(order)], outputs)
+        return predict_by_length(self, x, columns if texts else None, batch_size, kwargs)
 
     def predict_batches(self, batches, kwargs: dict):
         """`keras.Model.predict` of batches that are made already.
@@ -446,42 +343,9 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
             batches: a `tf.data.Dataset` of the model's inputs.
             kwargs: as `keras.Model.predict`.
         """
-        kwargs = kwargs | {"callbacks": self._callbacks_over(batches, kwargs)}
-        with _quiet_about_size():
+        kwargs = kwargs | {"callbacks": callbacks_over(self, batches, kwargs)}
+        with quiet_about_size():
             return keras.Model.predict(self, self.ahead(batches), **kwargs)
-
-    def _callbacks_over(self, batches, kwargs: dict) -> CallbackList:
-        given, verbose = kwargs.get("callbacks"), kwargs.get("verbose", "auto")
-        if isinstance(given, keras.callbacks.CallbackList):
-            return given
-        steps = kwargs.get("steps") or _known_size(batches)
-        return CallbackList(given or [], self, verbose, steps=steps)
-
-    def _predict_at_once(self, x, columns, batch_size: int, kwargs: dict):
-        """Outputs of rows that fit into one batch; None if they do not, or more was asked for."""
-        ids = isinstance(x, dict)
-        if (
-            keras.config.backend() != "tensorflow"
-            or not (ids or self.preprocessor)
-            or not set(kwargs) <= {"verbose"}
-            or self.run_eagerly
-            or not self.on_default_device
-        ):
-            return None
-        if ids:
-            columns = {name: np.asarray(value) for name, value in x.items() if value is not None}
-            if not 0 < len(columns.get("token_ids", ())) <= batch_size:
-                return None
-            self._check_ids(columns)
-            check_columns(columns, None, None)
-        elif len(columns[0]) > batch_size:
-            return None
-        else:
-            check_columns(columns, None, None)
-        self.make_predict_function()
-        if self._at_once is None or self._at_once.made_for is not self.predict_function:
-            self._at_once = OneBatch(self, self.predict_function)
-        return self._at_once(columns, batch_size)
 
     def save_to_preset(self, preset_dir: str, max_shard_size: float = 10) -> None:
         """Writes settings, weights and vocabulary into a folder, whole or not at all.
@@ -570,249 +434,18 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         labelled=True,
     ):
         """What gives the batches; see `keras_bert.data.sources`."""
-        weigh = self._class_weigher(class_weight)
         if hasattr(x, "element_spec"):  # tf.data.Dataset
             if y is not None or sample_weight is not None or batch_size is not None:
                 raise ValueError(
                     "a dataset brings its own labels, weights and batches: got y, sample_weight "
                     "or batch_size beside it"
                 )
-            prepare = self._dataset_preparer(x, labelled)
-            multiple = self.replica_count * self.accumulation_steps if labelled else 1
-            if labelled and self.needs_whole_batches and x.cardinality() != -1:  # that is endless
-                # The last batch of a `pretraining_dataset` of one epoch is filled up too.
-                multiple = math.lcm(multiple, getattr(x, "batch_size", 1))
-            return DatasetSource(x, lambda *batch: weigh(prepare(*batch)), multiple)
-        ids = isinstance(x, dict)
-        if not ids and self.preprocessor is None:
-            raise ValueError(
-                f"this {type(self).__name__} has no preprocessor: expected a dict of ids "
-                f"(token_ids, segment_ids, padding_mask), got {type(x).__name__}"
-            )
-        columns = None if ids else text_columns(x)
-        labels = None if y is None else self.encode_labels(y)
-        weights = None if sample_weight is None else np.asarray(sample_weight, "float32")
-        batch_size = batch_size or 32
-        if ids:
-            columns = {name: np.asarray(value) for name, value in x.items() if value is not None}
-            self._check_ids(columns)
-            if keras.config.backend() != "tensorflow":
-                if class_weight is not None:
-                    by_id = self.encode_class_weight(class_weight)
-                    table = np.array([by_id[i] for i in range(len(by_id))], "float32")
-                    weights = table[labels] * (1 if weights is None else weights)
-                return ArraySource(columns, labels, weights, batch_size, shuffle, seed)
-
-        def preprocess(x, y=None, sample_weight=None):
-            if ids:
-                return weigh(self._pack_ids(x, y, sample_weight))
-            return weigh(self._preprocess(x, y, sample_weight))
-
-        parts = (columns, labels, weights, batch_size, preprocess, shuffle, seed)
-        return packed_source(self, *parts) or RowSource(*parts, self.needs_whole_batches)
-
-    def _class_weigher(self, class_weight):
-        """Multiplies the weights of batches by those of their classes, inside `tf.data`."""
-        if class_weight is None:
-            return lambda batch: batch
-        import tensorflow as tf
-
-        by_id = self.encode_class_weight(class_weight)
-        table = tf.constant([by_id[i] for i in range(len(by_id))], "float32")
-
-        def weigh(batch):
-            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
-            weights = tf.gather(table, y)
-            if sample_weight is not None:
-                weights *= tf.cast(sample_weight, "float32")
-            return x, y, weights
-
-        return weigh
+            return dataset_source(self, x, class_weight, labelled)
+        return memory_source(self, x, y, sample_weight, batch_size, shuffle, seed, class_weight)
 
     def _dataset_preparer(self, dataset, labelled):
-        first = keras.tree.flatten(dataset.element_spec)[0]
-        texts = first.dtype.name == "string"
-        if texts and first.shape.rank == 0:
-            raise ValueError("the dataset gives single texts: expected batches; add .batch(32)")
-
-        def preprocess(x, y=None, sample_weight=None):
-            if not labelled and y is not None and y.dtype.name == "string":
-                raise ValueError(
-                    "the dataset gives (x, y) with strings as y: to predict on pairs it has to "
-                    "give ((firsts, seconds),)"
-                )
-            y = self.encode_labels_in_graph(y) if labelled else None
-            if texts:
-                return self._preprocess(x, y, sample_weight if labelled else None)
-            return keras.utils.pack_x_y_sample_weight(x, y, sample_weight if labelled else None)
-
-        return preprocess
-
-    def _check_shares(self, source) -> None:
-        """Refuses a batch that replicas and micro-batches cannot share evenly.
-
-        A user's dataset is filled up instead, as its batches may differ.
-        """
-        shares = self.replica_count * self.accumulation_steps
-        size = getattr(source, "batch_size", shares)
-        if size % shares:
-            raise ValueError(
-                f"batch_size={size} cannot be shared by {self.replica_count} replicas x "
-                f"{self.accumulation_steps} micro-batches: expected a multiple of {shares}"
-            )
+        """What makes of a dataset's batch what the model reads; inside `tf.data`."""
+        return dataset_preparer(self, dataset, labelled)
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
-        missing = {"token_ids", "segment_ids", "padding_mask"} - set(x)
-        if missing:
-            raise ValueError(f"ids lack {', '.join(sorted(missing))}; got {', '.join(x) or 'none'}")
-        wrong = [name for name, value in x.items() if value.dtype.kind not in "iub"]
-        if wrong:
-            raise ValueError(f"{wrong[0]} are {x[wrong[0]].dtype}; expected integers")
-        complete_inputs(x)
-        limits = {
-            "token_ids": self.backbone.vocabulary_size,
-            "segment_ids": self.backbone.num_segments,
-            "position_ids": self.backbone.max_sequence_length,
-        }
-        for name, limit in limits.items():
-            if name in x and x[name].size and not 0 <= x[name].min() <= x[name].max() < limit:
-                raise ValueError(
-                    f"{name} run from {x[name].min()} to {x[name].max()}; expected 0 to {limit - 1}"
-                )
-        length, most = x["token_ids"].shape[1], self.backbone.max_sequence_length
-        if "position_ids" not in x and length > most:
-            raise ValueError(
-                f"token_ids are {length} long, but the model has {most} positions: truncate them "
-                f"to {most}"
-            )
-
-    def _split(self, x, y, sample_weight, share):
-        if hasattr(x, "element_spec"):
-            raise ValueError("validation_split needs lists or arrays, not a dataset")
-        columns = x if isinstance(x, dict | tuple) else (x,)
-        parts = list(columns.values()) if isinstance(columns, dict) else list(columns)
-        cut = math.floor(len(parts[0]) * (1 - share))
-        if not 0 < cut < len(parts[0]):
-            raise ValueError(
-                f"validation_split={share} of {len(parts[0])} rows leaves one side empty"
-            )
-
-        def take(side):
-            cuts = [part[side] for part in parts]
-            if isinstance(x, dict):
-                new_x = dict(zip(x, cuts, strict=True))
-            else:
-                new_x = tuple(cuts) if isinstance(x, tuple) else cuts[0]
-            extra = [None if v is None else v[side] for v in (y, sample_weight)]
-            return new_x, *extra
-
-        return *take(slice(None, cut)), take(slice(cut, None))
-
-    def _start_schedule(self, steps: int | None) -> None:
-        """Puts an optimizer in place whose schedule covers this `fit`."""
-        if steps is None:
-            logger.warning(
-                "the dataset does not say its size, so the learning rate stays at %g: pass "
-                "steps_per_epoch or steps for warm-up and decay",
-                self._schedule["learning_rate"],
-            )
-        with self.scope():
-            optimizer = self._auto_optimizer(steps)
-            if self._made_by(self.optimizer, optimizer):
-                # The same again: from zero, but with the function that is traced already.
-                for variable in self.optimizer.variables:
-                    variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
-                return
-            if self.dtype_policy.name == "mixed_float16":
-                optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-            self.optimizer = optimizer
-        self.train_function = None  # Keras traces it again with the new optimizer
-
-    def _auto_optimizer(self, steps: int | None) -> AdamW:
-        settings = self._schedule
-        # At least one step is left for the decay.
-        warmup_steps = 0 if steps is None else min(int(settings["warmup"] * steps), steps - 1)
-        rate = WarmupDecay(settings["learning_rate"], steps, warmup_steps, settings["decay"])
-        scales = None
-        if settings["layer_decay"] is not None:
-            scales = layerwise_rate_scales(self, settings["layer_decay"])
-        return AdamW(
-            rate, settings["weight_decay"], epsilon=settings["epsilon"], rate_scales=scales
-        )
-
-    def _made_by(self, old, new) -> bool:
-        """Whether the optimizer in use is what `new` would be once built."""
-
-        def settings(optimizer):
-            config = optimizer.get_config() | {"name": None}
-            return config | {"learning_rate": config["learning_rate"]["config"]}
-
-        def paths(variables):
-            return [variable.path for variable in variables]
-
-        trained = getattr(old, "_trainable_variables", [])
-        return (
-            type(old) is type(new)
-            and settings(old) == settings(new)
-            and self.train_function is not None
-            and paths(trained) == paths(self.trainable_variables)
-        )
-
-
-def check_takes_logits(loss) -> None:
-    """Refuses a loss that would read the tasks' logits as probabilities.
-
-    Raises:
-        ValueError: if it would.
-    """
-    found = keras.losses.get(loss) if isinstance(loss, str) else loss
-    reads_logits = getattr(found, "from_logits", None)
-    if reads_logits is None and inspect.isfunction(found):
-        parameter = inspect.signature(found).parameters.get("from_logits")
-        reads_logits = parameter and parameter.default
-    if reads_logits is False:
-        raise ValueError(
-            f"loss={loss!r} expects probabilities, but the model gives logits: pass the loss "
-            "object with from_logits=True"
-        )
-
-
-def _joined(metrics, weighted_metrics):
-    """Two lists of metrics, or dicts of lists by output, as one."""
-    if not metrics or not weighted_metrics:
-        return metrics or weighted_metrics
-    if isinstance(metrics, dict) and isinstance(weighted_metrics, dict):
-        names = [*metrics, *(name for name in weighted_metrics if name not in metrics)]
-        return {n: [*_listed(metrics.get(n)), *_listed(weighted_metrics.get(n))] for n in names}
-    return [*_listed(metrics), *_listed(weighted_metrics)]
-
-
-def _listed(value) -> list:
-    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
-
-
-@contextlib.contextmanager
-def _quiet_about_size():
-    """Keeps Keras from warning that a dataset of unknown size has an end.
-
-    Training with a number of steps reads an endless stream, so that nothing real is kept quiet.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Your input ran out of data")
-        yield
-
-
-def _known_size(batches) -> int | None:
-    """How many batches a dataset says it has."""
-    if not hasattr(batches, "cardinality"):
-        return len(batches) if hasattr(batches, "__len__") else None
-    size = int(batches.cardinality())
-    return size if size >= 0 else None
-
-
-def _has_accelerator() -> bool:
-    if keras.config.backend() != "tensorflow":
-        return True
-    import tensorflow as tf
-
-    return bool(tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("TPU"))
+        check_ids(x, self.backbone)

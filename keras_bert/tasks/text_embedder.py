@@ -12,11 +12,11 @@ from keras_bert.data.texts import check_texts
 from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import embeddings
-from keras_bert.tasks.classifier import check_text_side
-from keras_bert.tasks.heads import load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.several_texts import SeveralTexts
 from keras_bert.tasks.targets import numbers
 from keras_bert.tasks.task import BertTask
+from keras_bert.tasks.text_side import check_text_side, text_side
 from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor, cosine, nearest
 from keras_bert.training.pair_losses import CosinePearson, CosineSquaredError, InBatchNegatives
 
@@ -170,9 +170,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
                 tokenizer, preprocessor.sequence_length, preprocessor.padding
             )
         model = cls(backbone, preprocessor, **settings)
-        load_head(model, checkpoint, False, False)  # there is none
-        if load_weights:
-            warn_of_new(model)
+        load_head(model, checkpoint, load_weights, there=False)  # it has no weights
         return model
 
     @property

@@ -7,37 +7,33 @@ import keras
 import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
-from keras_bert.data.tagged import TaggedSentences, tag_names
+from keras_bert.data.tagged import TaggedSentences
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.heads import dense_head
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import tagging
-from keras_bert.tasks.classifier import check_text_side
-from keras_bert.tasks.heads import choose_classes, load_head, saved_task, text_side, warn_of_new
+from keras_bert.tasks.batch_sources import weight_table
+from keras_bert.tasks.heads import choose_classes, load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.sentences import (
-    check_sentences,
     check_tags,
     ids_of_tags,
-    to_tensor,
+    names_of_tags,
     token_weights,
+    token_weights_in_graph,
 )
 from keras_bert.tasks.tagging import (
-    CHUNK,
     best_ids,
     entities_of,
-    rows_of,
+    labelled_rows,
     word_scores,
     words_of_texts,
 )
-from keras_bert.tasks.targets import check_labels, check_names, class_ids, weights_by_id
+from keras_bert.tasks.targets import check_classes, check_names, class_ids, weights_by_id
+from keras_bert.tasks.text_side import check_text_side, text_side
 from keras_bert.text.entities import TaggedEntity, tag_places
-from keras_bert.text.token_classifier_preprocessor import (
-    IGNORED,
-    BertTokenClassifierPreprocessor,
-    labels_of_rows,
-)
+from keras_bert.text.token_classifier_preprocessor import IGNORED, BertTokenClassifierPreprocessor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -96,24 +92,14 @@ class BertTokenClassifier(RowTask):
         crf: bool = False,
         **kwargs,
     ):
-        labels = check_labels(labels)
-        num_classes = num_classes or (labels and len(labels))
-        if not num_classes or num_classes < 2:
-            raise ValueError(f"num_classes={num_classes}, labels={labels}: expected 2 or more")
-        if labels and len(labels) != num_classes:
-            raise ValueError(f"num_classes={num_classes} but labels={labels}")
+        num_classes, labels = check_classes(num_classes, labels)
         check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.head_dropout = Dropout(dropout, name="head_dropout")
-        self.head = keras.layers.Dense(
-            num_classes,
-            kernel_initializer=truncated_normal(backbone.initializer_range),
-            dtype="float32",
-            name="head",
-        )
+        self.head = dense_head(num_classes, backbone.initializer_range)
         self.chain = None
         if crf:
             spread = backbone.initializer_range
@@ -200,9 +186,7 @@ class BertTokenClassifier(RowTask):
         if dropout is None:
             dropout = saved.get("dropout", 0.1)
         model = cls(backbone, num_classes, labels, preprocessor, dropout, crf)
-        load_head(model, checkpoint, fits and load_weights, bool(saved) and load_weights)
-        if load_weights:
-            warn_of_new(model)
+        load_head(model, checkpoint, load_weights, there=fits, skipped=bool(saved))
         return model
 
     # === Training ===
@@ -243,12 +227,7 @@ class BertTokenClassifier(RowTask):
     def _encode(self, y, lines: Sequence[int] | None = None):
         labels = self.labels
         if labels is None and getattr(getattr(y, "dtype", None), "kind", "O") not in "iu":
-            names = [
-                [tag for tag in tags if isinstance(tag, str)]
-                for tags in y
-                if hasattr(tags, "__iter__") and not isinstance(tags, str | bytes)
-            ]
-            labels = check_names(tag_names(names), self.num_classes)
+            labels = check_names(names_of_tags(y), self.num_classes)
         ids = ids_of_tags(y, self.num_classes, labels, lines)
         self.labels = labels
         return ids
@@ -345,32 +324,7 @@ class BertTokenClassifier(RowTask):
         """
         self.check_has_preprocessor()
         x, y = self._with_tags(x, y)
-        sentences = check_sentences(x)
-        if y is not None:
-            y = self.encode_labels(y)
-            if len(y) != len(sentences) or not isinstance(sentences[0], str):
-                check_tags(sentences, y)
-        if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight, "float32")
-            if len(sample_weight) != len(sentences):
-                raise ValueError(f"{len(sentences)} sentences but {len(sample_weight)} weights")
-        ids, labels, weights = [], [], []
-        for first, rows in rows_of(self, sentences):
-            ids.append({name: value.numpy() for name, value in rows.ids.items()})
-            if y is None:
-                continue
-            some = y[first : first + CHUNK]
-            check_tags([range(n) for n in rows.counts.numpy()], some, first=first)
-            labels.append(labels_of_rows(rows, to_tensor(some, "int32")).numpy())
-            if sample_weight is None:
-                weights.append(np.ones(len(rows.sentence), "float32"))
-            else:
-                weights.append(sample_weight[rows.sentence.numpy() + first])
-        ids = {name: np.concatenate([part[name] for part in ids]) for name in ids[0]}
-        if y is None:
-            return ids, None, None
-        labels = np.concatenate(labels)
-        return ids, labels, token_weights(labels, np.concatenate(weights))
+        return labelled_rows(self, x, y, sample_weight)
 
     def _source(
         self,
@@ -390,8 +344,7 @@ class BertTokenClassifier(RowTask):
                 y = self.encode_labels(np.asarray(y))
                 sample_weight = token_weights(y, sample_weight)
             if class_weight is not None:
-                by_id = self.encode_class_weight(class_weight)
-                table = np.array([by_id[i] for i in range(self.num_classes)], "float32")
+                table = weight_table(self, class_weight)
                 sample_weight = sample_weight * table[np.maximum(y, 0)]
                 class_weight = None
         elif class_weight is not None:
@@ -413,11 +366,7 @@ class BertTokenClassifier(RowTask):
             x, y, weights = keras.utils.unpack_x_y_sample_weight(prepare(*batch))
             if y is None:
                 return keras.utils.pack_x_y_sample_weight(x)
-            labelled = tf.cast(y != IGNORED, "float32")
-            if weights is not None:
-                weights = tf.cast(weights, "float32")
-                labelled *= weights if weights.shape.rank == 2 else weights[:, None]
-            return x, y, labelled
+            return x, y, token_weights_in_graph(y, weights)
 
         return with_token_weights
 

@@ -4,7 +4,8 @@ from keras_bert.training.budget import TimeBudget
 from keras_bert.training.durations import total_steps
 from keras_bert.training.guards import SpikeRollback, StopOnNaN
 from keras_bert.training.log import JsonLines
-from keras_bert.training.optimizers import AdamW, Lamb, layerwise_rate_scales
+from keras_bert.training.optimizers import AdamW, Lamb
+from keras_bert.training.rate_scales import layerwise_rate_scales
 from keras_bert.training.resume import Resume
 from keras_bert.training.schedules import ShareSchedule, WarmupDecay
 from keras_bert.training.strategies import strategy

@@ -5,6 +5,8 @@ from collections.abc import ItemsView, ValuesView
 
 import keras
 
+from keras_bert.training.dataset_sizes import known_size
+
 # How often a progress bar reads what it shows. Each reading lets the device run dry.
 REDRAW_SECONDS = 0.5
 
@@ -60,6 +62,21 @@ class CallbackList(keras.callbacks.CallbackList):
         for callback in self.callbacks:
             is_bar = type(callback) is keras.callbacks.ProgbarLogger
             yield callback, {} if is_bar and not redraw else shared
+
+
+def callbacks_over(model, batches, kwargs: dict) -> keras.callbacks.CallbackList:
+    """The callbacks of `evaluate` or `predict`.
+
+    Args:
+        model: whose they are.
+        batches: what it goes over.
+        kwargs: as `keras.Model.predict`.
+    """
+    given, verbose = kwargs.get("callbacks"), kwargs.get("verbose", "auto")
+    if isinstance(given, keras.callbacks.CallbackList):
+        return given
+    steps = kwargs.get("steps") or known_size(batches)
+    return CallbackList(given or [], model, verbose, steps=steps)
 
 
 class UnreadLogs(dict):

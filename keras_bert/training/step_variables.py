@@ -1,8 +1,10 @@
-"""The variables of a TensorFlow train step, as lists that go into compiled functions."""
+"""What a TensorFlow train step reads and writes, as lists that go into compiled functions."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
+
+from keras_bert.training import replicas
 
 
 class StepVariables(NamedTuple):
@@ -25,3 +27,13 @@ def write(variables: list, values: list) -> None:
     """Gives variables their new values."""
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
+
+
+def local_copies(variables: list) -> list:
+    """This replica's own copies of Keras variables."""
+    return [replicas.local(variable) for variable in variables]
+
+
+def tensors(batch) -> list:
+    """All tensors of a batch, without what is None."""
+    return [value for value in tf.nest.flatten(batch) if value is not None]

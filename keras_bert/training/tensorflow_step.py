@@ -17,7 +17,6 @@ the devices.
 
 import logging
 import types
-import weakref
 
 import keras
 import tensorflow as tf
@@ -26,14 +25,17 @@ from keras_bert import kernels
 from keras_bert.training import replicas
 from keras_bert.training.counters import BatchCounters
 from keras_bert.training.device_batches import on_device
+from keras_bert.training.iterator_functions import by_shapes, on_data, over_iterator
 from keras_bert.training.losses import LossMeans, OutputLosses
-from keras_bert.training.step_variables import StepVariables, read, write
+from keras_bert.training.replica_seeds import seed_shift, shifted
+from keras_bert.training.step_variables import StepVariables, local_copies, read, tensors, write
+from keras_bert.training.tensorflow_passes import TensorFlowPasses
 from keras_bert.training.tensorflow_update import TensorFlowUpdate
 
 logger = logging.getLogger("keras_bert")
 
 
-class TensorFlowStep(TensorFlowUpdate):
+class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
     """Mixin of a functional Keras model, with the steps described above."""
 
     def compile_step(
@@ -198,7 +200,7 @@ class TensorFlowStep(TensorFlowUpdate):
         self._compile_functions(self._backward, self._updates, self._whole)
         if self._keras_runs_steps():
             return super().make_train_function(force)
-        self.train_function = self._over_iterator(self._on_data(self.train_step))
+        self.train_function = over_iterator(self, on_data(self, self.train_step))
         return self.train_function
 
     def make_test_function(self, force=False):
@@ -207,7 +209,7 @@ class TensorFlowStep(TensorFlowUpdate):
         self._compile_functions(self._forward_for_test)
         if self._keras_runs_steps():
             return super().make_test_function(force)
-        self.test_function = self._over_iterator(self._on_data(self.test_step))
+        self.test_function = over_iterator(self, on_data(self, self.test_step))
         return self.test_function
 
     def make_predict_function(self, force=False):
@@ -216,10 +218,10 @@ class TensorFlowStep(TensorFlowUpdate):
         self._compile_functions(self._infer)
         if self._keras_runs_steps() or self.replica_count > 1:
             return super().make_predict_function(force)
-        on_data = self._on_data(self.predict_step)
+        predict = on_data(self, self.predict_step)
         if self._xla and self.on_default_device:
-            on_data = _by_shapes(on_data)
-        self.predict_function = lambda data: on_data(data[0])
+            predict = by_shapes(predict)
+        self.predict_function = lambda data: predict(data[0])
         return self.predict_function
 
     def _compile_functions(self, *functions) -> None:
@@ -242,52 +244,6 @@ class TensorFlowStep(TensorFlowUpdate):
         devices = self.distribute_strategy.extended.worker_devices
         return all("GPU" in device.upper() for device in devices)
 
-    def _on_data(self, step):
-        """A function from a batch to what a step gives of it.
-
-        Keras's own takes means of logs that all replicas hold alike.
-        """
-        strategy = self.distribute_strategy
-
-        def on_data(data):
-            output = strategy.run(step, args=(data,))
-            # All replicas hold the same.
-            return keras.tree.map_structure(
-                lambda value: strategy.experimental_local_results(value)[0], output
-            )
-
-        # XLA compiles for each shape anyway, and kernels want to know it.
-        return tf.function(on_data, reduce_retracing=not self._xla, autograph=False)
-
-    def _over_iterator(self, on_data):
-        """A function from an iterator of batches to `on_data` of the next.
-
-        Keras's own hands what it gives through a `tf.experimental.Optional`.
-        """
-        on_iterator = tf.function(
-            lambda iterator: on_data(iterator.get_next()),
-            reduce_retracing=not self._xla,
-            autograph=False,
-        )
-
-        def found_for(iterator):
-            known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
-            if not known or self._uses_kernels and not _shapes_known(iterator.element_spec):
-                # `train_on_batch` makes a generator.
-                return lambda iterator: on_data(next(iterator))
-            if not self.on_default_device or tf.config.functions_run_eagerly():
-                return on_iterator
-            return on_iterator.get_concrete_function(iterator)  # see `_by_shapes`
-
-        functions = weakref.WeakKeyDictionary()  # by iterator
-
-        def execution(iterator):
-            if iterator not in functions:
-                functions[iterator] = found_for(iterator)
-            return functions[iterator](iterator)
-
-        return execution
-
     # === Steps, in a replica's context ===
 
     def train_step(self, data):
@@ -296,16 +252,16 @@ class TensorFlowStep(TensorFlowUpdate):
         self.build_step_state(data[1])
         if self._applies_itself() and self._one_piece:
             logs, finite = self._compiled._whole(
-                self._step_variables(), data, sums, self._seed_shift(), self._loss_scale()
+                self._step_variables(), data, sums, seed_shift(), self._loss_scale()
             )
             self._adapt_scale(finite)
             return logs
         weights, divisors = self._weights_and_divisors(data, sums)
         # Keras finds the end of a dataset of unknown size by a step that fails for lack of a batch.
         # Nothing may be written before the batch is there, not even a count.
-        with tf.control_dependencies([*divisors, *_tensors(data)]):
+        with tf.control_dependencies([*divisors, *tensors(data)]):
             variables = self._step_variables()
-            state = self._read_state(variables, self._seed_shift())
+            state = self._read_state(variables, seed_shift())
             batch = (data, weights, divisors, self._loss_scale())
             shared, others, metrics, counts = self._compiled._backward(*state, *batch)
             shared = replicas.add_up_packed(shared)
@@ -318,7 +274,7 @@ class TensorFlowStep(TensorFlowUpdate):
             else:
                 gradients, sums, totals = self._unpack(shared)
                 self._apply_through_keras(gradients)
-            self._write_rest(variables, others, metrics, self._seed_shift())
+            self._write_rest(variables, others, metrics, seed_shift())
             self._counters.add(variables.counters, self._step_losses.total(sums, divisors), counts)
             return self._logs(totals)
 
@@ -326,9 +282,9 @@ class TensorFlowStep(TensorFlowUpdate):
         data = keras.utils.unpack_x_y_sample_weight(data)
         self.build_step_state(data[1])
         metrics = self._compiled._forward_for_test(
-            _local(self.trainable_variables),
-            _local(self.non_trainable_variables),
-            _local(self.metrics_variables),
+            local_copies(self.trainable_variables),
+            local_copies(self.non_trainable_variables),
+            local_copies(self.metrics_variables),
             data,
         )
         return self._logs(replicas.add_up(metrics))
@@ -336,7 +292,7 @@ class TensorFlowStep(TensorFlowUpdate):
     def predict_step(self, data):
         x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         return self._compiled._infer(
-            _local(self.trainable_variables), _local(self.non_trainable_variables), x
+            local_copies(self.trainable_variables), local_copies(self.non_trainable_variables), x
         )
 
     def build_step_state(self, y) -> None:
@@ -357,108 +313,9 @@ class TensorFlowStep(TensorFlowUpdate):
             if not self.optimizer.built:
                 self.optimizer.build(self.trainable_variables)
 
-    # === Compiled functions ===
+    # === Compiled: a step that is one function ===
 
-    def _backward(self, trainable, others, metrics, batch, weights, divisors, scale):
-        """Gradients of this replica's part of the global loss, and the state after it.
-
-        Returns:
-            (gradients, loss sums and metric variables, packed; other variables; metric
-            variables; counts), all as values.
-        """
-        steps = self._accumulation_steps
-        if steps == 1:
-            gradients, others, metrics, sums, counts = self._micro_backward(
-                trainable, others, metrics, batch, weights, divisors, scale
-            )
-            return replicas.pack([*gradients, *sums, *metrics]), others, metrics, counts
-        parts = keras.tree.map_structure(lambda v: _in_parts(v, steps), (batch, weights))
-
-        def body(i, so_far, others, metrics):
-            batch, weights = keras.tree.map_structure(lambda v: None if v is None else v[i], parts)
-            gradients, others, metrics, sums, counts = self._micro_backward(
-                trainable, others, metrics, batch, weights, divisors, scale
-            )
-            added = keras.tree.map_structure(tf.add, so_far, (gradients, sums, counts))
-            return i + 1, added, others, metrics
-
-        zeros = (
-            [tf.zeros_like(v) for v in trainable],
-            [tf.zeros((), tf.float32) for _ in weights],
-            tf.zeros_like(BatchCounters.count(batch[0], weights)),
-        )
-        _, (gradients, sums, counts), others, metrics = tf.while_loop(
-            lambda i, *_: i < steps, body, (0, zeros, others, metrics), maximum_iterations=steps
-        )
-        return replicas.pack([*gradients, *sums, *metrics]), others, metrics, counts
-
-    def _micro_backward(self, trainable, others, metrics, batch, weights, divisors, scale):
-        x, y, sample_weight = batch
-        with tf.GradientTape() as tape:
-            tape.watch(trainable)
-            y_pred, others, extra = self._call_with(trainable, others, x, training=True)
-            with self._values(trainable, others):  # a loss may read weights, as a CRF's does
-                sums = self._step_losses.sums(y, y_pred, weights)
-            loss = self._step_losses.total(sums, divisors)
-            if extra:  # losses of regularization, the same in every part
-                parts = self._accumulation_steps * replicas.count()
-                loss += tf.add_n([tf.cast(v, loss.dtype) for v in extra]) / parts
-            loss *= scale
-        found = tape.gradient(loss, trainable)
-        self._untrained = [gradient is None for gradient in found]  # `_updates` leaves them alone
-        # The gradient of a gather is sparse; sums over replicas and XLA want it whole.
-        gradients = [
-            tf.zeros_like(value) if gradient is None else tf.convert_to_tensor(gradient)
-            for gradient, value in zip(found, trainable, strict=True)
-        ]
-        metrics = self._updated_metrics(metrics, batch, y_pred, sums, weights)
-        return gradients, others, metrics, sums, BatchCounters.count(x, weights)
-
-    def _forward_for_test(self, trainable, others, metrics, batch):
-        x, y, sample_weight = batch
-        trainable, others = read(trainable), read(others)
-        y_pred, _, _ = self._call_with(trainable, others, x, training=False)
-        weights = self._step_losses.weights(y, sample_weight)
-        with self._values(trainable, others):
-            sums = self._step_losses.sums(y, y_pred, weights)
-        values = self._updated_metrics(read(metrics), batch, y_pred, sums, weights)
-        with tf.control_dependencies(_tensors(batch)):  # see `train_step`
-            write(metrics, values)
-        return values
-
-    def _infer(self, trainable, others, x):
-        return self._call_with(read(trainable), read(others), x, training=False)[0]
-
-    def _call_with(self, trainable, others, x, training):
-        """Calls the model on values of its variables.
-
-        Keras's `stateless_call` would leave out a model's own `__call__`.
-
-        Returns:
-            (output, values of the other variables after it, losses of regularization).
-        """
-        values = self._values(trainable, others, collect_losses=True)
-        with kernels.scope(self._uses_kernels), values as scope:
-            y_pred = self(x, training=training)
-            losses = self.losses
-        others = [scope.get_current_value(v) for v in self.non_trainable_variables]
-        return y_pred, others, losses
-
-    def _values(self, trainable, others, **kwargs):
-        """A scope in which the variables have these values."""
-        variables = [*self.trainable_variables, *self.non_trainable_variables]
-        mapping = list(zip(variables, [*trainable, *others], strict=True))
-        return keras.StatelessScope(state_mapping=mapping, **kwargs)
-
-    def _updated_metrics(self, values, batch, y_pred, sums, weights):
-        x, y, sample_weight = batch
-        mapping = list(zip(self.metrics_variables, values, strict=True))
-        with keras.StatelessScope(state_mapping=mapping) as scope:
-            self._loss_tracker.update_state(sums, [tf.reduce_sum(w) for w in weights])
-            self.compute_metrics(x, y, y_pred, sample_weight)
-        return [tf.convert_to_tensor(scope.get_current_value(v)) for v in self.metrics_variables]
-
-    def _whole(self, variables, data, sums, seed_shift, scale):
+    def _whole(self, variables, data, sums, shift, scale):
         """A whole step, from reading to writing.
 
         The variables come as arguments, which XLA updates in place, so that the host has no
@@ -468,14 +325,14 @@ class TensorFlowStep(TensorFlowUpdate):
             (logs, whether the gradients were finite).
         """
         weights, divisors = self._weights_and_divisors(data, sums)
-        with tf.control_dependencies([*divisors, *_tensors(data)]):  # see `train_step`
-            state = self._read_state(variables, seed_shift)
+        with tf.control_dependencies([*divisors, *tensors(data)]):  # see `train_step`
+            state = self._read_state(variables, shift)
             shared, others, metrics, counts = self._backward(*state, data, weights, divisors, scale)
             optimizer_state = self._read_optimizer(variables)
             shared = replicas.add_up_packed(shared)
             *new, finite, sums, totals = self._updates(shared, state[0], *optimizer_state, scale)
             self._write_updated(variables, *new, finite)
-            self._write_rest(variables, others, metrics, seed_shift)
+            self._write_rest(variables, others, metrics, shift)
             self._counters.add(variables.counters, self._step_losses.total(sums, divisors), counts)
             return self._logs(totals), finite
 
@@ -492,7 +349,7 @@ class TensorFlowStep(TensorFlowUpdate):
             ours.other_variables() if ours else [],
             self._counters.variables,
         )
-        return StepVariables(*(_local(group) for group in groups))
+        return StepVariables(*(local_copies(group) for group in groups))
 
     def _weights_and_divisors(self, data, sums) -> tuple[list, list]:
         weights = self._step_losses.weights(*data[1:])
@@ -500,27 +357,13 @@ class TensorFlowStep(TensorFlowUpdate):
             return weights, [column[0] for column in sums]
         return weights, replicas.add_up([tf.reduce_sum(weight) for weight in weights])
 
-    def _read_state(self, variables, seed_shift) -> tuple[list, list, list]:
-        others = self._shift_seeds(read(variables.others), seed_shift, +1)
+    def _read_state(self, variables, shift) -> tuple[list, list, list]:
+        others = shifted(self.non_trainable_variables, read(variables.others), shift)
         return read(variables.trainable), others, read(variables.metrics)
 
-    def _write_rest(self, variables, others, metrics, seed_shift) -> None:
-        write(variables.others, self._shift_seeds(others, seed_shift, -1))
+    def _write_rest(self, variables, others, metrics, shift) -> None:
+        write(variables.others, shifted(self.non_trainable_variables, others, shift, -1))
         write(variables.metrics, metrics)
-
-    def _seed_shift(self):
-        """What this replica adds to the seeds, so that it has dropout of its own; or None."""
-        if replicas.count() == 1:
-            return None
-        return replicas.index() * 1_000_003  # far from the seeds that users pick in a row
-
-    def _shift_seeds(self, values, shift, sign):
-        if shift is None:
-            return values
-        return [
-            value + tf.cast([sign * shift, 0], value.dtype) if _is_seed(variable) else value
-            for variable, value in zip(self.non_trainable_variables, values, strict=True)
-        ]
 
     def _logs(self, metrics) -> dict:
         mapping = list(zip(self.metrics_variables, metrics, strict=True))
@@ -533,53 +376,6 @@ class TensorFlowStep(TensorFlowUpdate):
         return logs
 
 
-def _by_shapes(function):
-    """The same `tf.function` of one structure of tensors, found by their shapes alone.
-
-    By itself it looks at each of a thousand variables that it captured, at every call.
-    """
-    concrete = {}
-
-    def call(data):
-        if tf.config.functions_run_eagerly():
-            return function(data)
-        specs = tf.nest.map_structure(_shape_and_type, data)
-        key = repr(specs)
-        if key not in concrete:
-            concrete[key] = function.get_concrete_function(data)
-        return concrete[key](data)
-
-    return call
-
-
-def _shape_and_type(value) -> tuple:
-    return tuple(getattr(value, "shape", ())), getattr(value, "dtype", type(value))
-
-
-def _shapes_known(specs) -> bool:
-    """Whether the specs of a batch say every size."""
-    parts = tf.nest.flatten(specs, expand_composites=True)  # of several replicas, each its own
-    return all(spec.shape.is_fully_defined() for spec in parts if spec is not None)
-
-
-def _tensors(data) -> list:
-    return [value for value in tf.nest.flatten(data) if value is not None]
-
-
-def _local(variables: list) -> list:
-    return [replicas.local(variable) for variable in variables]
-
-
 def _has_sums(data) -> bool:
     """Whether a batch was made by `with_weight_sums`."""
     return isinstance(data, tuple) and len(data) == 4
-
-
-def _is_seed(variable) -> bool:
-    return variable.path.endswith("seed_generator_state")
-
-
-def _in_parts(value, parts):
-    if value is None:
-        return None
-    return tf.reshape(value, tf.concat([[parts, -1], tf.shape(value)[1:]], 0))

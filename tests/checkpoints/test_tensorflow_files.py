@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from keras_bert.checkpoints import google
+from keras_bert.checkpoints.crc32c import crc32c, masked
 from keras_bert.checkpoints.source import Source
-from keras_bert.checkpoints.tensorflow_files import _masked, crc32c, read_index, read_tensors
+from keras_bert.checkpoints.tensorflow_files import read_index, read_tensors
 from tests.checkpoints.test_google import contents, numbers, save
 
 
@@ -35,7 +36,7 @@ def block(entries, kind=0):
         for shared, key, value in entries
     )
     body += struct.pack("<II", 0, 1) + bytes([kind])
-    return body + struct.pack("<I", _masked(crc32c(body)))
+    return body + struct.pack("<I", masked(crc32c(body)))
 
 
 def table(entries, kind=0, repeat=1):

@@ -12,7 +12,7 @@ from keras_bert import kernels
 from keras_bert.kernels import use
 from keras_bert.layers import EncoderBlock
 from keras_bert.layers.attention import AttentionMask
-from keras_bert.training.tensorflow_step import _shapes_known
+from keras_bert.training.iterator_functions import shapes_known
 from tests.kernels import contract
 
 TEXTS, TOKENS, HEADS, HIDDEN = 3, 20, 2, 64
@@ -205,7 +205,7 @@ def test_shapes_of_replicas_are_read_part_by_part():
         batches = tf.data.Dataset.from_tensor_slices(inputs).batch(4, drop_remainder=whole)
         strategy = tf.distribute.MirroredStrategy(["CPU:0"])
         for found in (batches, strategy.experimental_distribute_dataset(batches)):
-            assert _shapes_known(iter(found).element_spec) == whole
+            assert shapes_known(iter(found).element_spec) == whole
 
 
 def test_a_block_by_itself_gives_its_probabilities():

@@ -8,6 +8,8 @@ from keras_bert.serving import warmup
 from keras_bert.serving.examples import by_rows
 from keras_bert.serving.ops import OPS, SERVERS, servers_with_all, support
 from tools import serve_check
+from tools.serving import fresh_process
+from tools.serving.differences import value_difference
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +137,7 @@ def test_errors_of_the_model_are_replies(fresh):
 def test_a_dead_process_is_said(monkeypatch, tmp_path, exported, capsys):
     worker = tmp_path / "worker.py"
     worker.write_text("import sys; sys.exit('out of memory')")
-    monkeypatch.setattr(serve_check, "WORKER", worker)
+    monkeypatch.setattr(fresh_process, "WORKER", worker)
     status, out, _ = run(capsys, exported)
     assert status == 1 and "ended with status 1:\nout of memory" in out
 
@@ -169,7 +171,7 @@ def test_missing_files_are_named(tmp_path, capsys):
     ],
 )
 def test_values_are_compared(expected, found, tolerance, difference):
-    assert serve_check.value_difference(expected, found, tolerance) == difference
+    assert value_difference(expected, found, tolerance) == difference
 
 
 def test_ops_outside_the_table_are_unknown():

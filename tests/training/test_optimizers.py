@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertBackbone, BertClassifier
-from keras_bert.training.optimizers import AdamW, Lamb, layerwise_rate_scales
+from keras_bert.training.optimizers import AdamW, Lamb
+from keras_bert.training.rate_scales import layerwise_rate_scales
 from keras_bert.training.schedules import ShareSchedule, WarmupDecay
 
 STEPS, PEAK, DECAY, CLIP, EPSILON = 20, 0.02, 0.2, 1.5, 1e-4

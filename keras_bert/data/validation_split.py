@@ -1,0 +1,38 @@
+"""Rows that are kept from training, to validate on."""
+
+import math
+
+
+def split_rows(x, y, sample_weight, share: float) -> tuple:
+    """Parts the last rows of lists or arrays from the others.
+
+    Args:
+        x: a list of N texts, a tuple of two such lists, or a dict of arrays [N, ...].
+        y: [N, ...] or None.
+        sample_weight: [N, ...] or None.
+        share: of the rows, from the end.
+
+    Returns:
+        (x, y, sample_weight, (x, y, sample_weight) of the last rows).
+
+    Raises:
+        ValueError: for a dataset, or if one side would be empty.
+    """
+    if hasattr(x, "element_spec"):
+        raise ValueError("validation_split needs lists or arrays, not a dataset")
+    columns = x if isinstance(x, dict | tuple) else (x,)
+    parts = list(columns.values()) if isinstance(columns, dict) else list(columns)
+    cut = math.floor(len(parts[0]) * (1 - share))
+    if not 0 < cut < len(parts[0]):
+        raise ValueError(f"validation_split={share} of {len(parts[0])} rows leaves one side empty")
+
+    def take(side):
+        cuts = [part[side] for part in parts]
+        if isinstance(x, dict):
+            new_x = dict(zip(x, cuts, strict=True))
+        else:
+            new_x = tuple(cuts) if isinstance(x, tuple) else cuts[0]
+        extra = [None if v is None else v[side] for v in (y, sample_weight)]
+        return new_x, *extra
+
+    return *take(slice(None, cut)), take(slice(cut, None))

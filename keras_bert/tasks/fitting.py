@@ -1,0 +1,157 @@
+"""A run of `fit` over a source of batches: how long it is, where it begins, where it goes on."""
+
+import logging
+import math
+
+import keras
+
+from keras_bert.data.packing import PackedSource
+from keras_bert.training.automatic_optimizer import start_schedule
+from keras_bert.training.callback_list import CallbackList
+from keras_bert.training.dataset_sizes import known_size, quiet_about_size
+from keras_bert.training.durations import total_steps
+from keras_bert.training.position import Position
+from keras_bert.training.resume import Resume
+
+logger = logging.getLogger("keras_bert")
+
+
+def fit_source(
+    task,
+    source,
+    epochs: float | None,
+    steps: int | None,
+    examples: int | None,
+    initial_epoch: int,
+    steps_per_epoch: int | None,
+    callbacks,
+    **kwargs,
+) -> keras.callbacks.History:
+    """Trains a task.
+
+    Args:
+        task: a compiled task.
+        source: of the batches, as `keras_bert.data.sources` has them.
+        epochs: as `BertTask.fit`.
+        steps: as there.
+        examples: as there.
+        initial_epoch: as there.
+        steps_per_epoch: as there.
+        callbacks: as there; a `Resume` among them says where a stopped run goes on.
+        **kwargs: as `keras.Model.fit`, batches to validate on among them.
+
+    Raises:
+        ValueError: as `BertTask.fit`, if it is not known where the run ends, or what it goes on
+            from does not fit.
+    """
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        callbacks = callbacks.callbacks
+    callbacks = keras.tree.flatten(callbacks or [])
+    resume = next((c for c in callbacks if isinstance(c, Resume)), None)
+    _check_shares(task, source)
+    found = None if resume is None else resume.find()
+    if source.steps is None and found:
+        source.steps = found["steps_per_epoch"]  # counted in the first epoch
+    steps_per_epoch = steps_per_epoch or source.steps
+    total = _total_steps(source, steps_per_epoch, epochs, steps, examples)
+    if getattr(source, "endless", False) and steps_per_epoch is None:
+        if total is None:
+            raise ValueError("the dataset has no end: pass steps_per_epoch, steps or examples")
+        steps_per_epoch = total
+    if task._schedule is not None:
+        # A run that began without knowing its length goes on with the rate it began with.
+        known = total if not found or found["total"] is not None else None
+        run = known and known - initial_epoch * (steps_per_epoch or 0)
+        start_schedule(task, task._schedule, run)
+    done = found["done"] if found else initial_epoch * (steps_per_epoch or 0)
+    task.position = Position(steps_per_epoch, done, total)
+    if task.position.skip and (
+        keras.config.backend() != "tensorflow" or task.steps_per_execution > 1
+    ):
+        raise ValueError(
+            "to resume in the first epoch of a dataset of unknown size, pass steps_per_epoch"
+        )
+    _share_out_executions(task, steps_per_epoch, done, total)
+    # Without a number of steps, Keras finds the end of an epoch where a pass ends.
+    batches = source.stream(done) if steps_per_epoch else source.one_pass()
+    task._training_source = source
+    # Not by the batches to train on if they are an iterator, which can't be looked into.
+    task.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
+    batches = task.with_weight_sums(batches)
+    if resume is not None:
+        resume.watch(callbacks)
+    if found:
+        resume.restore(task)
+    if steps_per_epoch:
+        initial_epoch, epochs = task.position.epoch, math.ceil(total / steps_per_epoch)
+    elif total is not None:
+        epochs = total  # an epoch has at least one step; the position ends the run
+    epochs = math.ceil(epochs)
+    callbacks = CallbackList(
+        task.position.callbacks(callbacks),
+        task,
+        kwargs.get("verbose", "auto"),
+        epochs,
+        steps_per_epoch or known_size(batches),
+        add_history=True,
+    )
+    with quiet_about_size():
+        return keras.Model.fit(
+            task,
+            task.ahead(batches),
+            epochs=epochs,
+            initial_epoch=initial_epoch,
+            steps_per_epoch=steps_per_epoch,
+            shuffle=False,  # the batches above are shuffled already
+            callbacks=callbacks,
+            **kwargs,
+        )
+
+
+def _check_shares(task, source) -> None:
+    """Refuses a batch that replicas and micro-batches cannot share evenly.
+
+    A user's dataset is filled up instead, as its batches may differ.
+    """
+    shares = task.replica_count * task.accumulation_steps
+    size = getattr(source, "batch_size", shares)
+    if size % shares:
+        raise ValueError(
+            f"batch_size={size} cannot be shared by {task.replica_count} replicas x "
+            f"{task.accumulation_steps} micro-batches: expected a multiple of {shares}"
+        )
+
+
+def _total_steps(source, steps_per_epoch, epochs, steps, examples) -> int | None:
+    """Steps from the first epoch to the end of the run; None if that is not known."""
+    if epochs is not None and steps is None and examples is None:
+        if steps_per_epoch is None:
+            return None
+        return total_steps(steps_per_epoch, 1, epochs=epochs)
+    batch_size = getattr(source, "batch_size", None)
+    if examples is not None and batch_size is None:
+        raise ValueError("examples= needs rows in memory; for a dataset pass steps=")
+    if examples is not None and isinstance(source, PackedSource):
+        return math.ceil(examples / source.texts_per_step)
+    return total_steps(None, batch_size or 1, steps=steps, epochs=epochs, examples=examples)
+
+
+def _share_out_executions(task, *steps: int | None) -> None:
+    """Lets executions of several steps end with epochs, as the stream of batches has no end.
+
+    Args:
+        task: a compiled task.
+        *steps: numbers of steps that the steps of an execution have to divide.
+    """
+    wanted = task._executions_wanted
+    fits = (n for n in range(wanted, 0, -1) if not any((step or 0) % n for step in steps))
+    before, task.steps_per_execution = task.steps_per_execution, next(fits)
+    if task.steps_per_execution != before:
+        task.train_function = task.test_function = task.predict_function = None
+    if task.steps_per_execution != wanted:
+        logger.warning(
+            "steps_per_execution=%d does not divide the %s steps of an epoch: using %d",
+            wanted,
+            steps[0],
+            task.steps_per_execution,
+        )
