@@ -42,6 +42,9 @@ class ServedTask:
         Args:
             run: runs the task's network in the graph.
             **options: of the task's `export`.
+
+        Returns:
+            Signatures by name.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how it answers strings")
 

@@ -161,6 +161,9 @@ class BertClassifier(BertTask):
                 is for another problem.
             **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
 
+        Returns:
+            The task, with its text side if the checkpoint has one.
+
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
             ValueError: if a file is damaged, weights do not fit, the number of classes is
@@ -285,6 +288,10 @@ class BertClassifier(BertTask):
 
         Returns:
             float32 [N, K]; for one string [K].
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if columns differ in length, or `overlap` comes with ids or does not fit.
         """
         if overlap is None:
             return super().predict(x, batch_size, **kwargs)

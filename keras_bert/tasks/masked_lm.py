@@ -127,6 +127,9 @@ class BertMaskedLM(BertTask):
             load_weights: False for new weights in the same shape.
             **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
 
+        Returns:
+            The task, with its text side if the checkpoint has one.
+
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
             ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the

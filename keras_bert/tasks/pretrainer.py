@@ -87,6 +87,9 @@ class BertPretrainer(BertMaskedLM):
             load_weights: as there.
             **kwargs: as there.
 
+        Returns:
+            The task, with its text side if the checkpoint has one.
+
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
             ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the

@@ -128,6 +128,9 @@ class BertRelationClassifier(RowTask):
             skip_mismatch: whether to make a new head if the preset's has other relations.
             **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
 
+        Returns:
+            The task, with its text side if the checkpoint has one.
+
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
             ValueError: if a file is damaged, weights do not fit, the number of relations is

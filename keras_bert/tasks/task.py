@@ -166,15 +166,45 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         raise NotImplementedError
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks labels and turns names into ids."""
+        """Checks labels and turns names into ids.
+
+        Args:
+            y: labels as `fit` takes them.
+
+        Returns:
+            What the loss reads.
+
+        Raises:
+            ValueError: if a label is unknown.
+        """
         raise NotImplementedError
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Turns weights by label into weights by id."""
+        """Turns weights by label into weights by id.
+
+        Args:
+            class_weight: weights by label name or id.
+
+        Returns:
+            A weight for every id.
+
+        Raises:
+            ValueError: if a label is unknown, or the task has no classes to weigh.
+        """
         raise NotImplementedError
 
     def encode_labels_in_graph(self, y):
-        """Does the work of `encode_labels` on a batch inside `tf.data`; None stays None."""
+        """Does the work of `encode_labels` on a batch inside `tf.data`; None stays None.
+
+        Args:
+            y: labels of a batch as a dataset gives them, or None.
+
+        Returns:
+            What the loss reads.
+
+        Raises:
+            ValueError: if they are of a kind that can't come in a dataset.
+        """
         raise NotImplementedError
 
     def get_compile_config(self):
@@ -299,7 +329,18 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         return keras.tree.map_structure(keras.ops.convert_to_numpy, batch)
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
-        """Gives loss and metrics on labelled data; takes what `fit` takes, every row once."""
+        """Gives loss and metrics on labelled data; takes what `fit` takes, every row once.
+
+        Args:
+            x: as in `fit`.
+            y: as in `fit`.
+            batch_size: rows of a batch, 32 by default.
+            sample_weight: N weights.
+            **kwargs: as `keras.Model.evaluate`.
+
+        Returns:
+            As `keras.Model.evaluate`.
+        """
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
             x = self._source(x, y, sample_weight, batch_size).one_pass()
             self.build_for(x)

@@ -135,6 +135,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             load_weights: False for new weights in the same shape.
             **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
 
+        Returns:
+            The embedder, with its text side if the checkpoint has one.
+
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
             ValueError: if a file is damaged, weights do not fit, a directory of
@@ -273,6 +276,10 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         Returns:
             (indices, scores): int32 and float32 [Q, top_k], the nearest first; for one query
             [top_k].
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if there is no corpus, its width is another, or `top_k` is below 1.
         """
         if isinstance(queries, str | bytes):
             indices, scores = self.search([queries], corpus, top_k, batch_size, **kwargs)

@@ -155,6 +155,9 @@ class BertTokenClassifier(RowTask):
                 only one of both has a chain.
             **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
 
+        Returns:
+            The task, with its text side if the checkpoint has one.
+
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
             ValueError: if a file is damaged, weights do not fit, the number of labels is unknown
