@@ -352,6 +352,9 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the model's output for each row, in the order of the rows.
 
+        A dataset gives x alone; pairs as ((firsts, seconds),), since Keras reads a pair as
+        (x, y). Labels in a dataset are passed over.
+
         Args:
             x: as in `fit`, without labels; or one string.
             batch_size: rows of a batch, 32 by default.
@@ -359,9 +362,6 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
 
         Returns:
             float32 array [N, ...]; for one string without the first axis.
-
-        A dataset gives x alone; pairs as ((firsts, seconds),), since Keras reads a pair as
-        (x, y). Labels in a dataset are passed over.
         """
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, **kwargs)[0]
