@@ -1,6 +1,7 @@
 """Whether a task's rows are packed, and how."""
 
 import math
+import time
 
 import keras
 import numpy as np
@@ -13,6 +14,8 @@ from keras_bert.models.backbone import OPTIONAL_INPUTS
 SHORTEST_ROW = 128
 # Texts that are tokenized at a time.
 CHUNK = 1024
+# Tokenizing that takes longer than this shows how far it is.
+SILENT_SECONDS = 5
 # More texts in a row than this multiple of the mean cost heads more than they save the encoder.
 MOST_OF_MEAN = 2.0
 LEAST_SAVING = 0.1
@@ -148,7 +151,11 @@ def _tokenized(columns, labels, weights, preprocess) -> tuple:
 
     chunks = tf.data.Dataset.from_tensor_slices(table).batch(CHUNK)
     chunks = chunks.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-    parts = list(chunks.as_numpy_iterator())
+    parts, begin, bar = [], time.monotonic(), keras.utils.Progbar(len(columns[0]), unit_name="text")
+    for part in chunks.as_numpy_iterator():
+        parts.append(part)
+        if time.monotonic() - begin > SILENT_SECONDS:
+            bar.update(min(len(parts) * CHUNK, bar.target))
     ids, lengths, *rest = keras.tree.map_structure(lambda *v: np.concatenate(v), *parts)
     with tf.device("CPU"):
         ids = {

@@ -18,6 +18,7 @@ from keras_bert import (
     BertTokenizer,
 )
 from keras_bert.data.packing import PackedSource
+from keras_bert.tasks import packing as tasks_packing
 from keras_bert.training import AdamW
 
 WORDS = "rain wind storm harbour boats calm sun sea".split()
@@ -329,6 +330,18 @@ def test_batches_are_about_as_large_as_asked():
         source = model._source(x, y, None, batch_size)
         assert source.batch_size % steps == 0
         assert source.texts_per_step == pytest.approx(batch_size, rel=0.35)
+
+
+def test_long_tokenizing_shows_how_far_it_is(monkeypatch, capsys):
+    model = classifier(num_classes=2)
+    model.compile(packing=True)
+    rows = texts(70)
+    model._source(rows, np.zeros(70, "int32"))
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr(tasks_packing, "SILENT_SECONDS", -1)
+    monkeypatch.setattr(tasks_packing, "CHUNK", 32)
+    model._source(rows, np.zeros(70, "int32"))
+    assert "70/70" in capsys.readouterr().out
 
 
 def test_unshuffled_texts_stay_near_their_place():
