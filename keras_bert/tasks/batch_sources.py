@@ -60,7 +60,6 @@ def memory_source(
         ValueError: if there is no preprocessor for texts, ids or labels are wrong, or columns
             differ in length.
     """
-    weigh = class_weigher(task, class_weight)
     ids = isinstance(x, dict)
     if not ids and task.preprocessor is None:
         raise ValueError(
@@ -78,6 +77,7 @@ def memory_source(
                 table = weight_table(task, class_weight)
                 weights = table[labels] * (1 if weights is None else weights)
             return ArraySource(columns, labels, weights, batch_size, shuffle, seed)
+    weigh = class_weigher(task, class_weight)  # after the labels, which may be the first to name
 
     def preprocess(x, y=None, sample_weight=None):
         if ids:

@@ -236,6 +236,12 @@ def test_weights_of_some_classes_leave_the_others_at_one():
     assert model.encode_class_weight({"storm": 3.0}) == {0: 1.0, 1: 3.0}
     with pytest.raises(ValueError, match="'sunny' in row 0 is unknown"):
         model.encode_class_weight({"sunny": 3.0})
+    unnamed = classifier(num_classes=2)  # whose names are those of the labels, not of the weights
+    texts = ["rain", "sun"] * 2
+    source = unnamed._source(texts, ["storm", "calm"] * 2, class_weight={"calm": 2.0})
+    assert unnamed.labels == ["calm", "storm"]
+    _, ids, weights = next(source.one_pass().as_numpy_iterator())
+    np.testing.assert_array_equal(weights, np.where(ids == 0, 2.0, 1.0))
 
 
 @pytest.mark.slow
