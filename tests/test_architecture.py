@@ -1,4 +1,4 @@
-"""The pages on the house name what is there: files, folders and names."""
+"""The pages on the house name files and folders that are there."""
 
 import re
 from pathlib import Path

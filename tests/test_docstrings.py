@@ -19,7 +19,7 @@ OF_KERAS = {
 
 
 # Says that another docstring holds here too.
-ELSEWHERE = re.compile(r"\b[Aa]s `[\w.]+`")
+ELSEWHERE = re.compile(r"^(?:[^.]*, )?[Aa]s `[\w.]+`")
 
 
 def public_objects() -> dict[str, object]:

@@ -5,7 +5,6 @@ import math
 
 import keras
 
-from keras_bert.data.packing import PackedSource
 from keras_bert.training.automatic_optimizer import start_schedule
 from keras_bert.training.callback_list import CallbackList
 from keras_bert.training.dataset_sizes import known_size, quiet_about_size
@@ -131,7 +130,7 @@ def _total_steps(source, steps_per_epoch, epochs, steps, examples) -> int | None
     batch_size = getattr(source, "batch_size", None)
     if examples is not None and batch_size is None:
         raise ValueError("examples= needs rows in memory; for a dataset pass steps=")
-    if examples is not None and isinstance(source, PackedSource):
+    if examples is not None and hasattr(source, "texts_per_step"):  # packed rows
         return math.ceil(examples / source.texts_per_step)
     return total_steps(None, batch_size or 1, steps=steps, epochs=epochs, examples=examples)
 

@@ -1,11 +1,13 @@
 """Whether a task's rows are packed, and how."""
 
 import math
+import sys
 import time
 
 import keras
 import numpy as np
 
+from keras_bert.data.contract import REQUIRED_INPUTS
 from keras_bert.data.packing import BLOCK, PackedSource, pack_lengths, packable_lengths
 from keras_bert.data.sources import check_columns
 from keras_bert.models.backbone import OPTIONAL_INPUTS
@@ -79,7 +81,10 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
     else:
         width = task.preprocessor.sequence_length
         x, lengths, labels, weights = _tokenized(x, labels, weights, preprocess)
-        preprocess = keras.utils.pack_x_y_sample_weight
+
+        def preprocess(x, *labels_and_weights):
+            return keras.utils.pack_x_y_sample_weight(task._complete(x), *labels_and_weights)
+
     if lengths is None:
         if asked:
             what = f"ids bring {given[0]}" if given else "ids have tokens after padding"
@@ -145,17 +150,19 @@ def _tokenized(columns, labels, weights, preprocess) -> tuple:
     def tokenize(*batch):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(preprocess(*batch))
         there = tf.cast(x["padding_mask"], tf.bool)
-        ids = {name: tf.boolean_mask(value, there) for name, value in x.items()}
+        ids = {name: tf.boolean_mask(x[name], there) for name in REQUIRED_INPUTS}
         lengths = tf.reduce_sum(tf.cast(there, tf.int64), axis=1)
         return (ids, lengths) if y is None else (ids, lengths, y, sample_weight)
 
     chunks = tf.data.Dataset.from_tensor_slices(table).batch(CHUNK)
     chunks = chunks.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-    parts, begin, bar = [], time.monotonic(), keras.utils.Progbar(len(columns[0]), unit_name="text")
+    parts, begin, count = [], time.monotonic(), len(columns[0])
     for part in chunks.as_numpy_iterator():
         parts.append(part)
         if time.monotonic() - begin > SILENT_SECONDS:
-            bar.update(min(len(parts) * CHUNK, bar.target))
+            done = min(len(parts) * CHUNK, count)
+            end = "\n" if done == count else ""
+            print(f"\rtokenizing texts: {done:,}/{count:,}", end=end, file=sys.stderr, flush=True)
     ids, lengths, *rest = keras.tree.map_structure(lambda *v: np.concatenate(v), *parts)
     with tf.device("CPU"):
         ids = {

@@ -175,10 +175,12 @@ class BertPretrainer(BertMaskedLM):
         return np.exp(-np.logaddexp(0, logits[:, 1] - logits[:, 0]))
 
     def _preprocess(self, x, y=None, sample_weight=None):
+        return self._complete(self.preprocessor(x))
+
+    def _complete(self, ids: dict) -> dict:
         """Rows of texts for `next_sentence`: no token is to be predicted."""
         import tensorflow as tf
 
-        ids = self.preprocessor(x)
         return ids | {"mask_positions": tf.zeros([tf.shape(ids["token_ids"])[0], 0], tf.int32)}
 
     def _learns_from_texts(self) -> bool:

@@ -103,7 +103,8 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
                 classifier's `predict` no more tokens than without; texts that
                 shared a row in the first epoch share one in all; and with `shuffle=False` they
                 keep their order to within four batches. "auto" does where XLA compiles for an
-                accelerator and it saves a tenth of the cells or more.
+                accelerator and it saves a tenth of the cells or more. Masked language modelling
+                packs texts in shuffled training alone.
             use_kernels: whether attention, GELU and normalization run in `keras_bert.kernels`.
                 "auto" does in bfloat16 where XLA compiles for NVIDIA GPUs on which they work; True
                 is an error where there are none.
@@ -458,6 +459,10 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
 
     def _preprocess(self, x, y=None, sample_weight=None):
         return self.preprocessor(x, y=y, sample_weight=sample_weight)
+
+    def _complete(self, ids: dict) -> dict:
+        """Adds to the ids of texts what else the model reads; inside `tf.data`."""
+        return ids
 
     def _pack_ids(self, x, y=None, sample_weight=None):
         """Makes what the step reads of a batch of rows of ids; inside `tf.data`."""

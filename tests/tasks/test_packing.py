@@ -11,6 +11,7 @@ from keras_bert import (
     BertClassifierPreprocessor,
     BertMaskedLM,
     BertMaskedLMPreprocessor,
+    BertPretrainer,
     BertQuestionAnswerer,
     BertQuestionAnswererPreprocessor,
     BertTextEmbedder,
@@ -214,6 +215,29 @@ def test_masked_texts_share_rows_in_training():
     assert history[1] < history[0]
 
 
+def test_next_sentences_are_those_of_rows_alone():
+    firsts, seconds, found = texts(40), texts(40, seed=1), []
+    for packing in (False, True):
+        model = BertPretrainer(backbone(), preprocessor=preprocessor())
+        model.compile(packing=packing)
+        found.append(model.next_sentence(firsts, seconds, batch_size=16))
+    np.testing.assert_allclose(*found, rtol=0, atol=1e-5)
+
+
+def test_examples_are_texts_also_where_texts_share_rows():
+    for make in (
+        lambda: classifier(num_classes=2),
+        lambda: BertMaskedLM(
+            backbone(), BertMaskedLMPreprocessor(BertTokenizer(VOCABULARY), sequence_length=32)
+        ),
+    ):
+        model = make()
+        model.compile(packing=True)
+        labels = {} if isinstance(model, BertMaskedLM) else {"y": np.zeros(160, "int32")}
+        model.fit(texts(160), **labels, batch_size=32, examples=64, verbose=0)
+        assert model.position.done == 2
+
+
 @pytest.mark.slow
 def test_dropout_and_label_names_train():
     model = BertClassifier(
@@ -337,11 +361,12 @@ def test_long_tokenizing_shows_how_far_it_is(monkeypatch, capsys):
     model.compile(packing=True)
     rows = texts(70)
     model._source(rows, np.zeros(70, "int32"))
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
     monkeypatch.setattr(tasks_packing, "SILENT_SECONDS", -1)
     monkeypatch.setattr(tasks_packing, "CHUNK", 32)
     model._source(rows, np.zeros(70, "int32"))
-    assert "70/70" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert shown.err.endswith("64/70\rtokenizing texts: 70/70\n") and shown.out == ""
 
 
 def test_unshuffled_texts_stay_near_their_place():
