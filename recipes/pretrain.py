@@ -9,6 +9,7 @@ Run: python recipes/pretrain.py --corpus DIR --heldout DIR --size mini --steps 1
 
 import argparse
 import json
+import signal
 import time
 from pathlib import Path
 
@@ -51,9 +52,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="save, and go on where it stopped")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
-    phases = [args.lengths, args.shares, args.predictions, args.batch_sizes]
-    if len({len(values) for values in phases}) > 1:
-        parser.error("--lengths, --shares, --predictions and --batch_sizes differ in number")
+    names = ["lengths", "shares", "predictions", "batch_sizes"]
+    counts = {f"--{name}": len(getattr(args, name)) for name in names}
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{name} has {count}" for name, count in counts.items())
+        parser.error(f"expected one value a phase in each: {found}")
     if abs(sum(args.shares) - 1) > 1e-6:
         parser.error(f"--shares add up to {sum(args.shares)}, expected 1")
     return args
@@ -65,7 +68,8 @@ def main(argv: list[str] | None = None) -> dict:
     keras.utils.set_random_seed(args.seed)
     output = Path(args.output_dir)
     next_sentence = args.objective == "nsp"
-    tokenizer = read_index(args.corpus).make_tokenizer()
+    index = read_index(args.corpus)
+    tokenizer = index.make_tokenizer()
     with devices.scope():
         model = make_model(args, tokenizer, next_sentence)
         # One schedule over all phases.
@@ -79,6 +83,10 @@ def main(argv: list[str] | None = None) -> dict:
             accumulation_steps=args.accumulation_steps,
         )
     results = {"parameters": model.count_params()}
+    print(
+        f"{index.documents:,} documents, {index.tokens:,} tokens; {model.count_params():,} weights",
+        flush=True,
+    )
     bounds = np.cumsum([0, *args.shares])
     steps = np.diff(np.round((args.steps or 0) * bounds)).astype(int).tolist()
     clock = {"elapsed": 0.0}
@@ -155,4 +163,6 @@ def make_model(args, tokenizer, next_sentence: bool) -> keras_bert.BertPretraine
 
 
 if __name__ == "__main__":
+    # Ctrl-C as SIGTERM: with --resume the step that runs is saved before the process ends.
+    signal.signal(signal.SIGINT, lambda *_: signal.raise_signal(signal.SIGTERM))
     main()

@@ -82,9 +82,10 @@ def main() -> None:
         print(f"  {label:8} {probability:.3f}  {text}")
 
     folder = Path(args.output_dir) / "saved_model"
-    print(f"[5/5] exporting to {folder}, asking it from a fresh process ...", flush=True)
+    print(f"[5/5] exporting to {folder} ...", flush=True)
     model.save_to_preset(str(Path(args.output_dir) / "preset"))
     model.export(folder)
+    print("  asking it from a fresh process ...", flush=True)
     command = [sys.executable, "-c", SERVER, str(folder.resolve()), json.dumps(QUESTIONS)]
     served = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     gap = max(abs(probabilities - served["probabilities"]))

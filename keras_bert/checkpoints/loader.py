@@ -1,5 +1,6 @@
 """One door for every form of checkpoint."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,16 @@ class Checkpoint:
 
         Returns:
             The backbone.
+
+        Raises:
+            TypeError: if an override is unknown, such as a misspelt argument of `from_preset`.
         """
+        known = inspect.signature(BertBackbone.__init__).parameters.keys() | {"name", "trainable"}
+        if unknown := sorted(overrides.keys() - known):
+            raise TypeError(
+                f"unknown argument {', '.join(unknown)}: expected those of from_preset and of "
+                "BertBackbone"
+            )
         if self.contents is None:
             return preset.load_backbone(self.source, load_weights, self.report, **overrides)
         backbone = BertBackbone(**(self.contents.config | overrides))

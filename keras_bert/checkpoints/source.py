@@ -1,5 +1,6 @@
 """Finds a checkpoint's files, in a local folder or behind a KerasHub or hf:// address."""
 
+import difflib
 import json
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,14 @@ class Source:
             return
         self.folder = SHIPPED / self.name if self.name in shipped() else Path(source)
         if not self.folder.is_dir():
-            built_in = ", ".join([*shipped(), *keras_hub.models.BertBackbone.presets])
+            built_in = [*shipped(), *keras_hub.models.BertBackbone.presets]
+            close = difflib.get_close_matches(self.name, built_in, n=1)
             raise FileNotFoundError(
-                f"source {self.name!r} is not a folder; expected a folder with a config.json, an "
-                f"address ({', '.join(_SCHEMES)}) or a built-in name: {built_in}"
+                f"source {self.name!r} is not a folder"
+                + (f"; did you mean {close[0]!r}?" if close else ".")
+                + " Expected a folder with a config.json, an address such as "
+                f"hf://google-bert/bert-base-uncased (or {', '.join(_SCHEMES)}), or a built-in "
+                f"name: {', '.join(built_in)}"
             )
 
     def path(self, name: str) -> Path:

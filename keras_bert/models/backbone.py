@@ -60,6 +60,7 @@ class BertBackbone(keras_hub.models.Backbone):
         the rows, [R, N, P, P].
 
     Raises:
+        TypeError: for an unknown argument.
         ValueError: if T exceeds `max_sequence_length` and no `position_ids` are given, if an
             input has not two axes, or if `packed_from` comes with the ids that it sets.
     """
@@ -85,6 +86,11 @@ class BertBackbone(keras_hub.models.Backbone):
         dtype=None,
         **kwargs,
     ):
+        # Keras would pass over a misspelt argument, and so over one of a task's `from_preset`.
+        if unknown := sorted(kwargs.keys() - {"name", "trainable"}):
+            raise TypeError(
+                f"unknown argument {', '.join(unknown)}: BertBackbone has none so named"
+            )
         # === Layers ===
         self.embeddings = BertEmbeddings(
             vocabulary_size,

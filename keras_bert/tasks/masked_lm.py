@@ -205,7 +205,7 @@ class BertMaskedLM(BertTask):
 
         Example:
 
-        >>> [[best, *others]] = model.fill("Paris is the [MASK] of France.")
+        >>> [[best, *others]] = model.fill("She opened the [MASK] and looked out.")
         >>> best.token, best.score, best.text
         """
         self._check_text_side("fill")

@@ -178,6 +178,13 @@ def test_nothing_there():
         BertClassifier.from_preset("no/where", num_classes=2)
 
 
+def test_a_misspelt_name_or_argument_is_told():
+    with pytest.raises(FileNotFoundError, match="did you mean 'bert_mini_en_public_domain'?"):
+        BertClassifier.from_preset("bert_mini_en_public_domian", num_classes=2)
+    with pytest.raises(TypeError, match="unknown argument sequence_lenght"):
+        BertClassifier.from_preset("bert_mini_en_public_domain", num_classes=2, sequence_lenght=64)
+
+
 def test_empty_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="has no config.json; found: nothing"):
         BertClassifier.from_preset(tmp_path, num_classes=2)

@@ -143,6 +143,11 @@ def test_gradient_checkpointing_changes_no_gradient(inputs, compiled):
         np.testing.assert_allclose(with_checkpointing, without, rtol=1e-4, atol=1e-6)
 
 
+def test_a_misspelt_argument_raises():
+    with pytest.raises(TypeError, match="unknown argument hiden_dropout"):
+        BertBackbone.from_size("tiny", hiden_dropout=0.2)
+
+
 def test_freezing():
     model = small()
     model.freeze(2)

@@ -71,7 +71,7 @@ def test_the_same_command_again_finds_both_phases_done(corpus, tmp_path):
 
 def test_phases_that_do_not_fit_are_refused(corpus, tmp_path, capsys):
     for more, message in (
-        (["--shares", "1"], "differ in number"),
+        (["--shares", "1"], "--lengths has 2, --shares has 1"),
         (["--shares", "0.5", "0.4"], "add up to 0.9"),
         (["--minutes", "1"], "not allowed with"),
     ):
