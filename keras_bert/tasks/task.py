@@ -41,6 +41,15 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
     _at_once = None
 
+    def __init__(self, *args, **kwargs):
+        # Keras would pass over a misspelt argument of a task.
+        known = {"inputs", "outputs", "name", "trainable", "dtype", "compile"}
+        if unknown := sorted(kwargs.keys() - known):
+            raise TypeError(
+                f"unknown argument {', '.join(unknown)}: {type(self).__name__} has none so named"
+            )
+        super().__init__(*args, **kwargs)
+
     def __call__(self, inputs, *args, **kwargs):
         if isinstance(inputs, dict):
             inputs = complete_inputs(inputs)

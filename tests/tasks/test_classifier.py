@@ -244,6 +244,11 @@ def test_weights_of_some_classes_leave_the_others_at_one():
     np.testing.assert_array_equal(weights, np.where(ids == 0, 2.0, 1.0))
 
 
+def test_a_misspelt_argument_is_told():
+    with pytest.raises(TypeError, match="unknown argument dropuot: BertClassifier has none"):
+        classifier(dropuot=0.3)
+
+
 @pytest.mark.slow
 def test_names_that_only_the_validation_rows_have():
     texts, _ = weather(20)
