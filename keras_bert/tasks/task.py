@@ -1,5 +1,7 @@
 """What all tasks share: the text pipeline under `fit`, the default optimizer, saving."""
 
+from pathlib import Path
+
 import keras
 import keras_hub
 import numpy as np
@@ -403,13 +405,23 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
 
         Args:
             preset_dir: the folder to make, or the preset to replace.
-            max_shard_size: weight files larger than so many gigabytes are split.
+            max_shard_size: gigabytes that the file of weights may have.
 
         Raises:
             FileExistsError: if the folder holds something else.
+            ValueError: if the weights take more: `from_preset` reads them from one file.
         """
         save = super().save_to_preset
-        write_folder(preset_dir, lambda path: save(path, max_shard_size=max_shard_size), FILES)
+
+        def write(path):
+            save(path, max_shard_size=max_shard_size)
+            if shards := sorted(Path(path).glob("*.weights.json")):
+                raise ValueError(
+                    f"the weights take more than max_shard_size={max_shard_size} GB and would be "
+                    f"split ({shards[0].name}), but from_preset reads one file: pass a larger one"
+                )
+
+        write_folder(preset_dir, write, FILES)
 
     def save_task_weights(self, filepath: str) -> None:
         """Writes what the task has on top of the backbone; no state of the optimizer."""

@@ -274,6 +274,13 @@ def test_damaged_weights_of_ours(ours):
         BertClassifier.from_preset(ours)
 
 
+def test_weights_that_would_be_split_are_not_saved(ours):
+    model, before = BertClassifier.from_preset(ours), sorted(p.name for p in ours.rglob("*"))
+    with pytest.raises(ValueError, match="more than max_shard_size=1e-05 GB and would be split"):
+        model.save_to_preset(ours, max_shard_size=1e-5)
+    assert sorted(p.name for p in ours.rglob("*")) == before
+
+
 def test_a_failed_save_leaves_the_old_preset(ours):
     def fail(path):
         Path(path, "half").write_text("half")
