@@ -1,17 +1,11 @@
-"""What all tasks share: the text pipeline under `fit`, the default optimizer, saving."""
-
-from pathlib import Path
+"""What all tasks share: the text pipeline under `fit` and the default optimizer."""
 
 import keras
 import keras_hub
 import numpy as np
 
-from keras_bert.atomic import write_folder
-from keras_bert.checkpoints import load_tuned_part, save_tuned_part
-from keras_bert.checkpoints.preset import FILES
 from keras_bert.data.texts import text_columns
 from keras_bert.data.validation_split import split_rows
-from keras_bert.models import merge_lora, tune
 from keras_bert.models.backbone import complete_inputs
 from keras_bert.serving.export import ServedTask
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
@@ -19,6 +13,7 @@ from keras_bert.tasks.fitting import fit_source
 from keras_bert.tasks.ids import check_ids
 from keras_bert.tasks.like_lengths import predict_by_length
 from keras_bert.tasks.one_batch import predict_at_once
+from keras_bert.tasks.weights import TaskWeights
 from keras_bert.training.automatic_optimizer import automatic_optimizer
 from keras_bert.training.callback_list import callbacks_over
 from keras_bert.training.compile_arguments import (
@@ -30,7 +25,7 @@ from keras_bert.training.dataset_sizes import quiet_about_size
 from keras_bert.training.step import Step
 
 
-class BertTask(ServedTask, Step, keras_hub.models.Task):
+class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
     """Base of the tasks: `fit`, `evaluate` and `predict` on texts or on ids.
 
     It differs from KerasHub's pipeline in five things: texts are shuffled every epoch with a
@@ -399,84 +394,6 @@ class BertTask(ServedTask, Step, keras_hub.models.Task):
         kwargs = kwargs | {"callbacks": callbacks_over(self, batches, kwargs)}
         with quiet_about_size():
             return keras.Model.predict(self, self.ahead(batches), **kwargs)
-
-    def save_to_preset(self, preset_dir: str, max_shard_size: float = 10) -> None:
-        """Writes settings, weights and vocabulary into a folder, whole or not at all.
-
-        Args:
-            preset_dir: the folder to make, or the preset to replace.
-            max_shard_size: gigabytes that the file of weights may have.
-
-        Raises:
-            FileExistsError: if the folder holds something else.
-            ValueError: if the weights take more: `from_preset` reads them from one file.
-        """
-        save = super().save_to_preset
-
-        def write(path):
-            save(path, max_shard_size=max_shard_size)
-            if shards := sorted(Path(path).glob("*.weights.json")):
-                raise ValueError(
-                    f"the weights take more than max_shard_size={max_shard_size} GB and would be "
-                    f"split ({shards[0].name}), but from_preset reads one file: pass a larger one"
-                )
-
-        write_folder(preset_dir, write, FILES)
-
-    def save_task_weights(self, filepath: str) -> None:
-        """Writes what the task has on top of the backbone; no state of the optimizer."""
-        keras.saving.save_weights(self, filepath, objects_to_skip=self._not_of_the_task())
-
-    def load_task_weights(self, filepath: str) -> None:
-        """Reads what `save_task_weights` wrote."""
-        keras.saving.load_weights(self, filepath, objects_to_skip=self._not_of_the_task())
-
-    def _not_of_the_task(self) -> list:
-        return [*self.backbone._flatten_layers(), self.optimizer]
-
-    def copy_state(self, other: "BertTask") -> None:
-        """Takes over another model's weights and random state, keeping what is compiled.
-
-        Args:
-            other: a model of the same shape.
-
-        Raises:
-            ValueError: if it has another shape.
-        """
-        mine, theirs = (
-            [variable for layer in model.layers for variable in layer.variables]
-            for model in (self, other)
-        )
-        if [v.shape for v in mine] != [v.shape for v in theirs]:
-            raise ValueError(f"{other.name} has weights of other shapes than {self.name}")
-        for variable, value in zip(mine, theirs, strict=True):
-            variable.assign(value)
-
-    def quantize(self, mode: str, **kwargs) -> None:
-        """Quantizes the backbone, such as to "int8"; heads, of few weights, stay as they are.
-
-        Args:
-            mode: as `keras.Model.quantize`.
-            **kwargs: as there.
-        """
-        self.backbone.quantize(mode, **kwargs)
-        self.train_function = self.test_function = self.predict_function = None
-
-    def tune(self, what: str, lora_rank: int = 8):
-        """Chooses which weights are trained; see `keras_bert.models.tune`."""
-        return tune(self, what, lora_rank)
-
-    def merge_lora(self) -> int:
-        """Folds low-rank updates into their kernels; see `keras_bert.models.merge_lora`."""
-        return merge_lora(self)
-
-    def save_tuned_part(self, path: str) -> None:
-        """Writes what was tuned alone; see `keras_bert.checkpoints.save_tuned_part`."""
-        save_tuned_part(self, path)
-
-    def load_tuned_part(self, path: str) -> None:
-        """Reads what `save_tuned_part` wrote; see `keras_bert.checkpoints.load_tuned_part`."""
-        load_tuned_part(self, path)
 
     def _preprocess(self, x, y=None, sample_weight=None):
         return self.preprocessor(x, y=y, sample_weight=sample_weight)
