@@ -36,9 +36,9 @@ def test_training_is_timed(task, capsys):
 
 @pytest.mark.slow
 def test_prediction_is_timed():
-    found = benchmark.main([*SMALL, "--work", "predict", "--rounds", "2"])
+    found = benchmark.main([*SMALL, "--work", "predict", "--rounds", "2", "--steps", "50"])
     assert len(found["seconds"]) == 2
-    assert found["rows_per_second"] == pytest.approx(32 / min(found["seconds"]), rel=0.02)
+    assert found["rows_per_second"] == pytest.approx(50 * 8 / min(found["seconds"]), rel=0.02)
 
 
 @pytest.mark.slow
