@@ -2,6 +2,7 @@
 
 import logging
 import math
+import sys
 
 import keras
 
@@ -94,6 +95,10 @@ def fit_source(
         steps_per_epoch or known_size(batches),
         add_history=True,
     )
+    if kwargs.get("verbose", "auto") != 0 and task.train_function is None:
+        # The progress bar begins after the first step, which waits for this.
+        how_long = "up to a minute on a GPU" if task.compiles_for_accelerator else "some seconds"
+        print(f"tracing and compiling the step: {how_long}", file=sys.stderr, flush=True)
     with quiet_about_size():
         return keras.Model.fit(
             task,

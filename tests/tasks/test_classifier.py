@@ -244,6 +244,18 @@ def test_weights_of_some_classes_leave_the_others_at_one():
     np.testing.assert_array_equal(weights, np.where(ids == 0, 2.0, 1.0))
 
 
+def test_a_wait_for_compilation_is_told(capsys):
+    texts, labels = weather(4)
+    model = classifier()
+    model.fit(texts, labels, verbose=0)
+    assert capsys.readouterr().err == ""
+    model.compile()
+    model.fit(texts, labels, verbose=2)
+    assert capsys.readouterr().err == "tracing and compiling the step: some seconds\n"
+    model.fit(texts, labels, verbose=2)  # with what is compiled
+    assert capsys.readouterr().err == ""
+
+
 def test_a_misspelt_argument_is_told():
     with pytest.raises(TypeError, match="unknown argument dropuot: BertClassifier has none"):
         classifier(dropuot=0.3)
