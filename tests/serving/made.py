@@ -66,7 +66,9 @@ def asked(kind: str, texts: list[str]) -> dict[str, dict]:
         pair = {"question": turned, "context": texts}
         return {"serving_default": pair, "candidates": pair}
     if kind == "chooser":
-        choices = [list(three) for three in zip(texts, turned, turned[::-1], strict=True)]
+        # No choice twice: of equal ones rounding would choose.
+        thirds = [f"ice {text}" for text in turned[::-1]]
+        choices = [list(three) for three in zip(texts, turned, thirds, strict=True)]
         return {"serving_default": {"context": turned, "choices": choices}}
     if kind == "relator":
         texts = [f"rain {text[:20]} wind" for text in texts]
