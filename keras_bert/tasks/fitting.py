@@ -97,8 +97,8 @@ def fit_source(
     )
     if kwargs.get("verbose", "auto") != 0 and task.train_function is None:
         # The progress bar begins after the first step, which waits for this.
-        how_long = "up to a minute on a GPU" if task.compiles_for_accelerator else "some seconds"
-        print(f"tracing and compiling the step: {how_long}", file=sys.stderr, flush=True)
+        message = "tracing and compiling the step: some seconds, on a GPU up to a minute"
+        print(message, file=sys.stderr, flush=True)
     with quiet_about_size():
         return keras.Model.fit(
             task,

@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import resource
-import time
 
 import pytest
 import tensorflow as tf
@@ -15,6 +13,7 @@ from keras_bert.data.rows import parse_json
 from keras_bert.serving.bulk_rows import RowReader, find_files
 from keras_bert.serving.contract import PLACE, read_contract
 from tests.data.test_records import change, write_corpus
+from tests.security.limits import soon_and_small
 
 DEEP = "[" * 100_000 + "]" * 100_000
 TEXT = {"text": {"dtype": "string", "shape": [None]}}
@@ -22,11 +21,9 @@ LISTS = {"choices": {"dtype": "string", "shape": [None, None]}}
 
 
 @pytest.fixture(autouse=True)
-def soon_and_small():
-    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    yield
-    assert time.monotonic() - start < 20
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000  # KB
+def limited():
+    with soon_and_small(kilobytes=600_000):
+        yield
 
 
 @pytest.fixture

@@ -251,7 +251,8 @@ def test_a_wait_for_compilation_is_told(capsys):
     assert capsys.readouterr().err == ""
     model.compile()
     model.fit(texts, labels, verbose=2)
-    assert capsys.readouterr().err == "tracing and compiling the step: some seconds\n"
+    told = "tracing and compiling the step: some seconds, on a GPU up to a minute\n"
+    assert capsys.readouterr().err == told
     model.fit(texts, labels, verbose=2)  # with what is compiled
     assert capsys.readouterr().err == ""
 
