@@ -9,6 +9,8 @@ A text lies in one piece in its row. `keras_bert.data.packing` makes such rows.
 import keras
 from keras import ops
 
+from keras_bert.kernels.gradients import custom_gradient
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class PackTexts(keras.layers.Layer):
@@ -107,7 +109,7 @@ class UnpackTexts(keras.layers.Layer):
         origin = ops.reshape(cells + ops.maximum(packed_from, 0), (-1,))
         held = ops.reshape(packed_from >= 0, (-1, 1))
 
-        @ops.custom_gradient
+        @custom_gradient
         def unpack(x):
             y = ops.where(real[:, :, None], ops.take(x, place, axis=0), 0)
 
