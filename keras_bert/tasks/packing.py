@@ -25,6 +25,8 @@ LEAST_SAVING = 0.1
 MOST_OFF = 0.25
 # Batches within which texts keep their order where they are not shuffled.
 NEAR = 4
+# Predictions of fewer batches are made before the pipeline of packed rows has begun.
+FEWEST_BATCHES = 8
 # Places of a row are rounded up to a multiple: XLA compiles for each number anew.
 PLACES = 4
 
@@ -48,6 +50,12 @@ def may_pack(task) -> bool:
     if wanted is True and reason:
         raise ValueError(f"packing=True: {reason}")
     return not reason and (wanted is True or task.compiles_for_accelerator)
+
+
+def packs_predictions(task, rows: int, batch_size: int) -> bool:
+    """Whether a task packs so many rows to predict them."""
+    fewest = 1 if task._packing_wanted is True else FEWEST_BATCHES
+    return rows > fewest * batch_size and may_pack(task)
 
 
 def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, seed):

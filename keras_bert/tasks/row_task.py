@@ -8,7 +8,7 @@ import numpy as np
 from keras_bert.data.packing import PackedSource
 from keras_bert.tasks.ids import checked_ids
 from keras_bert.tasks.like_lengths import by_length
-from keras_bert.tasks.packing import may_pack
+from keras_bert.tasks.packing import packs_predictions
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.packing import bucket_length
 
@@ -113,7 +113,7 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
     kwargs = {"verbose": 0} | kwargs
     # Past a subclass's own `predict`: the rows are checked and cut already.
     predict = partial(BertTask.predict, task, batch_size=batch_size, **kwargs)
-    if len(ids["padding_mask"]) > batch_size and may_pack(task):
+    if packs_predictions(task, len(ids["padding_mask"]), batch_size):
         source = task._source(ids, batch_size=batch_size, labelled=False)
         if isinstance(source, PackedSource):
             outputs = task.predict_batches(source.one_pass(), kwargs)

@@ -12,7 +12,7 @@ from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, mem
 from keras_bert.tasks.fitting import fit_source
 from keras_bert.tasks.ids import check_ids
 from keras_bert.tasks.like_lengths import predict_by_length
-from keras_bert.tasks.one_batch import predict_at_once
+from keras_bert.tasks.run_rows import run_rows
 from keras_bert.tasks.weights import TaskWeights
 from keras_bert.training.automatic_optimizer import automatic_optimizer
 from keras_bert.training.callback_list import callbacks_over
@@ -36,7 +36,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     packs_texts = True  # whether several texts can share a row of the encoder
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
-    _at_once = None
+    _runner = None
 
     def __init__(self, *args, **kwargs):
         # Keras would pass over a misspelt argument of a task.
@@ -379,7 +379,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         size = len(columns[0]) if texts else None
         if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")
-        found = predict_at_once(self, x, columns, batch_size or 32, kwargs)
+        found = run_rows(self, x, columns, batch_size or 32, kwargs)
         if found is not None:
             return found
         return predict_by_length(self, x, columns if texts else None, batch_size, kwargs)
