@@ -6,6 +6,7 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
 from keras_bert.data.texts import text_columns
 from keras_bert.tasks.ids import checked_ids
@@ -67,16 +68,19 @@ def memory_source(
             f"(token_ids, segment_ids, padding_mask), got {type(x).__name__}"
         )
     columns = None if ids else text_columns(x)
-    labels = None if y is None else task.encode_labels(y)
-    weights = None if sample_weight is None else np.asarray(sample_weight, "float32")
+    labels = y if y is None or is_ragged(y) else task.encode_labels(y)
+    weights = sample_weight
+    if weights is not None and not is_ragged(weights):
+        weights = np.asarray(sample_weight, "float32")
     batch_size = batch_size or 32
+    width = getattr(task.preprocessor, "sequence_length", None)
     if ids:
         columns = checked_ids(task, x)
         if keras.config.backend() != "tensorflow":
             if class_weight is not None:
                 table = weight_table(task, class_weight)
                 weights = table[labels] * (1 if weights is None else weights)
-            return ArraySource(columns, labels, weights, batch_size, shuffle, seed)
+            return ArraySource(columns, labels, weights, batch_size, shuffle, seed, width)
     weigh = class_weigher(task, class_weight)  # after the labels, which may be the first to name
 
     def preprocess(x, y=None, sample_weight=None):
@@ -85,7 +89,7 @@ def memory_source(
         return weigh(task._preprocess(x, y, sample_weight))
 
     parts = (columns, labels, weights, batch_size, preprocess, shuffle, seed)
-    return packed_source(task, *parts) or RowSource(*parts, task.needs_whole_batches)
+    return packed_source(task, *parts) or RowSource(*parts, task.needs_whole_batches, width)
 
 
 def weight_table(task, class_weight: dict) -> np.ndarray:

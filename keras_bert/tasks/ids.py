@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from keras_bert.data.ragged import is_ragged
 from keras_bert.models.backbone import BertBackbone, complete_inputs
 
 
@@ -46,9 +47,13 @@ def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
 def checked_ids(task, x: dict) -> dict[str, np.ndarray]:
     """The ids that a user passes as arrays, checked; those that are None are left out.
 
+    Ragged rows were made here, of texts, and stay as they are.
+
     Raises:
         ValueError: if they do not fit the task.
     """
+    if is_ragged(x.get("token_ids")):
+        return x
     columns = {name: np.asarray(value) for name, value in x.items() if value is not None}
     task._check_ids(columns)
     return columns

@@ -180,8 +180,8 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         if isinstance(x, dict) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
         self.check_has_preprocessor()
-        rows = self.make_rows(x)[0]
-        if not len(rows["token_ids"]):
+        rows = self.ragged_rows(x)[0]
+        if not rows["token_ids"].shape[0]:
             return np.zeros(rows["token_ids"].shape[:2], "float32")
         return self.predict_rows(rows, batch_size or 32, **kwargs)
 
@@ -208,8 +208,8 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         found = best_choices(logits)
         return found["choice"].numpy().tolist(), found["probabilities"].numpy()
 
-    def make_rows(self, x, y=None, sample_weight=None):
-        """Turns examples into rows of ids [N, C, T]; see `RowTask.make_rows`."""
+    def ragged_rows(self, x, y=None, sample_weight=None):
+        """Turns examples into rows of ids [N, C, T]; see `RowTask.ragged_rows`."""
         if not isinstance(x, tuple) or len(x) != 2:
             raise ValueError(
                 f"expected a tuple (contexts, choices), got {type(x).__name__}"
@@ -220,9 +220,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
             empty = np.zeros((0, 0, self.preprocessor.sequence_length), "int32")
             return dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), empty), y, None
         rows = encode_in_chunks(
-            lambda columns, _: self.preprocessor.pack(columns),
-            (contexts, choices),
-            self.preprocessor.tokenizer.pad_token_id,
+            lambda columns, _: self.preprocessor.pack(columns), (contexts, choices)
         )
         return rows, y, sample_weight
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert.data.contract import REQUIRED_INPUTS
 from keras_bert.data.packing import BLOCK, PackedSource, pack_lengths, packable_lengths
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import check_columns
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 
@@ -77,13 +78,16 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
     Raises:
         ValueError: if `packing=True` was asked for and can't be done.
     """
-    if not may_pack(task) or not len(next(iter(x.values())) if isinstance(x, dict) else x[0]):
+    if not may_pack(task):
         return None
     count = check_columns(x, labels, weights)
     asked = task._packing_wanted is True
     given = [n for n in OPTIONAL_INPUTS if isinstance(x, dict) and n in x]
     lengths = None
-    if isinstance(x, dict):
+    if isinstance(x, dict) and is_ragged(x["token_ids"]):
+        width = task.preprocessor.sequence_length
+        lengths = np.asarray(x["token_ids"].row_lengths())
+    elif isinstance(x, dict):
         width = x["token_ids"].shape[1]
         lengths = None if given else packable_lengths(x["padding_mask"])
     else:

@@ -279,7 +279,7 @@ class BertQuestionAnswerer(RowTask):
         """
         return super().evaluate(*unpacked(x, y), batch_size, sample_weight, **kwargs)
 
-    def make_rows(self, x, y=None, sample_weight=None):
+    def ragged_rows(self, x, y=None, sample_weight=None):
         return rows_of_questions(self.preprocessor, x, y, sample_weight)
 
     def _source(self, x, y=None, *args, **kwargs):

@@ -212,7 +212,7 @@ class BertRelationClassifier(RowTask):
         self.check_has_preprocessor()
         if isinstance(x, tuple) and len(x) == 2 and not len(x[0]) and not len(x[1]):
             return np.zeros((0, self.num_classes), "float32")
-        return self.predict_rows(self.make_rows(x)[0], batch_size or 32, **kwargs)
+        return self.predict_rows(self.ragged_rows(x)[0], batch_size or 32, **kwargs)
 
     def relate(self, texts, spans=None, batch_size: int | None = None, **kwargs):
         """Gives the relation of the two entities of each sentence, and its probability.
@@ -240,8 +240,8 @@ class BertRelationClassifier(RowTask):
         labels = [self.labels[i] for i in ids] if self.labels else ids
         return labels, found["probabilities"].numpy().max(axis=1)
 
-    def make_rows(self, x, y=None, sample_weight=None):
-        """Turns sentences into rows; see `RowTask.make_rows`."""
+    def ragged_rows(self, x, y=None, sample_weight=None):
+        """Turns sentences into rows; see `RowTask.ragged_rows`."""
         return self._rows(x), y, sample_weight
 
     def encode_labels(self, y) -> np.ndarray:
@@ -300,7 +300,7 @@ class BertRelationClassifier(RowTask):
                 )
             return rows
 
-        return encode_in_chunks(encode, (texts, spans), self.preprocessor.tokenizer.pad_token_id)
+        return encode_in_chunks(encode, (texts, spans))
 
     def answer_signatures(self, run, **options):
         return relations.signatures(self, run, **options)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import keras
 import numpy as np
 
+from keras_bert.data.ragged import joined, joined_rows, without_padding
 from keras_bert.tasks.sentences import check_sentences, check_tags, to_tensor, token_weights
 from keras_bert.text.entities import TaggedEntity, character_offsets, find_entities, join_words
 from keras_bert.text.tag_paths import best_tags, scores_of_words
@@ -38,21 +39,24 @@ def labelled_rows(model, x, y=None, sample_weight=None) -> tuple[dict, object, o
             raise ValueError(f"{len(sentences)} sentences but {len(sample_weight)} weights")
     ids, labels, weights = [], [], []
     for first, rows in rows_of(model, sentences):
-        ids.append({name: value.numpy() for name, value in rows.ids.items()})
+        mask = rows.ids["padding_mask"]
+        ids.append({name: without_padding(value, mask) for name, value in rows.ids.items()})
         if y is None:
             continue
         some = y[first : first + CHUNK]
         check_tags([range(n) for n in rows.counts.numpy()], some, first=first)
-        labels.append(labels_of_rows(rows, to_tensor(some, "int32")).numpy())
+        labels.append(without_padding(labels_of_rows(rows, to_tensor(some, "int32")), mask))
         if sample_weight is None:
             weights.append(np.ones(len(rows.sentence), "float32"))
         else:
             weights.append(sample_weight[rows.sentence.numpy() + first])
-    ids = {name: np.concatenate([part[name] for part in ids]) for name in ids[0]}
+    ids = joined_rows(ids)
     if y is None:
         return ids, None, None
-    labels = np.concatenate(labels)
-    return ids, labels, token_weights(labels, np.concatenate(weights))
+    labels = joined(labels)
+    weights = np.repeat(np.concatenate(weights), labels.row_lengths())
+    flat = token_weights(labels.values.numpy()[None], weights[None])[0]
+    return ids, labels, labels.with_values(flat)
 
 
 def words_of_texts(model, texts) -> list[list[str]]:

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.tagged import TaggedSentences
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.dropout import Dropout
@@ -313,8 +314,8 @@ class BertTokenClassifier(RowTask):
         check_tags(x.words, x.tags, x.lines)
         return x.words, self._encode(x.tags, x.lines)
 
-    def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
-        """Turns sentences into rows of `sequence_length` tokens; see `RowTask.make_rows`.
+    def ragged_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
+        """Turns sentences into rows; see `RowTask.ragged_rows`.
 
         Args:
             x: N sentences, lists of words or texts; or `TaggedSentences`.
@@ -322,7 +323,7 @@ class BertTokenClassifier(RowTask):
             sample_weight: N weights of the sentences, or None.
 
         Returns:
-            (ids int32 [R, T], labels int32 [R, T] or None, weights float32 [R, T] or None).
+            (ids, labels or None, weights or None), `tf.RaggedTensor` [R, tokens] all of them.
             Labels are -1, and weights 0, where a position has no label.
         """
         self.check_has_preprocessor()
@@ -342,13 +343,17 @@ class BertTokenClassifier(RowTask):
     ):
         if not hasattr(x, "element_spec"):
             if not isinstance(x, dict):
-                x, y, sample_weight = self.make_rows(x, y, sample_weight)
+                x, y, sample_weight = self.ragged_rows(x, y, sample_weight)
             elif y is not None:
                 y = self.encode_labels(np.asarray(y))
                 sample_weight = token_weights(y, sample_weight)
             if class_weight is not None:
                 table = weight_table(self, class_weight)
-                sample_weight = sample_weight * table[np.maximum(y, 0)]
+                if is_ragged(y):
+                    factors = y.with_values(table[np.maximum(y.values, 0)])
+                else:
+                    factors = table[np.maximum(y, 0)]
+                sample_weight = sample_weight * factors
                 class_weight = None
         elif class_weight is not None:
             raise ValueError("class_weight needs rows in memory: a dataset can bring weights")

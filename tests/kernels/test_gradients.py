@@ -16,7 +16,10 @@ def cube(x):
 
 
 def twice(function, x):
-    return tf.while_loop(lambda i, _: i < 2, lambda i, x: (i + 1, function(x)), (0, x), maximum_iterations=2)[1]
+    def body(i, x):
+        return i + 1, function(x)
+
+    return tf.while_loop(lambda i, _: i < 2, body, (0, x), maximum_iterations=2)[1]
 
 
 def nested(function, x):

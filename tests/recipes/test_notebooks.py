@@ -111,7 +111,7 @@ def run(name, folder, settings=SETTINGS):
     command = [sys.executable, "-c", program(name, settings) + REPORT]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=3600
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("REPORT"))

@@ -1,7 +1,7 @@
 """Trains models and drops them; run by test_memory.py in a process of its own.
 
-A case is TASK-VARIANTS-MODELS: so many models one after another, of which nothing may stay. Prints a
-line of JSON each: the graphs and variables left after the first model and after the last, and by
+A case is TASK-VARIANTS-MODELS: so many models one after another, of which nothing may stay. Prints
+a line of JSON each: the graphs and variables left after the first model and after the last, and by
 how many bytes the process grew in between.
 """
 
