@@ -9,6 +9,11 @@ def is_ragged(value) -> bool:
     return hasattr(value, "row_splits")
 
 
+def count(column) -> int:
+    """Rows of a column."""
+    return int(column.shape[0]) if is_ragged(column) else len(column)
+
+
 def without_padding(value, padding_mask):
     """Takes padding out of rows.
 

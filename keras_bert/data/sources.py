@@ -13,7 +13,7 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
-from keras_bert.data.ragged import constant, dense_parts, is_ragged
+from keras_bert.data.ragged import constant, count, dense_parts
 
 
 class RowSource:
@@ -224,11 +224,7 @@ def check_columns(x, labels, weights) -> int:
     columns = x.items() if isinstance(x, dict) else zip(("texts", "second texts"), x, strict=False)
     columns = dict(columns)
     columns |= {"labels": labels, "sample weights": weights}
-    sizes = {
-        name: int(column.shape[0]) if is_ragged(column) else len(column)
-        for name, column in columns.items()
-        if column is not None
-    }
+    sizes = {name: count(column) for name, column in columns.items() if column is not None}
     first, size = next(iter(sizes.items()))
     for name, other in sizes.items():
         if other != size:

@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
@@ -207,6 +208,8 @@ class BertRelationClassifier(RowTask):
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the logits, float32 [N, K]; takes what `fit` takes, without labels."""
         x, _ = self._columns(x)
+        if isinstance(x, dict) and is_ragged(x.get("token_ids")):  # of `RelationExamples`
+            return self.predict_rows(x, batch_size or 32, **kwargs)
         if isinstance(x, dict) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
         self.check_has_preprocessor()
