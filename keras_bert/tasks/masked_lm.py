@@ -14,7 +14,6 @@ from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import fills
 from keras_bert.tasks.fill import Candidate, fill_masks
 from keras_bert.tasks.masked_batches import (
-    check_values,
     holds_texts,
     masked_source,
     model_inputs,
@@ -373,11 +372,8 @@ class BertMaskedLM(BertTask):
             if y is not None:
                 raise TypeError("the dataset gives (x, y); expected one dict by the contract")
             if labelled:
-                packed = self._pack(batch)
-            else:
-                check_batch(batch, require=["mask_positions"])
-                packed = model_inputs(batch)
-            check_values(batch, self.backbone)
-            return packed
+                return self._pack(batch)
+            check_batch(batch, require=["mask_positions"])
+            return model_inputs(batch)
 
         return prepare

@@ -11,7 +11,7 @@ from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.heads import dense_head
+from keras_bert.layers.heads import dense_head, states_at
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import relations
 from keras_bert.tasks.chunks import encode_in_chunks
@@ -319,20 +319,17 @@ class EntityStates(keras.layers.Layer):
 
     Call arguments:
         x: float [B, T, H].
-        positions: int [B, P], from 0 to T - 1; one outside reads as zeros.
+        positions: int [B, P], from 0 to T - 1.
 
     Returns:
-        float [B, P * H].
+        float [B, P * H]; NaN at a position outside of the row.
     """
 
     def build(self, x_shape, positions_shape):
         self.width = positions_shape[1] * x_shape[2]
 
     def call(self, x, positions):
-        # A product with one-hot rows, as in `MaskedLMHead`: the gradient of a gather scatters.
-        one_hot = ops.one_hot(positions, ops.shape(x)[1], dtype=x.dtype)
-        states = ops.matmul(one_hot, x)  # [B, P, H]
-        return ops.reshape(states, (-1, self.width))
+        return ops.reshape(states_at(x, positions), (-1, self.width))
 
     def compute_output_spec(self, x, positions):
         return keras.KerasTensor((x.shape[0], self.width), dtype=self.compute_dtype)

@@ -1,8 +1,7 @@
 """Tasks that read several texts as one example: choices, pairs to compare."""
 
+import keras
 from keras import ops
-
-from keras_bert.models.backbone import OPTIONAL_INPUTS
 
 
 class SeveralTexts:
@@ -15,11 +14,26 @@ class SeveralTexts:
 
     packs_texts = False
 
-    def __call__(self, inputs, *args, **kwargs):
-        return _unfolded(super().__call__, inputs, *args, **kwargs)
+    @property
+    def input_spec(self):
+        """None: `call` takes ids of two and of three axes."""
+        return None
 
-    def call(self, inputs, *args, **kwargs):  # where Keras's JAX trainer comes in
-        return _unfolded(super().call, inputs, *args, **kwargs)
+    def call(self, inputs, training=None, mask=None):
+        if not _has_several(inputs):
+            return super().call(inputs, training=training, mask=mask)
+        output = super().call(fold(inputs), training=training)
+        texts = ops.shape(inputs["token_ids"])[1]
+        return ops.reshape(output, (-1, texts, *output.shape[1:]))
+
+    def compute_output_spec(self, inputs, training=None, mask=None):
+        if not _has_several(inputs):
+            return super().compute_output_spec(inputs)
+        _check_axes(inputs)
+        batch, texts, length = inputs["token_ids"].shape
+        row = {n: keras.KerasTensor((None, length), x.dtype) for n, x in inputs.items()}
+        output = super().compute_output_spec(row)
+        return keras.KerasTensor((batch, texts, *output.shape[1:]), output.dtype)
 
     def _check_ids(self, x) -> None:
         if _has_several(x):
@@ -51,15 +65,6 @@ def _has_several(inputs) -> bool:
     return isinstance(inputs, dict) and any(
         value is not None and len(value.shape) == 3 for value in inputs.values()
     )
-
-
-def _unfolded(call, inputs, *args, **kwargs):
-    if not _has_several(inputs):
-        return call(inputs, *args, **kwargs)
-    first = next(value for name, value in inputs.items() if name not in OPTIONAL_INPUTS)
-    output = call(fold(inputs), *args, **kwargs)
-    texts = ops.shape(first)[1]
-    return ops.reshape(output, (-1, texts, *output.shape[1:]))
 
 
 def _check_axes(inputs: dict) -> None:
