@@ -233,6 +233,29 @@ class BertBackbone(keras_hub.models.Backbone):
         """
         return cls(vocabulary_size, **{**find_size(size), **kwargs})
 
+    @classmethod
+    def from_preset(cls, preset, load_weights: bool = True, **kwargs) -> "BertBackbone":
+        """Makes a backbone from a checkpoint; what a task has on top of it is left out.
+
+        Args:
+            preset: any checkpoint that a task's `from_preset` takes.
+            load_weights: False for new weights in the same shape.
+            **kwargs: arguments of the class in place of the checkpoint's, such as `dtype`.
+
+        Returns:
+            The backbone.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            TypeError: for an unknown argument.
+            ValueError: if a file is damaged, or weights do not fit.
+        """
+        if cls is not BertBackbone:  # a user's, which KerasHub finds by its registered name
+            return super().from_preset(preset, load_weights, **kwargs)
+        from keras_bert.checkpoints import open_checkpoint  # which makes this class
+
+        return open_checkpoint(preset, load_weights).backbone(load_weights, **kwargs)
+
     @property
     def limits(self) -> dict[str, int]:
         """Rows of the table of each input that is an id: values are from 0 to one less."""

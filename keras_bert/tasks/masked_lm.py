@@ -18,7 +18,7 @@ from keras_bert.tasks.masked_batches import (
     masked_source,
     model_inputs,
 )
-from keras_bert.tasks.preset_parts import load_heads, read_text_side
+from keras_bert.tasks.preset_parts import load_heads
 from keras_bert.tasks.task import BertTask
 from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
@@ -136,7 +136,12 @@ class BertMaskedLM(BertTask):
         """
         checkpoint = open_checkpoint(preset, load_weights)
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
+        text_side = checkpoint.preprocessor(
+            cls.preprocessor_cls,
+            backbone.max_sequence_length,
+            sequence_length=sequence_length,
+            padding=padding,
+        )
         model = cls(backbone, preprocessor=text_side, **checkpoint.masked_lm_settings())
         load_heads(model, checkpoint, load_weights)
         return model

@@ -1,6 +1,7 @@
 """Tasks that read several texts as one example: choices, pairs to compare."""
 
 import keras
+import numpy as np
 from keras import ops
 
 
@@ -36,7 +37,7 @@ class SeveralTexts:
         return keras.KerasTensor((batch, texts, *output.shape[1:]), output.dtype)
 
     def _check_ids(self, x) -> None:
-        if _has_several(x):
+        if len(np.shape(x.get("token_ids"))) == 3:
             _check_axes(x)
             x = {name: value.reshape(-1, value.shape[-1]) for name, value in x.items()}
         super()._check_ids(x)
@@ -46,7 +47,7 @@ def fold(inputs: dict) -> dict:
     """Makes rows of the texts of all examples.
 
     Args:
-        inputs: ids by name, [B, C, T] each; None for optional ones that are not there.
+        inputs: ids by name, [B, C, T] each.
 
     Returns:
         The same, [B * C, T].
@@ -56,20 +57,17 @@ def fold(inputs: dict) -> dict:
     """
     _check_axes(inputs)
     return {
-        name: value if value is None else ops.reshape(value, (-1, ops.shape(value)[2]))
-        for name, value in inputs.items()
+        name: ops.reshape(value, (-1, *ops.shape(value)[2:])) for name, value in inputs.items()
     }
 
 
 def _has_several(inputs) -> bool:
-    return isinstance(inputs, dict) and any(
-        value is not None and len(value.shape) == 3 for value in inputs.values()
-    )
+    return isinstance(inputs, dict) and len(inputs["token_ids"].shape) == 3
 
 
 def _check_axes(inputs: dict) -> None:
     for name, value in inputs.items():
-        if value is not None and len(value.shape) != 3:
+        if len(value.shape) != (4 if name == "token_embeddings" else 3):
             raise ValueError(
                 f"input '{name}' has shape {tuple(value.shape)}; expected three axes [batch, "
                 "texts, tokens] as others have"

@@ -434,6 +434,21 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         with quiet_about_size():
             return keras.Model.predict(self, self.ahead(batches), **kwargs)
 
+    def preprocess_samples(self, x, y=None, sample_weight=None):
+        """Makes a batch of texts what the network reads; a dict of ids is that already.
+
+        Args:
+            x: a batch as `fit` takes it.
+            y: its labels, or None.
+            sample_weight: its weights, or None.
+
+        Returns:
+            x, (x, y) or (x, y, sample_weight), as Keras packs them.
+        """
+        if isinstance(x, dict):
+            return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+        return super().preprocess_samples(x, y, sample_weight)
+
     def _preprocess(self, x, y=None, sample_weight=None):
         return self.preprocessor(x, y=y, sample_weight=sample_weight)
 
