@@ -78,16 +78,22 @@ class OutputLosses:
         return found
 
     def total(self, sums, divisors):
-        """The loss of all outputs together from sums and divisors over the whole batch."""
+        """The whole loss of a batch.
+
+        Args:
+            sums: of weight * loss over the batch, one scalar per output, and regularization.
+            divisors: sums of the weights over the batch, one scalar per output.
+        """
+        *sums, extra = sums
         parts = zip(self.factors, sums, divisors, self.divided, strict=True)
-        return sum(f * (_divide(s, d) if divided else s) for f, s, d, divided in parts)
+        return extra + sum(f * (_divide(s, d) if divided else s) for f, s, d, divided in parts)
 
 
 class LossMeans(keras.metrics.Metric):
     """The losses of an epoch: sum(weight * loss) / sum(weight) over all its elements.
 
-    Losses of regularization are trained but not in it. A loss of the reduction "sum" is logged as
-    a mean too.
+    To it comes the mean of regularization over the epoch's batches, each weighed by its rows, as
+    Keras reports it. A loss of the reduction "sum" is logged as a mean too.
 
     Args:
         losses: what is counted.
@@ -100,16 +106,30 @@ class LossMeans(keras.metrics.Metric):
         shape = (len(losses.names),)
         self.sums = self.add_variable(shape, "zeros", name="sums")
         self.weights = self.add_variable(shape, "zeros", name="weights")
+        # Regularization times rows, and rows: sums, which replicas can add up.
+        self.extra = self.add_variable((2,), "zeros", name="extra")
 
-    def update_state(self, sums, weights):
-        """Adds the sums and the weight sums of a batch, one scalar per output."""
+    def update_state(self, sums, weights, extra, rows):
+        """Adds a batch.
+
+        Args:
+            sums: of weight * loss, one scalar per output.
+            weights: sums of the weights, one scalar per output.
+            extra: losses of regularization, scalars.
+            rows: rows of the batch that have a target.
+        """
         self.sums.assign(self.sums + ops.stack(sums))
         self.weights.assign(self.weights + ops.stack(weights))
+        if extra:
+            rows = ops.cast(rows, "float32")
+            both = ops.stack([rows * sum(ops.cast(v, "float32") for v in extra), rows])
+            self.extra.assign(self.extra + both)
 
     def result(self):
         means = ops.unstack(_divide(self.sums, self.weights), len(self.losses.names))
         factors = self.losses.factors
-        total = {self.name: sum(f * m for f, m in zip(factors, means, strict=True))}
+        total = sum(f * m for f, m in zip(factors, means, strict=True))
+        total = {self.name: total + _divide(self.extra[0], self.extra[1])}
         if len(means) == 1:
             return total
         return total | {f"{n}_loss": m for n, m in zip(self.losses.names, means, strict=True)}
