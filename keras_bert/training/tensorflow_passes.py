@@ -113,6 +113,7 @@ class TensorFlowPasses:
             rows = BatchCounters.count(x, weights)[0]
             totals = [tf.reduce_sum(weight) for weight in weights]
             self._loss_tracker.update_state(sums[: len(totals)], totals, extra, rows)
+            self._loss_tracker.count_classes(y, y_pred, weights[0])
             self.compute_metrics(x, y, y_pred, sample_weight)
         return [tf.convert_to_tensor(scope.get_current_value(v)) for v in self.metrics_variables]
 
