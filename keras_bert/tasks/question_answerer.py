@@ -187,10 +187,10 @@ class BertQuestionAnswerer(RowTask):
 
     def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
         """As `BertTask.compile`; the task's own loss is the mean of those of start and end."""
-        if kwargs.get("label_smoothing"):
+        if smoothing := kwargs.get("label_smoothing"):
             raise ValueError(
-                "label_smoothing is not supported by BertQuestionAnswerer: a share of each label "
-                "would go to padding"
+                f"label_smoothing={smoothing} is not supported by BertQuestionAnswerer: a share of "
+                "each label would go to padding"
             )
         if isinstance(loss, str) and loss == "auto" and loss_weights is None:
             loss_weights = {"start": 0.5, "end": 0.5}

@@ -210,7 +210,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 steps_per_execution=steps_per_execution,
                 jit_compile=jit_compile,
                 use_kernels=use_kernels,
-                counted_classes=self.num_classes if self.output_kind == CLASSES else None,
+                counted_classes=self.output.shape[-1] if self.output_kind == CLASSES else None,
                 **kwargs,
             )
         self._executions_wanted = self.steps_per_execution

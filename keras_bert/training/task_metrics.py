@@ -62,7 +62,6 @@ _NUMBERS = (
     km.RootMeanSquaredError,
 )
 _CORRELATIONS = (km.ConcordanceCorrelation, km.PearsonCorrelation)
-_CONFUSIONS = (km.IoU, km.MeanIoU)  # OneHotIoU and OneHotMeanIoU among them
 # Read a row of labels as a whole; the others read each label by itself.
 _OF_ROWS = (km.CosineSimilarity, km.FBetaScore, km.R2Score, *_CORRELATIONS)
 
@@ -182,7 +181,7 @@ def _for_task(given, kind: str):
         return metric
     if refusal := _refusal(metric, kind):
         raise ValueError(f"metrics: {type(metric).__name__} {refusal}")
-    if isinstance(metric, km.IoU | km.MeanIoU) and metric.dtype == "int":
+    if isinstance(metric, km.IoU) and "int" in str(metric.dtype):
         # Keras would cut off the weights' fractions, rows of weight 0.5 among them.
         metric = type(metric).from_config(metric.get_config() | {"dtype": "float32"})
     return TaskMetric(metric, kind, name)
@@ -212,11 +211,17 @@ def _refusal(metric: km.Metric, kind: str) -> str | None:
         return None if isinstance(metric, _NUMBERS) else "is of classes, and outputs are numbers"
     if isinstance(metric, _CORRELATIONS):
         return "is of numbers, and outputs are classes"
-    if kind == LABELS and isinstance(metric, (*_SOFTMAX, km.OneHotIoU, km.OneHotMeanIoU)):
+    one_hot = _counts_pairs(metric) and not (metric.sparse_y_true and metric.sparse_y_pred)
+    if kind == LABELS and (isinstance(metric, _SOFTMAX) or one_hot):
         return "expects one class a row, and here are several labels"
     if kind == CHOICES and not isinstance(metric, (*_SOFTMAX, km.Accuracy)):
         return "is of classes, and here are choices, positions or tokens: each stands for itself"
     return None
+
+
+def _counts_pairs(metric: km.Metric) -> bool:
+    """Whether it counts pairs of a right and a found class, not probabilities."""
+    return isinstance(metric, km.IoU) and not isinstance(metric, km.BinaryIoU)
 
 
 def _setting(metric: km.Metric, name: str):
@@ -242,10 +247,13 @@ def _of_softmax(metric, kind, y, logits, weights) -> tuple:
         logits = ops.reshape(logits, (-1, count))
         y = ops.reshape(y, (-1, count) if soft else (-1,))
         weights = None if weights is None else ops.reshape(weights, (-1,))
-    sparse = not isinstance(metric, km.OneHotIoU | km.OneHotMeanIoU)
-    if isinstance(metric, km.Accuracy) or (isinstance(metric, _CONFUSIONS) and sparse):
+    if isinstance(metric, km.Accuracy) or _counts_pairs(metric):
         ids = ops.argmax(y, axis=-1) if soft else ops.maximum(ops.cast(y, "int32"), 0)
-        return ids, ops.argmax(logits, axis=-1), weights
+        found = ops.argmax(logits, axis=-1)
+        return *(
+            column if getattr(metric, name, True) else ops.one_hot(column, count)
+            for name, column in (("sparse_y_true", ids), ("sparse_y_pred", found))
+        ), weights
     rows = y if soft else ops.one_hot(ops.cast(y, "int32"), ops.shape(logits)[-1], dtype="float32")
     if not isinstance(metric, _BINARY):
         scores = from_logits or isinstance(metric, _SCORES)
@@ -281,7 +289,7 @@ def _of_columns(metric, kind, y, outputs, weights) -> tuple:
     if kind == LABELS:
         from_logits = _setting(metric, "from_logits") or isinstance(metric, _SCORES)
         outputs = outputs if from_logits else ops.sigmoid(outputs)
-        if isinstance(metric, km.Accuracy | km.IoU) and not isinstance(metric, km.BinaryIoU):
+        if isinstance(metric, km.Accuracy) or _counts_pairs(metric):
             outputs = ops.cast(outputs > 0.5, "float32")
     place = _setting(metric, "class_id")
     by_label = weights is not None and len(weights.shape) == 2 and weights.shape[-1] != 1
