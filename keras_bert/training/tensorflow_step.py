@@ -30,7 +30,7 @@ from keras_bert.training.iterator_functions import by_shapes, on_data, over_iter
 from keras_bert.training.losses import LossMeans, OutputLosses
 from keras_bert.training.replica_seeds import seed_shift, shifted
 from keras_bert.training.step_variables import StepVariables, local_copies, read, tensors, write
-from keras_bert.training.task_metrics import make_variables
+from keras_bert.training.task_metrics import TaskMetric, make_variables
 from keras_bert.training.tensorflow_passes import TensorFlowPasses
 from keras_bert.training.tensorflow_update import TensorFlowUpdate
 
@@ -83,6 +83,13 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
                 replicas_in_sync,
             )
             steps_per_execution = 1
+        if replicas_in_sync > 1:
+            optimizer = replicas.remade(keras.optimizers.get(optimizer), "optimizer")
+            for metric in keras.tree.flatten(weighted_metrics):
+                if isinstance(metric, TaskMetric):
+                    metric.metric = replicas.remade(metric.metric, "metric")
+                else:
+                    replicas.remade(metric, "metric", may_remake=False)
         keras.Model.compile(
             self,
             optimizer,
@@ -97,6 +104,11 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
             raise ValueError(
                 "the optimizer's gradient_accumulation_steps does not work on several replicas: "
                 "use compile(accumulation_steps=...)"
+            )
+        if replicas_in_sync > 1 and self._inner_optimizer().ema_overwrite_frequency:
+            raise ValueError(
+                "the optimizer's ema_overwrite_frequency does not work on several replicas: leave "
+                "it None, for the averages to be written when training ends"
             )
         self._step_losses = OutputLosses(loss, loss_weights, self.output)
         # Past Keras's tracking, which would list the tracker among the metrics a second time.
