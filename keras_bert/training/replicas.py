@@ -79,7 +79,7 @@ def local(variable) -> tf.Variable:
 
 
 def remade(thing, what: str, may_remake: bool = True):
-    """An optimizer or metric of Keras as it is, or where it has no copy on each replica, anew.
+    """An optimizer or metric of Keras as it is, or where it is not the strategy's own, anew.
 
     Args:
         thing: the optimizer or metric, made in the strategy's scope or elsewhere.
@@ -91,6 +91,8 @@ def remade(thing, what: str, may_remake: bool = True):
     """
     values = [variable.value for variable in thing.variables]
     if all(isinstance(value, tf.distribute.DistributedValues) for value in values):
+        return thing
+    if what == "optimizer" and thing.built and count() == 1:
         return thing
     if not may_remake or (what == "optimizer" and thing.built):
         raise ValueError(

@@ -83,8 +83,9 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
                 replicas_in_sync,
             )
             steps_per_execution = 1
-        if replicas_in_sync > 1:
+        if tf.distribute.has_strategy():
             optimizer = replicas.remade(keras.optimizers.get(optimizer), "optimizer")
+        if replicas_in_sync > 1:
             for metric in keras.tree.flatten(weighted_metrics):
                 if isinstance(metric, TaskMetric):
                     metric.metric = replicas.remade(metric.metric, "metric")
