@@ -12,7 +12,7 @@ from keras_bert.data.texts import text_columns
 from keras_bert.tasks.ids import check_batch_in_graph, checked_ids
 from keras_bert.tasks.packing import packed_source
 from keras_bert.tasks.targets import checked_weights, class_weights
-from keras_bert.training.task_metrics import LABELS
+from keras_bert.training.task_metrics import LABELS, NUMBERS
 
 
 def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource:
@@ -84,6 +84,11 @@ def memory_source(
             if class_weight is not None:
                 table = weight_table(task, class_weight, labels)
                 weights = np.asarray(_weighed(task, table, labels, weights))
+            if weights is not None and task.output_kind in (LABELS, NUMBERS) and weights.ndim > 1:
+                raise ValueError(
+                    f"weights of labels, {list(weights.shape)}, need the TensorFlow backend: "
+                    "expected one a row"
+                )
             return ArraySource(columns, labels, weights, batch_size, shuffle, seed)
     weigh = class_weigher(task, class_weight, labels)  # labels may be the first to name classes
 

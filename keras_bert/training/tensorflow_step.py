@@ -133,9 +133,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         self._xla = bool(jit_compile) and not self._on_tpu
         self._kernels_wanted = use_kernels
         self._accumulation_steps = accumulation_steps
-        self._one_piece = self.replica_count == 1 or (
-            self._xla and replicas.xla_adds_up(strategy)
-        )
+        self._one_piece = self.replica_count == 1 or (self._xla and replicas.xla_adds_up(strategy))
         # In a plain object: functions that are attributes become part of every SavedModel.
         self._compiled = types.SimpleNamespace()
 

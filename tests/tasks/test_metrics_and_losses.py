@@ -617,3 +617,44 @@ def test_a_validation_whose_predictions_are_all_of_one_class_is_named(task, capl
     model.fit(x, y, batch_size=4, validation_data=(x, y), verbose=0)
     count = int((y >= 0).sum())
     assert f"all {count} predictions of the evaluation are class 2" in caplog.text
+
+
+@pytest.mark.slow
+def test_metrics_losses_and_weights_on_jax(tmp_path):
+    import os
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    pytest.importorskip("jax")
+    root = Path(__file__).resolve().parents[2]
+    script = Path(__file__).with_name("metrics_on_jax.py")
+    subprocess.run(
+        [sys.executable, script, tmp_path / "found.npz"],
+        check=True,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    with np.load(tmp_path / "found.npz") as arrays:
+        found = dict(arrays)
+    y, logits = found["y"], found["logits"]
+    chance = softmax(logits.astype("float64"))
+    chosen = chance.argmax(-1)
+    counts = np.bincount(y, minlength=2)
+    weights = (N / (2 * counts))[y]
+    labels = one_hot(y, 2)
+    expected = {
+        "loss": smoothed(logits, labels, 0.0),
+        "precision": sklearn.metrics.precision_score(y, chosen),
+        "auc": sklearn.metrics.roc_auc_score(y, chance[:, 1]),
+        "f1": sklearn.metrics.f1_score(y, chosen, average="macro"),
+        "r2": sklearn.metrics.r2_score(labels, chance),
+        "smoothed": smoothed(logits, labels, 0.1),
+        "own": smoothed(logits, labels, 0.1),
+        "of_soft": smoothed(logits, found["soft"], 0.0),
+        "balanced": smoothed(logits, labels, 0.0, weights),
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=5e-3, err_msg=name)
+    assert "sample_weight[7] is nan" in str(found["nan"])
+    assert "need the TensorFlow backend" in str(found["by_label"])
