@@ -19,10 +19,10 @@ from keras_bert.tasks.targets import (
     check_names,
     class_ids,
     class_labels,
+    classes_in_graph,
     found_names,
     label_matrix,
     numbers,
-    probabilities_in_graph,
     weights_by_id,
 )
 from keras_bert.tasks.task import BertTask
@@ -272,10 +272,9 @@ class BertClassifier(BertTask):
 
         if y is not None and self.problem == "regression":
             return tf.reshape(tf.cast(y, tf.float32), [-1, self.num_classes])
+        if y is not None and y.dtype != tf.string and self.problem == "single_label":
+            return classes_in_graph(y, self.num_classes)
         if y is None or y.dtype != tf.string:
-            if y is not None and y.shape.rank == 2 and y.shape[1] != 1:
-                soft = self.problem == "single_label"
-                return probabilities_in_graph(y, self.num_classes) if soft else y
             return y
         if self.problem != "single_label":
             raise ValueError(

@@ -17,7 +17,7 @@ from keras_bert.tasks.chunks import encode_in_chunks
 from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.several_texts import SeveralTexts
-from keras_bert.tasks.targets import probabilities, probabilities_in_graph
+from keras_bert.tasks.targets import classes_in_graph, probabilities
 from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.multiple_choice_preprocessor import (
     BertMultipleChoicePreprocessor,
@@ -249,9 +249,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         raise ValueError("class_weight has no meaning: choices have no classes")
 
     def encode_labels_in_graph(self, y):
-        if y is not None and y.shape.rank == 2 and y.dtype.is_floating and y.shape[1] != 1:
-            return probabilities_in_graph(y, y.shape[1])
-        return y
+        return y if y is None else classes_in_graph(y)
 
     def _check_ids(self, x) -> None:
         shape = np.shape(x.get("token_ids"))

@@ -22,8 +22,8 @@ from keras_bert.tasks.targets import (
     check_names,
     class_ids,
     class_labels,
+    classes_in_graph,
     found_names,
-    probabilities_in_graph,
     weights_by_id,
 )
 from keras_bert.tasks.text_side import check_text_side
@@ -259,9 +259,7 @@ class BertRelationClassifier(RowTask):
     def encode_labels_in_graph(self, y):
         if y is not None and y.dtype.name == "string":
             raise ValueError("the dataset's labels are names; expected ids")
-        if y is not None and y.shape.rank == 2 and y.shape[1] != 1:
-            return probabilities_in_graph(y, self.num_classes)
-        return y
+        return y if y is None else classes_in_graph(y, self.num_classes)
 
     def _check_ids(self, x) -> None:
         super()._check_ids(x)

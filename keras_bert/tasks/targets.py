@@ -128,10 +128,22 @@ def probabilities(y, num_classes: int) -> np.ndarray:
     return values
 
 
-def probabilities_in_graph(y, num_classes: int):
-    """As `probabilities`, of a batch inside `tf.data`."""
+def classes_in_graph(y, num_classes: int | None = None):
+    """As `class_labels`, of a batch of numbers inside `tf.data`.
+
+    Args:
+        y: ids [B] or [B, 1], or probabilities [B, K].
+        num_classes: K, if known.
+
+    Returns:
+        ids [B], or float32 [B, K].
+    """
     import tensorflow as tf
 
+    if y.shape.rank != 2:
+        return y
+    if y.shape[1] == 1:
+        return y[:, 0]
     y = tf.ensure_shape(tf.cast(y, tf.float32), [None, num_classes])
     good = (y >= 0) & (tf.abs(tf.reduce_sum(y, axis=1, keepdims=True) - 1) < SUM_TOLERANCE)
     message = ["labels: expected probabilities in rows that sum to 1, got", y]

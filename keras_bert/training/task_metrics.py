@@ -297,6 +297,11 @@ def _of_columns(metric, kind, y, outputs, weights) -> tuple:
         return y, outputs, weights[:, place]
     if _setting(metric, "multi_label"):
         return y, outputs, None if weights is None else _spread(weights, y)
+    if by_label and isinstance(metric, km.FBetaScore) and metric.threshold is not None:
+        # Each label as a row in which there is no other: their counts add up by column.
+        own = ops.eye(count)
+        y, outputs = (ops.reshape(v[..., None] * own, (-1, count)) for v in (y, outputs))
+        return y, outputs, ops.reshape(weights, (-1,))
     if place is not None or _setting(metric, "top_k") or isinstance(metric, _OF_ROWS):
         if by_label:
             name = type(metric).__name__

@@ -86,11 +86,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         if tf.distribute.has_strategy():
             optimizer = replicas.remade(keras.optimizers.get(optimizer), "optimizer")
         if replicas_in_sync > 1:
-            for metric in keras.tree.flatten(weighted_metrics):
-                if isinstance(metric, TaskMetric):
-                    metric.metric = replicas.remade(metric.metric, "metric")
-                else:
-                    replicas.remade(metric, "metric", may_remake=False)
+            weighted_metrics = keras.tree.map_structure(_on_replicas, weighted_metrics)
         keras.Model.compile(
             self,
             optimizer,
@@ -417,6 +413,13 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
             # Keras takes the mean of the workers' logs along an axis that scalars lack.
             logs = {name: value[None] for name, value in logs.items()}
         return logs
+
+
+def _on_replicas(metric: keras.metrics.Metric) -> keras.metrics.Metric:
+    """A metric with a copy on each replica; one of a user's own has to have it already."""
+    if not isinstance(metric, TaskMetric):
+        return replicas.remade(metric, "metric", may_remake=False)
+    return TaskMetric(replicas.remade(metric.metric, "metric"), metric.kind, metric.name)
 
 
 def _has_sums(data) -> bool:

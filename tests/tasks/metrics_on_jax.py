@@ -37,13 +37,13 @@ found = {"y": y, "soft": soft, "logits": model.predict(x, verbose=0)}
 def losses(compiled=None, labels=y, **kwargs):
     sgd = keras.optimizers.SGD(0.0)
     model.compile(sgd, **{"metrics": None, **(compiled or {})})
-    given = {"x": x, "y": labels, "batch_size": 4, "verbose": 0}
+    given = {"x": x, "y": labels, "batch_size": 5, "verbose": 0}
     return model.fit(**given, shuffle=False, **kwargs).history["loss"][-1]
 
 
 metrics = [M.Precision(name="precision"), M.AUC(name="auc"), M.F1Score("macro", name="f1")]
 model.compile(metrics=[*metrics, M.R2Score(name="r2")])
-found |= model.evaluate(x, y, batch_size=4, verbose=0, return_dict=True)
+found |= model.evaluate(x, y, batch_size=5, verbose=0, return_dict=True)
 found["smoothed"] = losses({"label_smoothing": 0.1})
 own = keras.losses.CategoricalCrossentropy(
     from_logits=True, label_smoothing=0.1, reduction="mean_with_sample_weight"

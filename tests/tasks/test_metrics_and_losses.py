@@ -201,6 +201,7 @@ def test_metrics_of_a_yes_or_no_read_class_1_as_scikit_learn():
     metrics += [M.AUC(num_thresholds=4001, from_logits=True, name="of_logits"), M.F1Score()]
     metrics += [M.BinaryCrossentropy(), M.BinaryCrossentropy(from_logits=True, name="same")]
     metrics += [M.TruePositives(), M.Precision(class_id=0, name="of_class_0"), "accuracy"]
+    metrics += [M.AUC(num_thresholds=4001, multi_label=True, name="of_both")]
     model.compile(metrics=metrics)
     weights = np.array([1, 2, 0, 1, 0.5, 1, 3, 1, 1, 1])
     found = run(model, "two classes", weights)
@@ -213,6 +214,7 @@ def test_metrics_of_a_yes_or_no_read_class_1_as_scikit_learn():
         "accuracy": scores.accuracy_score(y, chosen, **given),
         "auc": scores.roc_auc_score(y, chance, **given),
         "of_logits": scores.roc_auc_score(y, chance, **given),
+        "of_both": scores.roc_auc_score(y, chance, **given),
         "f1_score": scores.f1_score(y, chosen, average=None, **given),
         "binary_crossentropy": loss,
         "same": loss,
@@ -349,16 +351,21 @@ def smoothed(logits, y, share, weights=1.0):
     return (losses * weights).sum() / weights.sum()
 
 
-@pytest.mark.parametrize("task", ["classifier", "relations", "choices", "tagger"])
+@pytest.mark.parametrize("task", ["classifier", "relations", "choices", "tagger", "masked"])
 def test_label_smoothing_is_that_of_one_hot_labels(task):
     model = make(task)
     x, y = data(task)
-    logits = model.predict(x, verbose=0)
-    expected = smoothed(logits, one_hot(y), 0.1, y >= 0)
+    if task == "masked":
+        logits = model.predict(x, verbose=0)["mlm"]
+        batches = list(x.as_numpy_iterator())
+        y, weights = (np.concatenate([b[k] for b in batches]) for k in ("mask_ids", "mask_weights"))
+    else:
+        logits, weights = model.predict(x, verbose=0), y >= 0
+    expected = smoothed(logits, one_hot(y, logits.shape[-1]), 0.1, weights)
     model.compile(label_smoothing=0.1)
     assert run(model, task)["loss"] == pytest.approx(expected, rel=1e-5)
     own = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1)
-    model.compile(loss=own)
+    model.compile(loss={"mlm": own} if task == "masked" else own)
     assert run(model, task)["loss"] == pytest.approx(expected, rel=1e-5)
 
 
@@ -463,9 +470,12 @@ def softmax_losses(model, x, y):
 def test_weights_of_labels_and_of_a_labels_yes(settings):
     model = make("multi-label")
     x, y = data("multi-label")
-    model.compile(keras.optimizers.SGD(0.0), metrics=["accuracy", M.Precision()], **settings)
+    metrics = ["accuracy", M.Precision(), M.AUC(num_thresholds=4001, multi_label=True)]
+    metrics += [M.Recall(class_id=2, name="of_class_2"), M.F1Score("macro", 0.5, name="f1")]
+    model.compile(keras.optimizers.SGD(0.0), metrics=metrics, **settings)
     losses = several_losses(model, x, y)
-    chosen = model.predict(x, verbose=0) > 0
+    logits = model.predict(x, verbose=0)
+    chosen = logits > 0
     weights = np.random.default_rng(2).uniform(0, 2, y.shape)
     expected = {
         "loss": (losses * weights).sum() / weights.sum(),
@@ -473,10 +483,30 @@ def test_weights_of_labels_and_of_a_labels_yes(settings):
         "precision": sklearn.metrics.precision_score(
             y.ravel(), chosen.ravel(), sample_weight=weights.ravel()
         ),
+        "auc": np.mean(
+            [
+                sklearn.metrics.roc_auc_score(y[:, k], logits[:, k], sample_weight=weights[:, k])
+                for k in range(3)
+            ]
+        ),
+        "of_class_2": sklearn.metrics.recall_score(
+            y[:, 2], chosen[:, 2], sample_weight=weights[:, 2]
+        ),
+        "f1": np.mean(
+            [
+                sklearn.metrics.f1_score(y[:, k], chosen[:, k], sample_weight=weights[:, k])
+                for k in range(3)
+            ]
+        ),
     }
     for verb in ("evaluate", "fit"):
         found = run(model, "multi-label", weights, verb)
-        assert found == pytest.approx(expected, rel=1e-5)
+        assert found == pytest.approx(expected, rel=1e-3)
+        assert found["loss"] == pytest.approx(expected["loss"], rel=1e-5)
+    model.compile(keras.optimizers.SGD(0.0), metrics=[M.F1Score()], **settings)
+    with pytest.raises(ValueError, match="F1Score has one weight a row"):
+        run(model, "multi-label", weights)
+    model.compile(keras.optimizers.SGD(0.0), **settings)
     weights = np.where(y > 0, [1.0, 3.0, 0.5], 1.0)
     for given in ({1: 3.0, 2: 0.5}, [1.0, 3.0, 0.5]):
         found = run(model, "multi-label", verb="fit", class_weight=given)
