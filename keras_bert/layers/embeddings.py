@@ -81,9 +81,7 @@ class BertEmbeddings(keras.layers.Layer):
         )
         self.layer_norm.build((*token_ids_shape, self.hidden_dim))
 
-    def call(
-        self, token_ids, segment_ids, position_ids=None, token_embeddings=None, training=None
-    ):
+    def call(self, token_ids, segment_ids, position_ids=None, token_embeddings=None, training=None):
         length = token_ids.shape[1]
         if position_ids is None and length is not None and length > self.max_sequence_length:
             raise ValueError(

@@ -21,6 +21,8 @@ from keras_bert.tasks.targets import (
     check_classes,
     check_names,
     class_ids,
+    class_labels,
+    classes_in_graph,
     found_names,
     weights_by_id,
 )
@@ -244,20 +246,20 @@ class BertRelationClassifier(RowTask):
         return self._rows(x), y, sample_weight
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks labels and turns names into ids, int32 [N]; see `BertClassifier`."""
+        """Checks labels as `BertClassifier` does: int32 ids [N], or float32 [N, K]."""
         if self.labels is None:
             self.labels = check_names(found_names(y), self.num_classes)
-        return class_ids(y, self.num_classes, self.labels)
+        return class_labels(y, self.num_classes, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
         """Turns weights by label name or id into weights by id; 1 where there is none."""
-        ids = self.encode_labels(list(class_weight))
+        ids = class_ids(list(class_weight), self.num_classes, self.labels)
         return weights_by_id(class_weight, ids, self.num_classes)
 
     def encode_labels_in_graph(self, y):
         if y is not None and y.dtype.name == "string":
             raise ValueError("the dataset's labels are names; expected ids")
-        return y
+        return y if y is None else classes_in_graph(y, self.num_classes)
 
     def _check_ids(self, x) -> None:
         super()._check_ids(x)
