@@ -107,11 +107,13 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
             if classes is None:  # as many as there are tokens or choices
                 known = x["token_ids"].shape[1]
                 limit = (tf.shape(x["token_ids"])[1], known - 1 if known else "T - 1")
-            elif labels.shape.rank == len(output.shape):  # 0 or 1 for each
-                limit = (2, 1)
+            elif labels.shape.rank == len(output.shape) and (labels.shape[-1] != 1 or classes == 1):
+                limit = (2, 1)  # 0 or 1 for each
             else:
                 limit = (classes, classes - 1)
             if weights is not None:
+                while weights.shape.rank < labels.shape.rank:
+                    weights = weights[..., None]
                 labels = tf.where(weights == 0, tf.zeros_like(labels), labels)
             checks.append(_in_range(LABELS.get(name, f"labels of {name!r}"), labels, *limit))
     with tf.control_dependencies(checks):
