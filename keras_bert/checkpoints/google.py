@@ -206,6 +206,8 @@ def _tokenizer(vocabulary: list[str]) -> dict[str, Any]:
         "strip_accents": None,
         "max_word_length": 200,
         "special_tokens_in_text": False,
+        "added_tokens": [],
+        "exact_tokens": [],
     }
 
 

@@ -57,6 +57,8 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: type(value) is int and 1 <= value < 2**31,
         "a number from 1 to less than 2^31",
     ),
+    "added_tokens": (_is_names, "a list of tokens"),
+    "exact_tokens": (_is_names, "a list of tokens"),
     # Preprocessors.
     "sequence_length": _COUNT,
     "padding": _WORD,

@@ -24,7 +24,7 @@ from keras_bert.tasks.targets import (
     weights_by_id,
 )
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
 PROBLEMS = ("single_label", "multi_label", "regression")
@@ -84,7 +84,6 @@ class BertClassifier(BertTask):
             num_classes = 1
         least = 2 if problem == "single_label" else 1
         num_classes, labels = check_classes(num_classes, labels, least)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone

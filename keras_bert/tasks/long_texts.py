@@ -31,6 +31,7 @@ def predict_windows(
     """
     if classifier.preprocessor is None:
         raise ValueError("this classifier has no preprocessor, which windows over texts need")
+    classifier.check_preprocessor()
     columns, parts = text_columns(texts), []
     for begin in range(0, len(columns[0]), _CHUNK):
         chunk = tuple(np.array(column[begin : begin + _CHUNK], object) for column in columns)

@@ -21,7 +21,6 @@ from keras_bert.tasks.masked_batches import (
 )
 from keras_bert.tasks.preset_parts import load_heads, read_text_side
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
 
@@ -63,7 +62,6 @@ class BertMaskedLM(BertTask):
         head_epsilon: float | None = None,
         **kwargs,
     ):
-        check_text_side(preprocessor, backbone)
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
@@ -325,6 +323,7 @@ class BertMaskedLM(BertTask):
                 f"this {type(self).__name__} has no preprocessor, whose tokenizer {what} needs: "
                 "make it with preprocessor=BertMaskedLMPreprocessor(tokenizer)"
             )
+        self.check_preprocessor()
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
         super()._check_ids(x)

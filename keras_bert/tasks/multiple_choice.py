@@ -17,7 +17,7 @@ from keras_bert.tasks.chunks import encode_in_chunks
 from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.several_texts import SeveralTexts
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import text_side
 from keras_bert.text.multiple_choice_preprocessor import (
     BertMultipleChoicePreprocessor,
     best_choices,
@@ -61,7 +61,6 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         dropout: float = 0.1,
         **kwargs,
     ):
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone

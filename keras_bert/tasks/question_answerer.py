@@ -20,7 +20,7 @@ from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.ids import checked_ids
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.spans import Prediction, row_labels, unpacked
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import text_side
 from keras_bert.text.answers import NO_TOKEN
 from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
 
@@ -73,7 +73,6 @@ class BertQuestionAnswerer(RowTask):
         null_threshold: float | None = None,
         **kwargs,
     ):
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone

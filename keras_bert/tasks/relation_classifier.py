@@ -24,7 +24,7 @@ from keras_bert.tasks.targets import (
     found_names,
     weights_by_id,
 )
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import text_side
 from keras_bert.text.multiple_choice_preprocessor import best_choices
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 
@@ -74,7 +74,6 @@ class BertRelationClassifier(RowTask):
         **kwargs,
     ):
         num_classes, labels = check_classes(num_classes, labels)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone

@@ -77,13 +77,14 @@ class RowTask(BertTask):
         return super()._pack_ids(x, y, sample_weight)
 
     def check_has_preprocessor(self) -> None:
-        """Raises a ValueError where there is no text side."""
+        """Raises a ValueError where there is no text side, or it does not fit the backbone."""
         if self.preprocessor is None:
             name = type(self).__name__
             raise ValueError(
                 f"this {name} has no preprocessor, whose tokenizer texts need: make it with "
                 f"preprocessor={self.preprocessor_cls.__name__}(tokenizer)"
             )
+        self.check_preprocessor()
 
     def predict_ids(self, x: dict, batch_size: int | None = None, **kwargs):
         """Checks a user's rows of ids, and gives the model's output for them."""

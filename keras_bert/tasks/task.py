@@ -13,6 +13,7 @@ from keras_bert.tasks.fitting import fit_source
 from keras_bert.tasks.ids import check_ids
 from keras_bert.tasks.like_lengths import predict_by_length
 from keras_bert.tasks.one_batch import predict_at_once
+from keras_bert.tasks.text_side import check_text_side
 from keras_bert.tasks.weights import TaskWeights
 from keras_bert.training.automatic_optimizer import automatic_optimizer
 from keras_bert.training.callback_list import callbacks_over
@@ -46,6 +47,20 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 f"unknown argument {', '.join(unknown)}: {type(self).__name__} has none so named"
             )
         super().__init__(*args, **kwargs)
+
+    @property
+    def preprocessor(self):
+        """Makes the backbone's inputs of texts; None for a task on ids alone."""
+        return getattr(self, "_preprocessor", None)
+
+    @preprocessor.setter
+    def preprocessor(self, value):
+        check_text_side(value, self.backbone)
+        self._preprocessor = value
+
+    def check_preprocessor(self) -> None:
+        """Raises a ValueError if the preprocessor, whose settings may change, no longer fits."""
+        check_text_side(self.preprocessor, self.backbone)
 
     def __call__(self, inputs, *args, **kwargs):
         if isinstance(inputs, dict):
@@ -396,6 +411,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             return keras.Model.predict(self, self.ahead(batches), **kwargs)
 
     def _preprocess(self, x, y=None, sample_weight=None):
+        self.check_preprocessor()
         return self.preprocessor(x, y=y, sample_weight=sample_weight)
 
     def _complete(self, ids: dict) -> dict:

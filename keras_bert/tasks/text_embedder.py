@@ -16,7 +16,7 @@ from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.several_texts import SeveralTexts
 from keras_bert.tasks.targets import numbers
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import text_side
 from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor, cosine, nearest
 from keras_bert.training.pair_losses import CosinePearson, CosineSquaredError, InBatchNegatives
 
@@ -77,7 +77,6 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         if loss not in LOSSES:
             raise ValueError(f"loss={loss!r}: expected one of {', '.join(LOSSES)}")
         chosen = _check_layers(layers, backbone, pooling)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone

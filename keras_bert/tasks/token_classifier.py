@@ -31,7 +31,7 @@ from keras_bert.tasks.tagging import (
     words_of_texts,
 )
 from keras_bert.tasks.targets import check_classes, check_names, class_ids, weights_by_id
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import text_side
 from keras_bert.text.entities import TaggedEntity, tag_places
 from keras_bert.text.token_classifier_preprocessor import IGNORED, BertTokenClassifierPreprocessor
 
@@ -93,7 +93,6 @@ class BertTokenClassifier(RowTask):
         **kwargs,
     ):
         num_classes, labels = check_classes(num_classes, labels)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone

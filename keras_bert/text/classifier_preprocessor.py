@@ -59,6 +59,13 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         self.sequence_length = sequence_length
         self.padding = padding
 
+    def __setattr__(self, name, value):
+        # A setting that is changed later is checked as the constructor checks it.
+        if name in self.settings and all(hasattr(self, other) for other in self.settings):
+            settings = {other: getattr(self, other) for other in self.settings} | {name: value}
+            value = getattr(type(self)(self.tokenizer, **settings), name)
+        super().__setattr__(name, value)
+
     def build(self, *_):
         """Nothing to build; Keras asks."""
 
