@@ -206,8 +206,6 @@ def _tokenizer(vocabulary: list[str]) -> dict[str, Any]:
         "strip_accents": None,
         "max_word_length": 200,
         "special_tokens_in_text": False,
-        "added_tokens": [],
-        "exact_tokens": [],
     }
 
 
@@ -286,7 +284,7 @@ def _notes(contents: Contents) -> list[str]:
     notes += [
         f"{name} {value} has no place in this form."
         for name, value in sorted((contents.tokenizer or {}).items())
-        if value != plain[name]
+        if value != plain.get(name, [])
     ]
     if contents.head in ("token_classifier", "choice"):
         notes.append(f"The head is written by the names of a classifier; it is a {contents.head}.")
