@@ -34,7 +34,9 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         [T] for one string; with `y` or `sample_weight` a tuple, as Keras packs them.
 
     Raises:
-        ValueError: if `sequence_length` leaves no room for text, or `padding` is unknown.
+        TypeError: if x is not text.
+        ValueError: if `sequence_length` leaves no room for text, `padding` is unknown, or x has
+            another shape, such as a list of pairs.
     """
 
     tokenizer_cls = BertTokenizer
@@ -91,7 +93,10 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import text_columns
+
         with tf.device("cpu"):
+            segments = text_columns(segments)
             pieces = [self.tokenizer.tokenize(segment) for segment in segments]
             single = not isinstance(pieces[0], tf.RaggedTensor)
             if single:
@@ -99,9 +104,8 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding)
             if single:
                 return {name: value[0] for name, value in batch.items()}
-            if tf.is_tensor(segments[0]):  # ragged tensors forget how many rows they have
-                for value in batch.values():
-                    value.set_shape([segments[0].shape[0], None])
+            for value in batch.values():  # ragged tensors forget how many rows they have
+                value.set_shape([segments[0].shape[0], None])
             return batch
 
     def pack_windows(self, segments: tuple, overlap: int):

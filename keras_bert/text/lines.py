@@ -157,6 +157,33 @@ def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:
     return text
 
 
+def text_columns(columns: Sequence[Any]) -> list[tf.Tensor]:
+    """Makes string tensors of the one or two texts of each example.
+
+    Args:
+        columns: texts, or batches of as many texts.
+
+    Returns:
+        Tensors [] or [B], all alike.
+
+    Raises:
+        TypeError: a column is not text.
+        ValueError: a column is more than a batch of texts, or columns differ in length.
+    """
+    found = [to_strings(column) for column in columns]
+    for column in found:
+        if not isinstance(column, tf.Tensor) or column.shape.rank not in (0, 1):
+            raise ValueError(
+                f"texts of shape {column.shape}: expected one text or a batch of texts [B]; pairs "
+                "go in as a tuple of two batches, (firsts, seconds)"
+            )
+        if not column.shape.is_compatible_with(found[0].shape):
+            raise ValueError(
+                f"texts of shapes {found[0].shape} and {column.shape}: expected as many of both"
+            )
+    return found
+
+
 def map_lines(function: Any, text: tf.Tensor | tf.RaggedTensor) -> Any:
     """Applies `function`, from [B] lines to one or more ragged [B, None], to text of any rank."""
 

@@ -121,11 +121,11 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import text_columns
+
         with tf.device("cpu"):
-            questions, contexts = (
-                tf.reshape(tf.convert_to_tensor(texts, tf.string), [-1])
-                for texts in (questions, contexts)
-            )
+            columns = text_columns((questions, contexts))
+            questions, contexts = (tf.reshape(column, [-1]) for column in columns)
             question = self.tokenizer.tokenize(questions)[:, : self.max_question_length]
             pieces, starts, ends = self.tokenizer.tokenize_with_offsets(contexts, unit="char")
             lengths = tf.cast(pieces.row_lengths(), tf.int32)  # [B]

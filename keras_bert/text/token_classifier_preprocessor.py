@@ -56,7 +56,7 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
             a row can hold.
 
     Call arguments:
-        x: a batch of texts, strings [B], or of words, ragged strings [B, None].
+        x: a batch of texts, strings [B], or of lists of words, strings [B, None].
 
     Returns:
         The `ids` of `rows`, int32 [R, T].
@@ -105,7 +105,18 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import to_strings
+
         with tf.device("cpu"):
+            given = type(x).__name__
+            x = to_strings(x)
+            if x.shape.rank == 2 and isinstance(x, tf.Tensor):
+                x = tf.RaggedTensor.from_tensor(x)
+            if x.shape.rank != 1 + isinstance(x, tf.RaggedTensor) or given == "tuple":
+                raise ValueError(
+                    f"{given} of shape {x.shape}: expected a batch of texts [B], or of lists of "
+                    "words [B, None]"
+                )
             if isinstance(x, tf.RaggedTensor):
                 ids, word = self._pieces_of_words(x)
                 starts = ends = None
