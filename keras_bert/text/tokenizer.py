@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import keras_hub
+from keras.src.saving import serialization_lib
 
 from keras_bert.text.vocabulary import check_vocabulary, read_vocabulary, write_vocabulary
 
@@ -298,6 +299,28 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         """Returns every setting; the vocabulary travels as a file, by `save_assets`."""
         settings = {name: getattr(self, name) for name in SETTINGS}
         return super().get_config() | settings
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "BertTokenizer":
+        """Makes a tokenizer of what `get_config` gives.
+
+        Args:
+            config: arguments of the constructor.
+
+        Returns:
+            The tokenizer.
+
+        Raises:
+            ValueError: the config, which a downloaded model may bring, names a file to read, and
+                Keras loads in safe mode.
+        """
+        path = config.get("vocabulary")
+        if isinstance(path, str | os.PathLike) and serialization_lib.in_safe_mode():
+            raise ValueError(
+                f"vocabulary={str(path)!r}: expected no file outside of the saved model; if you "
+                "trust where it comes from, load it with safe_mode=False"
+            )
+        return super().from_config(config)
 
     def save_assets(self, dir_path: str | os.PathLike[str]) -> None:
         """Writes `vocab.txt` into a directory.
