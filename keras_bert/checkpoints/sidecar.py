@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.atomic import write_file
-from keras_bert.checkpoints.checks import DTYPES, NUMBERS, is_number, short
+from keras_bert.checkpoints.checks import DTYPES, NUMBERS, is_labels, is_number, short
 from keras_bert.checkpoints.contents import HEADS, PROBLEMS, Contents
 from keras_bert.checkpoints.source import Source
 
@@ -95,7 +95,7 @@ _RIGHT = {
     "config": _is_config,
     "masked_lm": lambda value: _is_config(value) and value.keys() <= set(_MASKED_LM),
     "head": lambda value: value in (None, *HEADS),
-    "labels": lambda value: value is None or _is_names(value),
+    "labels": lambda value: value is None or is_labels(value),
     "problem": lambda value: value in PROBLEMS,
     "thresholds": lambda value: (
         value is None

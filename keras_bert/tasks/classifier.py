@@ -19,6 +19,8 @@ from keras_bert.tasks.targets import (
     check_names,
     class_ids,
     found_names,
+    has_numbers_as_names,
+    ids_in_graph,
     label_matrix,
     numbers,
     weights_by_id,
@@ -41,7 +43,8 @@ class BertClassifier(BertTask):
         backbone: a `BertBackbone`.
         num_classes: number of classes K; by default that of `labels`. Of a regression, how many
             numbers there are, by default 1.
-        labels: K names. Without them labels are ids; `fit` on names takes the sorted ones.
+        labels: K names, strings or numbers such as ratings; a number in `y` is then a name.
+            Without them labels are ids; `fit` on strings takes the sorted ones.
         preprocessor: a `BertClassifierPreprocessor`, or None to work on ids alone.
         dropout: share of the pooled output dropped in training.
         problem: "single_label", one class a text, by a softmax; "multi_label", any number of
@@ -259,7 +262,9 @@ class BertClassifier(BertTask):
 
         if y is not None and self.problem == "regression":
             return tf.reshape(tf.cast(y, tf.float32), [-1, self.num_classes])
-        if y is None or y.dtype != tf.string:
+        if y is None or y.dtype != tf.string and self.problem != "single_label":
+            return y
+        if y.dtype != tf.string and not has_numbers_as_names(self.labels):
             return y
         if self.problem != "single_label":
             raise ValueError(
@@ -268,11 +273,7 @@ class BertClassifier(BertTask):
             )
         if self.labels is None:
             raise ValueError("the dataset's labels are names: give the classifier labels=[...]")
-        matches = tf.reshape(y, [-1, 1]) == tf.constant(self.labels)[None, :]  # [B, K]
-        known = tf.reduce_all(tf.reduce_any(matches, axis=1))
-        message = ["unknown label; expected", *self.labels, "got", y]
-        with tf.control_dependencies([tf.Assert(known, message)]):
-            return tf.argmax(tf.cast(matches, "int32"), axis=1, output_type=tf.int32)
+        return ids_in_graph(y, self.labels)
 
     def predict(self, x, batch_size: int | None = None, overlap: int | None = None, **kwargs):
         """Gives the logits, or of a regression the numbers, of each row.

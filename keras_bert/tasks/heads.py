@@ -7,6 +7,7 @@ import keras
 
 from keras_bert.checkpoints import Checkpoint
 from keras_bert.checkpoints.preset import load_h5
+from keras_bert.tasks.targets import check_labels
 
 logger = logging.getLogger("keras_bert")
 
@@ -57,6 +58,7 @@ def choose_classes(
     Raises:
         ValueError: if the number is not known, or the checkpoint's head is for other classes.
     """
+    labels = check_labels(labels)
     saved_labels, saved_classes = saved.get("labels"), saved.get("num_classes")
     num_classes = num_classes or (labels and len(labels)) or saved_classes
     if num_classes is None:

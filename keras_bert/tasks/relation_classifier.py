@@ -22,6 +22,8 @@ from keras_bert.tasks.targets import (
     check_names,
     class_ids,
     found_names,
+    has_numbers_as_names,
+    ids_in_graph,
     weights_by_id,
 )
 from keras_bert.tasks.text_side import text_side
@@ -257,6 +259,8 @@ class BertRelationClassifier(RowTask):
     def encode_labels_in_graph(self, y):
         if y is not None and y.dtype.name == "string":
             raise ValueError("the dataset's labels are names; expected ids")
+        if y is not None and has_numbers_as_names(self.labels):
+            return ids_in_graph(y, self.labels)
         return y
 
     def _check_ids(self, x) -> None:

@@ -92,7 +92,7 @@ class BertTokenClassifier(RowTask):
         crf: bool = False,
         **kwargs,
     ):
-        num_classes, labels = check_classes(num_classes, labels)
+        num_classes, labels = check_classes(num_classes, labels, kinds=(str,))
 
         # === Layers ===
         self.backbone = backbone

@@ -132,6 +132,9 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
 
         Returns:
             (the dict of `call`, bool [B]: whether the entities fit).
+
+        Raises:
+            ValueError: if texts or spans have another shape or type.
         """
         import tensorflow as tf
 

@@ -102,6 +102,9 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
 
         Returns:
             `TokenRows`: ids of R rows, and which words they hold.
+
+        Raises:
+            ValueError: if x has another shape.
         """
         import tensorflow as tf
 
