@@ -6,6 +6,7 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
 from keras_bert.data.texts import text_columns
 from keras_bert.tasks.ids import checked_ids
@@ -69,7 +70,7 @@ def memory_source(
     columns = None if ids else text_columns(x)
     labels = None if y is None else task.encode_labels(y)
     weights = None if sample_weight is None else np.asarray(sample_weight, "float32")
-    batch_size = batch_size or 32
+    batch_size = check_batch_size(batch_size)
     if ids:
         columns = checked_ids(task, x)
         if keras.config.backend() != "tensorflow":

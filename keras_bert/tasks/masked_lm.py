@@ -5,6 +5,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.contract import check_batch
 from keras_bert.data.texts import text_columns
@@ -358,7 +359,7 @@ class BertMaskedLM(BertTask):
             raise ValueError(
                 "a dataset brings its own batches: got sample_weight or batch_size beside it"
             )
-        return masked_source(self, x, sample_weight, batch_size or 32, shuffle, seed)
+        return masked_source(self, x, sample_weight, check_batch_size(batch_size), shuffle, seed)
 
     def _dataset_preparer(self, dataset, labelled):
         import tensorflow as tf

@@ -8,6 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
@@ -346,7 +347,7 @@ class BertQuestionAnswerer(RowTask):
         else:
             self.check_has_preprocessor()
             ids, _, _ = self.make_rows(unpacked(x, None)[0])
-        return logits_of_rows(self, ids, batch_size or 32, **kwargs)
+        return logits_of_rows(self, ids, check_batch_size(batch_size), **kwargs)
 
     def answer(
         self,

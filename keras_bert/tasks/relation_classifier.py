@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
@@ -213,7 +214,7 @@ class BertRelationClassifier(RowTask):
         self.check_has_preprocessor()
         if isinstance(x, tuple) and len(x) == 2 and not len(x[0]) and not len(x[1]):
             return np.zeros((0, self.num_classes), "float32")
-        return self.predict_rows(self.make_rows(x)[0], batch_size or 32, **kwargs)
+        return self.predict_rows(self.make_rows(x)[0], check_batch_size(batch_size), **kwargs)
 
     def relate(self, texts, spans=None, batch_size: int | None = None, **kwargs):
         """Gives the relation of the two entities of each sentence, and its probability.

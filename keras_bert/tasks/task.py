@@ -1,9 +1,12 @@
 """What all tasks share: the text pipeline under `fit` and the default optimizer."""
 
+import math
+
 import keras
 import keras_hub
 import numpy as np
 
+from keras_bert.arguments import check_batch_size, check_count, check_number
 from keras_bert.data.texts import text_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.models.backbone import complete_inputs
@@ -134,10 +137,18 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         Raises:
             ValueError: if the loss expects probabilities, or a number is out of range.
         """
-        if accumulation_steps < 1:
-            raise ValueError(f"accumulation_steps={accumulation_steps}: expected 1 or more")
+        accumulation_steps = check_count("accumulation_steps", accumulation_steps)
+        steps_per_execution = check_count("steps_per_execution", steps_per_execution)
+        for name, value, least, most in (
+            ("learning_rate", learning_rate, 0, math.inf),
+            ("weight_decay", weight_decay, 0, math.inf),
+            ("warmup", warmup, 0, 1),
+            ("epsilon", epsilon, 0, math.inf),
+            ("layer_decay", 1 if layer_decay is None else layer_decay, 0, math.inf),
+        ):
+            check_number(name, value, least, most)
         for name, choice in {"packing": packing, "use_kernels": use_kernels}.items():
-            if choice not in ("auto", True, False):
+            if choice != "auto" and not isinstance(choice, bool):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
         self._schedule = None
         self._packing_wanted = packing
@@ -243,6 +254,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     def compile_from_config(self, config):
         built = config.pop("optimizer_built", True)
+        if config.get("use_kernels") is True:
+            config["use_kernels"] = "auto"  # this machine may have no GPU
         self.compile(**keras.saving.deserialize_keras_object(config))
         if built:  # else the file has none of its variables
             self.optimizer.build(self.trainable_variables)
@@ -302,8 +315,20 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 `epochs`, `steps` and `examples` is given, the batch cannot be shared out evenly,
                 or a checkpoint to resume from is of another model.
         """
-        if y is None and not hasattr(x, "element_spec"):
-            raise ValueError("y is missing: fit needs the labels of the texts")
+        for name, value in (
+            ("batch_size", batch_size),
+            ("steps_per_epoch", steps_per_epoch),
+            ("steps", steps),
+            ("examples", examples),
+            ("validation_steps", kwargs.get("validation_steps")),
+        ):
+            if value is not None:
+                check_count(name, value)
+        check_count("initial_epoch", initial_epoch, 0)
+        check_count("seed", seed, 0)
+        check_number("epochs", 1 if epochs is None else epochs)
+        check_number("validation_split", validation_split, 0, 1)
+        self._check_labelled(x, y, "fit")
         if validation_split:
             if validation_data is not None:
                 raise ValueError("got both validation_data and validation_split")
@@ -316,11 +341,15 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
         )
         if validation_data is not None:
-            if not isinstance(validation_data, tuple | list):
-                validation_data = [validation_data]
+            validation_data = self._check_validation(validation_data)
             size = None if hasattr(validation_data[0], "element_spec") else batch_size
-            validation = self._source(*validation_data, batch_size=size)
-            validation_data = self.ahead(validation.one_pass())
+            try:
+                validation = self._source(*validation_data, batch_size=size)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"validation_data: {error}") from error
+            batches = validation.one_pass()
+            _check_ends(batches, kwargs.get("validation_steps"), "validation_steps")
+            validation_data = self.ahead(batches)
         return fit_source(
             self,
             source,
@@ -364,7 +393,9 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             As `keras.Model.evaluate`.
         """
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
+            self._check_labelled(x, y, "evaluate")
             x = self._source(x, y, sample_weight, batch_size).one_pass()
+            _check_ends(x, kwargs.get("steps"), "steps")
             self.build_for(x)
             kwargs["callbacks"] = callbacks_over(self, x, kwargs)
             x = self.ahead(x)
@@ -388,13 +419,16 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, **kwargs)[0]
         if hasattr(x, "element_spec"):
-            return self.predict_batches(self._source(x, labelled=False).one_pass(), kwargs)
+            batches = self._source(x, labelled=False).one_pass()
+            _check_ends(batches, kwargs.get("steps"), "steps")
+            return self.predict_batches(batches, kwargs)
+        batch_size = check_batch_size(batch_size)
         texts = not isinstance(x, dict) and self.preprocessor is not None
         columns = text_columns(x) if texts else x
         size = len(columns[0]) if texts else None
         if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")
-        found = predict_at_once(self, x, columns, batch_size or 32, kwargs)
+        found = predict_at_once(self, x, columns, check_batch_size(batch_size), kwargs)
         if found is not None:
             return found
         return predict_by_length(self, x, columns if texts else None, batch_size, kwargs)
@@ -409,6 +443,27 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         kwargs = kwargs | {"callbacks": callbacks_over(self, batches, kwargs)}
         with quiet_about_size():
             return keras.Model.predict(self, self.ahead(batches), **kwargs)
+
+    def _check_labelled(self, x, y, method: str) -> None:
+        """Raises a ValueError if rows in memory have no labels."""
+        if y is None and not hasattr(x, "element_spec"):
+            raise ValueError(f"y is missing: {method} needs the labels of the texts")
+
+    def _check_validation(self, data) -> tuple:
+        """Checks that `validation_data` brings labels; a dataset does."""
+        if hasattr(data, "element_spec"):
+            return (data,)
+        if (
+            not isinstance(data, tuple | list)
+            or not 1 <= len(data) <= 3
+            or isinstance(data[0], str)
+        ):
+            raise ValueError(
+                f"validation_data={data!r:.80}: expected (x, y), (x, y, sample_weight) or a "
+                "tf.data.Dataset"
+            )
+        self._check_labelled(*data[:2], *[None] * (2 - len(data)), "validation_data")
+        return tuple(data)
 
     def _preprocess(self, x, y=None, sample_weight=None):
         self.check_preprocessor()
@@ -449,3 +504,10 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
         check_ids(x, self.backbone)
+
+
+def _check_ends(batches, steps: int | None, name: str) -> None:
+    """Raises a ValueError for an endless dataset of which nobody says how much to read."""
+    cardinality = getattr(batches, "cardinality", None)
+    if steps is None and cardinality is not None and int(cardinality()) == -1:
+        raise ValueError(f"the dataset has no end: pass {name}")
