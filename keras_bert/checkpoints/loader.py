@@ -122,6 +122,15 @@ class Checkpoint:
             return {}
         return preset.settings(self.source, file, class_name)
 
+    def head_name(self) -> str | None:
+        """What the checkpoint holds a head of, in words: a class of ours, or a kind; or None."""
+        if self.contents is not None:
+            return self.contents.head and self.contents.head.replace("_", " ")
+        if not self.source.has("task.json"):
+            return None
+        found = str(self.source.json("task.json").get("registered_name"))
+        return shown(found.removeprefix(preset.PACKAGE))[:_SHOWN]
+
     def heads(self) -> list[str]:
         """The heads that another form holds: names of layers of ours; empty for our presets."""
         if self.contents is None:

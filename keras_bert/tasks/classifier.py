@@ -184,7 +184,7 @@ class BertClassifier(BertTask):
                 "pass skip_mismatch=True for a new one"
             )
         num_classes, labels, fits = choose_classes(
-            preset, saved if same else {}, num_classes, labels, skip_mismatch
+            checkpoint, saved if same else {}, num_classes, labels, skip_mismatch
         )
         backbone = checkpoint.backbone(load_weights, **kwargs)
         preprocessor = text_side(

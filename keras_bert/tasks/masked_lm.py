@@ -213,6 +213,8 @@ class BertMaskedLM(BertTask):
             return fill_masks(self, [texts], top_k, batch_size, **kwargs)[0]
         return fill_masks(self, texts, top_k, batch_size, **kwargs)
 
+    needs_labels = False
+
     def fit(
         self,
         x=None,

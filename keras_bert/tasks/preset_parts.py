@@ -7,6 +7,7 @@ import keras
 from keras_bert.checkpoints import Checkpoint
 from keras_bert.checkpoints.preset import load_h5
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.text_side import warn_without_vocabulary
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
 
@@ -28,6 +29,7 @@ def read_text_side(
         padding: in place of the checkpoint's.
     """
     if not checkpoint.has_text_side():
+        warn_without_vocabulary(checkpoint)
         return None
     for kind in (BertMaskedLMPreprocessor, BertClassifierPreprocessor):
         if saved := checkpoint.settings("preprocessor.json", kind.__name__):

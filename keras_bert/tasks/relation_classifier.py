@@ -142,7 +142,7 @@ class BertRelationClassifier(RowTask):
         checkpoint = open_checkpoint(preset, load_weights)
         saved = saved_task(checkpoint, cls)
         num_classes, labels, fits = choose_classes(
-            preset, saved, num_classes, labels, skip_mismatch
+            checkpoint, saved, num_classes, labels, skip_mismatch
         )
         backbone = checkpoint.backbone(load_weights, **kwargs)
         preprocessor = text_side(

@@ -40,6 +40,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     packs_texts = True  # whether several texts can share a row of the encoder
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
+    needs_labels = True  # of rows in memory, to train and to evaluate
     _at_once = None
 
     def __init__(self, *args, **kwargs):
@@ -325,8 +326,10 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             if value is not None:
                 check_count(name, value)
         check_count("initial_epoch", initial_epoch, 0)
-        check_count("seed", seed, 0)
+        check_count("seed", seed, -(2**63))
         check_number("epochs", 1 if epochs is None else epochs)
+        if epochs == 0:
+            raise ValueError("epochs=0: expected a number above 0")
         check_number("validation_split", validation_split, 0, 1)
         self._check_labelled(x, y, "fit")
         if validation_split:
@@ -346,7 +349,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             try:
                 validation = self._source(*validation_data, batch_size=size)
             except (TypeError, ValueError) as error:
-                raise type(error)(f"validation_data: {error}") from error
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind(f"validation_data: {error}") from error
             batches = validation.one_pass()
             _check_ends(batches, kwargs.get("validation_steps"), "validation_steps")
             validation_data = self.ahead(batches)
@@ -446,18 +450,15 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     def _check_labelled(self, x, y, method: str) -> None:
         """Raises a ValueError if rows in memory have no labels."""
-        if y is None and not hasattr(x, "element_spec"):
+        if self.needs_labels and y is None and not hasattr(x, "element_spec"):
             raise ValueError(f"y is missing: {method} needs the labels of the texts")
 
     def _check_validation(self, data) -> tuple:
         """Checks that `validation_data` brings labels; a dataset does."""
         if hasattr(data, "element_spec"):
             return (data,)
-        if (
-            not isinstance(data, tuple | list)
-            or not 1 <= len(data) <= 3
-            or isinstance(data[0], str)
-        ):
+        parts = isinstance(data, tuple | list) and 1 <= len(data) <= 3
+        if not parts or isinstance(data[0], str | bytes):
             raise ValueError(
                 f"validation_data={data!r:.80}: expected (x, y), (x, y, sample_weight) or a "
                 "tf.data.Dataset"

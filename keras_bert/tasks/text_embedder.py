@@ -184,6 +184,11 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             "left out",
         )
 
+    @property
+    def needs_labels(self) -> bool:
+        """Whether training takes scores of pairs."""
+        return self.pair_loss != "contrastive"
+
     def default_loss(self):
         return InBatchNegatives() if self.pair_loss == "contrastive" else CosineSquaredError()
 

@@ -173,7 +173,7 @@ class BertTokenClassifier(RowTask):
                 "skip_mismatch=True for a new one"
             )
         num_classes, labels, fits = choose_classes(
-            preset, saved, num_classes, labels, skip_mismatch
+            checkpoint, saved, num_classes, labels, skip_mismatch
         )
         fits = fits and same  # not the same only with skip_mismatch
         backbone = checkpoint.backbone(load_weights, **kwargs)
