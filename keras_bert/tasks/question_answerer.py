@@ -274,7 +274,7 @@ class BertQuestionAnswerer(RowTask):
         examples = isinstance(validation_data, list) and validation_data
         if examples and isinstance(examples[0], SquadExample):
             validation_data = unpacked(validation_data, None)
-        elif isinstance(validation_data, tuple | list):
+        elif isinstance(validation_data, tuple | list) and len(validation_data) > 1:
             first = unpacked(*validation_data[:2])
             validation_data = (*first, *validation_data[2:])
         teaches_none = isinstance(y, list) and any(map(_has_no_answer, y))
