@@ -176,6 +176,7 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
 
     Raises:
         FileNotFoundError: if there is nothing at `source`, or a file is missing.
+        ConnectionError: if it would have to be fetched, and there is no network.
         ValueError: if what is there is no BERT, or is damaged.
     """
     path, prefix = Path(source), None
