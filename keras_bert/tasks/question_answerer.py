@@ -2,13 +2,14 @@
 
 import logging
 import math
+import numbers
 from collections.abc import Sequence
 from pathlib import Path
 
 import keras
 import numpy as np
 
-from keras_bert.arguments import check_batch_size
+from keras_bert.arguments import check_batch_size, check_count
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
@@ -105,8 +106,9 @@ class BertQuestionAnswerer(RowTask):
 
     @null_threshold.setter
     def null_threshold(self, value: float | None) -> None:
-        if value is not None and not math.isfinite(value):
-            raise ValueError(f"null_threshold={value}: expected a finite number or None")
+        real = isinstance(value, numbers.Real)
+        if value is not None and (not real or not math.isfinite(value)):
+            raise ValueError(f"null_threshold={value!r}: expected a finite number or None")
         self._null_threshold = None if value is None else float(value)
         self._threshold_is_chosen = value is not None
 
@@ -397,10 +399,13 @@ class BertQuestionAnswerer(RowTask):
             )[0]
         if isinstance(contexts, str | bytes):
             contexts = [contexts] * len(questions)
-        if not 1 <= top_k <= n_best:
+        check_count("n_best", n_best, 2)
+        check_count("max_answer_length", max_answer_length)
+        if check_count("top_k", top_k) > n_best:
             raise ValueError(f"top_k={top_k}: expected 1 to n_best={n_best}")
-        if null_threshold is not None and math.isnan(null_threshold):
-            raise ValueError("null_threshold is no number")
+        real = isinstance(null_threshold, numbers.Real)
+        if null_threshold is not None and (not real or math.isnan(null_threshold)):
+            raise ValueError(f"null_threshold={null_threshold!r}: expected a number or None")
         if null_threshold is None:
             null_threshold = self.null_threshold
         return answers_to(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_bert.arguments import check_count
 from keras_bert.serving.signatures import label_tensor
 
 Label = str | int | float | bool
@@ -63,6 +64,8 @@ def check_classes(
         ValueError: if there are too few classes, both disagree, or a name is there twice.
     """
     labels = check_labels(labels, kinds)
+    if num_classes is not None:
+        check_count("num_classes", num_classes, 0)
     num_classes = num_classes or (labels and len(labels))
     if not num_classes or num_classes < least:
         raise ValueError(f"num_classes={num_classes}, labels={labels}: expected {least} or more")

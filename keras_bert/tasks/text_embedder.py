@@ -6,6 +6,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_count
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
 from keras_bert.data.texts import check_texts
@@ -286,8 +287,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         if isinstance(queries, str | bytes):
             indices, scores = self.search([queries], corpus, top_k, batch_size, **kwargs)
             return indices[0], scores[0]
-        if top_k < 1:
-            raise ValueError(f"top_k={top_k}: expected 1 or more")
+        check_count("top_k", top_k)
         if not isinstance(corpus, np.ndarray) or corpus.ndim != 2:
             corpus = self.embed(corpus, batch_size, **kwargs)
         if not len(corpus):

@@ -5,6 +5,7 @@ import keras_hub
 import numpy as np
 from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
+from keras_bert.arguments import check_count
 from keras_bert.text import windows
 from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import BertTokenizer
@@ -53,6 +54,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_count("sequence_length", sequence_length, 0)
         if sequence_length < 4:
             raise ValueError(
                 f"sequence_length={sequence_length}: expected at least 4, for [CLS], [SEP], [SEP] "
@@ -157,6 +159,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         import tensorflow as tf
 
+        check_count("overlap", overlap, 0)
         room = self.sequence_length - 1 - len(segments)
         if not 0 <= overlap < room - (room // 2 if len(segments) > 1 else 0):
             raise ValueError(

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import keras
 
+from keras_bert.arguments import check_count
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import BertTokenizer
@@ -76,6 +77,8 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         **kwargs,
     ):
         super().__init__(tokenizer, sequence_length, padding, **kwargs)
+        if stride is not None:
+            check_count("stride", stride, 0)
         if stride is not None and not 1 <= stride <= sequence_length - 2:
             raise ValueError(
                 f"stride={stride}: expected 1 to {sequence_length - 2}, the pieces that a row of "

@@ -199,3 +199,54 @@ def test_a_folder_without_a_vocabulary_says_so(kind, tmp_path, caplog):
     model = getattr(keras_bert, kind).from_preset(tmp_path)
     assert model.preprocessor is None
     assert any("has no vocabulary (vocab.txt" in record.getMessage() for record in caplog.records)
+
+
+SIZES = {
+    "vocabulary_size": 8,
+    "num_layers": 1,
+    "num_heads": 2,
+    "hidden_dim": 8,
+    "intermediate_dim": 16,
+    "max_sequence_length": 16,
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("value", [-1, "8", 1.5, True, None])
+def test_sizes_of_a_backbone(name, value):
+    with pytest.raises(ValueError, match=f"{name}={value!r}: expected a whole number"):
+        keras_bert.BertBackbone(**SIZES | {name: value})
+
+
+def test_numbers_of_constructors():
+    backbone = keras_bert.BertBackbone(**SIZES)
+    tokenizer = keras_bert.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
+    for value in ("0.1", None, -0.1, 1.0, float("nan"), True):
+        with pytest.raises(ValueError, match=f"rate={value!r}: expected"):
+            keras_bert.BertClassifier(backbone, 2, dropout=value)
+    for value in ("2", 2.0, True):
+        with pytest.raises(ValueError, match=f"num_classes={value!r}"):
+            keras_bert.BertClassifier(backbone, value)
+    for value in ("8", 8.0, -1, 3):
+        with pytest.raises(ValueError, match=f"sequence_length={value!r}: expected"):
+            keras_bert.BertClassifierPreprocessor(tokenizer, value)
+    for value in ("8", 1.5, 0):
+        with pytest.raises(ValueError, match=f"stride={value!r}: expected"):
+            keras_bert.BertTokenClassifierPreprocessor(tokenizer, 16, stride=value)
+        with pytest.raises(ValueError, match=f"stride={value!r}: expected"):
+            keras_bert.BertQuestionAnswererPreprocessor(tokenizer, stride=value)
+
+
+@pytest.mark.parametrize("value", [0, -1, "3", 1.5])
+def test_numbers_of_verbs(value, models):
+    answerer, embedder = models["answerer"], models["embedder"]
+    for name in ("top_k", "n_best", "max_answer_length"):
+        with pytest.raises(ValueError, match=f"{name}={value!r}"):
+            answerer.answer("rain", "the rain", **{name: value})
+    with pytest.raises(ValueError, match=f"top_k={value!r}"):
+        embedder.search("rain", TEXTS, top_k=value)
+    if value != 0:
+        with pytest.raises(ValueError, match=f"overlap={value!r}"):
+            models["classifier"].predict(TEXTS, overlap=value)
+    with pytest.raises(ValueError, match="null_threshold='1'"):
+        answerer.answer("rain", "the rain", null_threshold="1")

@@ -306,7 +306,7 @@ def test_settings_that_are_wrong():
         model.null_threshold = math.inf
     with pytest.raises(ValueError, match="top_k=21"):
         model.answer("where", "the cat", top_k=21)
-    with pytest.raises(ValueError, match="null_threshold is no number"):
+    with pytest.raises(ValueError, match="null_threshold=nan: expected a number or None"):
         model.answer("where", "the cat", null_threshold=math.nan)
     with pytest.raises(TypeError, match="firsts\\[0\\] is None"):
         model.answer([None], ["the cat"])
