@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import keras
 import numpy as np
 
-from keras_bert.data.sources import RowSource
+from keras_bert.data.sources import RowSource, facts_of
 
 # Texts that are sorted and packed together. Of each block only the last row or two stay half
 # empty; smaller blocks would fill rows worse, larger ones keep more texts from their neighbours.
@@ -194,6 +194,7 @@ class PackedSource:
             seed,
             whole,
         )
+        self._choices = shuffle, seed
         self.steps = self._rows.steps
         self.batch_size = batch_size  # what is shared among replicas
         self.texts_per_step = self.size / self.steps
@@ -207,6 +208,11 @@ class PackedSource:
     def most_in_a_row(self, numbers: np.ndarray) -> int:
         """The greatest sum of the numbers [N] of texts that share a row."""
         return int(np.where(self.members < 0, 0, numbers[self.members]).sum(axis=1).max())
+
+    def facts(self) -> dict:
+        """As `RowSource.facts`."""
+        facts = facts_of(self._table, self.size, self.batch_size, *self._choices)
+        return {"packed rows": len(self.members)} | facts
 
     def stream(self, first: int = 0):
         """As `RowSource.stream`."""

@@ -112,6 +112,8 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
         raise ValueError(
             f"this {type(task).__name__} has no preprocessor: pass text=False to export ids alone"
         )
+    if text:
+        task.check_preprocessor()
     check_replaceable(path, FILES)
     if Path(path).is_dir() and any(Path(path).iterdir()):
         if not (Path(path) / "saved_model.pb").is_file():

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
 from keras_bert.data.texts import text_columns
 from keras_bert.tasks.ids import check_batch_in_graph, checked_ids
@@ -77,7 +78,7 @@ def memory_source(
     columns = None if ids else text_columns(x)
     labels = None if y is None else task.encode_labels(y)
     weights = checked_weights(sample_weight)
-    batch_size = batch_size or 32
+    batch_size = check_batch_size(batch_size)
     if ids:
         columns = checked_ids(task, x)
         if keras.config.backend() != "tensorflow":

@@ -21,12 +21,12 @@ from keras_bert.tasks.targets import (
     class_labels,
     classes_in_graph,
     found_names,
+    ids_in_graph,
     label_matrix,
     numbers,
     weights_by_id,
 )
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.training.task_metrics import CLASSES, LABELS, NUMBERS
 
@@ -44,7 +44,8 @@ class BertClassifier(BertTask):
         backbone: a `BertBackbone`.
         num_classes: number of classes K; by default that of `labels`. Of a regression, how many
             numbers there are, by default 1.
-        labels: K names. Without them labels are ids; `fit` on names takes the sorted ones.
+        labels: K names, strings or numbers such as ratings; a number in `y` is then a name.
+            Without them labels are ids; `fit` on strings takes the sorted ones.
         preprocessor: a `BertClassifierPreprocessor`, or None to work on ids alone.
         dropout: share of the pooled output dropped in training.
         problem: "single_label", one class a text, by a softmax; "multi_label", any number of
@@ -87,7 +88,6 @@ class BertClassifier(BertTask):
             num_classes = 1
         least = 2 if problem == "single_label" else 1
         num_classes, labels = check_classes(num_classes, labels, least)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -190,7 +190,7 @@ class BertClassifier(BertTask):
                 "pass skip_mismatch=True for a new one"
             )
         num_classes, labels, fits = choose_classes(
-            preset, saved if same else {}, num_classes, labels, skip_mismatch
+            checkpoint, saved if same else {}, num_classes, labels, skip_mismatch
         )
         backbone = checkpoint.backbone(load_weights, **kwargs)
         preprocessor = checkpoint.preprocessor(
@@ -273,7 +273,7 @@ class BertClassifier(BertTask):
         if y is not None and self.problem == "regression":
             return tf.reshape(tf.cast(y, tf.float32), [-1, self.num_classes])
         if y is not None and y.dtype != tf.string and self.problem == "single_label":
-            return classes_in_graph(y, self.num_classes)
+            return classes_in_graph(y, self.num_classes, self.labels)
         if y is None or y.dtype != tf.string:
             return y
         if self.problem != "single_label":
@@ -283,11 +283,7 @@ class BertClassifier(BertTask):
             )
         if self.labels is None:
             raise ValueError("the dataset's labels are names: give the classifier labels=[...]")
-        matches = tf.reshape(y, [-1, 1]) == tf.constant(self.labels)[None, :]  # [B, K]
-        known = tf.reduce_all(tf.reduce_any(matches, axis=1))
-        message = ["unknown label; expected", *self.labels, "got", y]
-        with tf.control_dependencies([tf.Assert(known, message)]):
-            return tf.argmax(tf.cast(matches, "int32"), axis=1, output_type=tf.int32)
+        return ids_in_graph(y, self.labels)
 
     def predict(self, x, batch_size: int | None = None, overlap: int | None = None, **kwargs):
         """Gives the logits, or of a regression the numbers, of each row.

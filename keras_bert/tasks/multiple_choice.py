@@ -6,6 +6,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.texts import check_texts
@@ -18,7 +19,6 @@ from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.several_texts import SeveralTexts
 from keras_bert.tasks.targets import classes_in_graph, probabilities
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.multiple_choice_preprocessor import (
     BertMultipleChoicePreprocessor,
     best_choices,
@@ -64,7 +64,6 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         dropout: float = 0.1,
         **kwargs,
     ):
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -185,7 +184,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         rows = self.make_rows(x)[0]
         if not len(rows["token_ids"]):
             return np.zeros(rows["token_ids"].shape[:2], "float32")
-        return self.predict_rows(rows, batch_size or 32, **kwargs)
+        return self.predict_rows(rows, check_batch_size(batch_size), **kwargs)
 
     def choose(self, contexts, choices=None, batch_size: int | None = None, **kwargs):
         """Gives the choice that goes best with each context.

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
@@ -26,7 +27,6 @@ from keras_bert.tasks.targets import (
     found_names,
     weights_by_id,
 )
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.multiple_choice_preprocessor import best_choices
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 
@@ -76,7 +76,6 @@ class BertRelationClassifier(RowTask):
         **kwargs,
     ):
         num_classes, labels = check_classes(num_classes, labels)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -142,7 +141,7 @@ class BertRelationClassifier(RowTask):
         checkpoint = open_checkpoint(preset, load_weights)
         saved = saved_task(checkpoint, cls)
         num_classes, labels, fits = choose_classes(
-            preset, saved, num_classes, labels, skip_mismatch
+            checkpoint, saved, num_classes, labels, skip_mismatch
         )
         backbone = checkpoint.backbone(load_weights, **kwargs)
         preprocessor = checkpoint.preprocessor(
@@ -213,7 +212,7 @@ class BertRelationClassifier(RowTask):
         self.check_has_preprocessor()
         if isinstance(x, tuple) and len(x) == 2 and not len(x[0]) and not len(x[1]):
             return np.zeros((0, self.num_classes), "float32")
-        return self.predict_rows(self.make_rows(x)[0], batch_size or 32, **kwargs)
+        return self.predict_rows(self.make_rows(x)[0], check_batch_size(batch_size), **kwargs)
 
     def relate(self, texts, spans=None, batch_size: int | None = None, **kwargs):
         """Gives the relation of the two entities of each sentence, and its probability.
@@ -259,7 +258,7 @@ class BertRelationClassifier(RowTask):
     def encode_labels_in_graph(self, y):
         if y is not None and y.dtype.name == "string":
             raise ValueError("the dataset's labels are names; expected ids")
-        return y if y is None else classes_in_graph(y, self.num_classes)
+        return y if y is None else classes_in_graph(y, self.num_classes, self.labels)
 
     def _check_ids(self, x) -> None:
         super()._check_ids(x)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.tasks.sentences import check_sentences, check_tags, to_tensor, token_weights
 from keras_bert.text.entities import TaggedEntity, character_offsets, find_entities, join_words
 from keras_bert.text.tag_paths import best_tags, scores_of_words
@@ -88,7 +89,7 @@ def word_scores(model, x, batch_size: int | None, kwargs: dict) -> Iterator:
     sentences = check_sentences(x)
     for first, rows in rows_of(model, sentences):
         ids = {name: value.numpy() for name, value in rows.ids.items()}
-        logits = model.predict_rows(ids, batch_size or 32, **kwargs)
+        logits = model.predict_rows(ids, check_batch_size(batch_size), **kwargs)
         yield sentences[first : first + CHUNK], rows, scores_of_words(logits, rows)
 
 

@@ -31,7 +31,6 @@ from keras_bert.tasks.tagging import (
     words_of_texts,
 )
 from keras_bert.tasks.targets import check_classes, check_names, class_ids, weights_by_id
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.entities import TaggedEntity, tag_places
 from keras_bert.text.token_classifier_preprocessor import IGNORED, BertTokenClassifierPreprocessor
 
@@ -92,8 +91,7 @@ class BertTokenClassifier(RowTask):
         crf: bool = False,
         **kwargs,
     ):
-        num_classes, labels = check_classes(num_classes, labels)
-        check_text_side(preprocessor, backbone)
+        num_classes, labels = check_classes(num_classes, labels, kinds=(str,))
 
         # === Layers ===
         self.backbone = backbone
@@ -174,7 +172,7 @@ class BertTokenClassifier(RowTask):
                 "skip_mismatch=True for a new one"
             )
         num_classes, labels, fits = choose_classes(
-            preset, saved, num_classes, labels, skip_mismatch
+            checkpoint, saved, num_classes, labels, skip_mismatch
         )
         fits = fits and same  # not the same only with skip_mismatch
         backbone = checkpoint.backbone(load_weights, **kwargs)

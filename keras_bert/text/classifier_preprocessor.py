@@ -5,6 +5,7 @@ import keras_hub
 import numpy as np
 from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
+from keras_bert.arguments import check_count
 from keras_bert.text import windows
 from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import BertTokenizer
@@ -36,7 +37,9 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         [T] for one string; with `y` or `sample_weight` a tuple, as Keras packs them.
 
     Raises:
-        ValueError: if `sequence_length` leaves no room for text, or `padding` is unknown.
+        TypeError: if x is not text.
+        ValueError: if `sequence_length` leaves no room for text, `padding` is unknown, or x has
+            another shape, such as a list of pairs.
     """
 
     tokenizer_cls = BertTokenizer
@@ -51,6 +54,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_count("sequence_length", sequence_length, 0)
         if sequence_length < 4:
             raise ValueError(
                 f"sequence_length={sequence_length}: expected at least 4, for [CLS], [SEP], [SEP] "
@@ -61,6 +65,13 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.padding = padding
+
+    def __setattr__(self, name, value):
+        # A setting that is changed later is checked as the constructor checks it.
+        if name in self.settings and all(hasattr(self, other) for other in self.settings):
+            settings = {other: getattr(self, other) for other in self.settings} | {name: value}
+            value = getattr(type(self)(self.tokenizer, **settings), name)
+        super().__setattr__(name, value)
 
     @classmethod
     def from_preset(cls, preset, **settings):
@@ -114,7 +125,10 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import text_columns
+
         with tf.device("cpu"):
+            segments = text_columns(segments)
             pieces = [self.tokenizer.tokenize(segment) for segment in segments]
             single = not isinstance(pieces[0], tf.RaggedTensor)
             if single:
@@ -122,9 +136,8 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding)
             if single:
                 return {name: value[0] for name, value in batch.items()}
-            if tf.is_tensor(segments[0]):  # ragged tensors forget how many rows they have
-                for value in batch.values():
-                    value.set_shape([segments[0].shape[0], None])
+            for value in batch.values():  # ragged tensors forget how many rows they have
+                value.set_shape([segments[0].shape[0], None])
             return batch
 
     def pack_windows(self, segments: tuple, overlap: int):
@@ -146,6 +159,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         import tensorflow as tf
 
+        check_count("overlap", overlap, 0)
         room = self.sequence_length - 1 - len(segments)
         if not 0 <= overlap < room - (room // 2 if len(segments) > 1 else 0):
             raise ValueError(
