@@ -1,6 +1,7 @@
 """One door for every form of checkpoint."""
 
 import inspect
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from keras_bert.models.backbone import BertBackbone
 from keras_bert.text.tokenizer import BertTokenizer
 from keras_bert.text.vocabulary import read_vocabulary
 
+logger = logging.getLogger("keras_bert")
 _SHOWN = 500  # characters of a file's keys in an error
 
 
@@ -98,12 +100,54 @@ class Checkpoint:
             config["dtype"] = preset.dtype_policy(config.get("dtype"), self.source)
             path = self.source.path("assets/tokenizer/vocab.txt")
             vocabulary: Any = str(path)
-            backbone = preset.settings(self.source, "config.json", "BertBackbone")
-            check_size(backbone.get("vocabulary_size"), "vocabulary_size", self.source.name)
-            check_vocabulary_fits(read_vocabulary(path), backbone, str(path))
+            if self.source.has("config.json"):
+                backbone = preset.settings(self.source, "config.json", "BertBackbone")
+                check_size(backbone.get("vocabulary_size"), "vocabulary_size", self.source.name)
+                check_vocabulary_fits(read_vocabulary(path), backbone, str(path))
         else:
             config, vocabulary = self.contents.tokenizer, self.contents.vocabulary
         return BertTokenizer(**(config | {"vocabulary": vocabulary} | overrides))
+
+    def preprocessor(self, kind: type, positions: int | None = None, **wanted):
+        """Makes a preprocessor; None where there is no tokenizer.
+
+        Args:
+            kind: its class, whose `settings` are the names of its arguments.
+            positions: the most tokens that the backbone takes; by default the checkpoint's.
+            **wanted: settings in place of the checkpoint's; None for those.
+
+        Returns:
+            The preprocessor, with rows of as many tokens as there are positions if neither the
+            checkpoint nor `wanted` says otherwise.
+
+        Raises:
+            TypeError: if `kind` has no such setting.
+        """
+        if unknown := sorted(wanted.keys() - {*kind.settings}):
+            raise TypeError(
+                f"unknown argument {', '.join(unknown)}: expected settings of {kind.__name__}, "
+                f"{', '.join(kind.settings)}"
+            )
+        if not self.has_text_side():
+            logger.warning(
+                "%s has no vocabulary (vocab.txt or tokenizer.json), so a task takes ids alone; "
+                "for texts set its preprocessor",
+                self.source.name,
+            )
+            return None
+        if positions is None and self.contents is not None:
+            positions = self.contents.config["max_sequence_length"]
+        elif positions is None and self.source.has("config.json"):
+            config = preset.settings(self.source, "config.json", "BertBackbone")
+            positions = config["max_sequence_length"]
+        settings = {"padding": "bucket"}
+        settings |= {} if positions is None else {"sequence_length": positions}
+        for name in (kind.__name__, *kind.takes_settings_of):
+            if saved := self.settings("preprocessor.json", name):
+                settings |= {name: saved[name] for name in kind.settings if name in saved}
+                break
+        settings |= {name: value for name, value in wanted.items() if value is not None}
+        return kind(self.tokenizer(), **settings)
 
     def settings(self, file: str, class_name: str) -> dict[str, Any]:
         """Settings of a preprocessor or task saved by us; empty for the other forms.
@@ -121,6 +165,15 @@ class Checkpoint:
         if found != preset.PACKAGE + class_name:
             return {}
         return preset.settings(self.source, file, class_name)
+
+    def head_name(self) -> str | None:
+        """What the checkpoint holds a head of, in words: a class of ours, or a kind; or None."""
+        if self.contents is not None:
+            return self.contents.head and self.contents.head.replace("_", " ")
+        if not self.source.has("task.json"):
+            return None
+        found = str(self.source.json("task.json").get("registered_name"))
+        return shown(found.removeprefix(preset.PACKAGE))[:_SHOWN]
 
     def heads(self) -> list[str]:
         """The heads that another form holds: names of layers of ours; empty for our presets."""
@@ -167,6 +220,7 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
 
     Raises:
         FileNotFoundError: if there is nothing at `source`, or a file is missing.
+        ConnectionError: if it would have to be fetched, and there is no network.
         ValueError: if what is there is no BERT, or is damaged.
     """
     path, prefix = Path(source), None
@@ -178,6 +232,10 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
     if files.has(google.CONFIG) and not files.has("config.json"):
         contents = google.read(files, load_weights, prefix)
         return Checkpoint(files, "google", contents)
+    if files.has("tokenizer.json") and not files.has("config.json"):
+        # A tokenizer or preprocessor that was saved by itself.
+        if str(files.json("tokenizer.json").get("registered_name")).startswith(preset.PACKAGE):
+            return Checkpoint(files, "keras_bert")
     config = files.json("config.json")
     registered = str(config.get("registered_name"))
     if registered.startswith(preset.PACKAGE):

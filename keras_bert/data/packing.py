@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_bert.data.ragged import constant, dense_parts, is_ragged
-from keras_bert.data.sources import RowSource
+from keras_bert.data.sources import RowSource, facts_of
 
 # Texts that are sorted and packed together. Of each block only the last row or two stay half
 # empty; smaller blocks would fill rows worse, larger ones keep more texts from their neighbours.
@@ -87,7 +87,7 @@ def packed_from(lengths, text_length, row_length: int):
         row_length: P.
 
     Returns:
-        int32 [R, P] as `keras_bert.layers.PackTexts` reads it.
+        int32 [R, P] as `keras_bert.layers.packing` reads it.
     """
     import tensorflow as tf
 
@@ -195,6 +195,7 @@ class PackedSource:
             seed,
             whole,
         )
+        self._choices = shuffle, seed
         self.steps = self._rows.steps
         self.batch_size = batch_size  # what is shared among replicas
         self.texts_per_step = self.size / self.steps
@@ -208,6 +209,11 @@ class PackedSource:
     def most_in_a_row(self, numbers: np.ndarray) -> int:
         """The greatest sum of the numbers [N] of texts that share a row."""
         return int(np.where(self.members < 0, 0, numbers[self.members]).sum(axis=1).max())
+
+    def facts(self) -> dict:
+        """As `RowSource.facts`."""
+        facts = facts_of(self._table, self.size, self.batch_size, *self._choices)
+        return {"packed rows": len(self.members)} | facts
 
     def stream(self, first: int = 0):
         """As `RowSource.stream`."""

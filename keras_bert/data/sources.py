@@ -6,6 +6,7 @@ run that was stopped goes on with the very batches that an unbroken run would se
 """
 
 import functools
+import hashlib
 import itertools
 import math
 from collections.abc import Callable
@@ -59,6 +60,10 @@ class RowSource:
         self._rows = rows[: 1 if labels is None else 2 if weights is None else 3]
         self._preprocess = preprocess
         self._shuffle, self._seed, self._whole, self._width = shuffle, seed, whole, width
+
+    def facts(self) -> dict:
+        """What decides which batches come, for comparison with a run that was stopped."""
+        return facts_of(self._rows, self.size, self.batch_size, self._shuffle, self._seed)
 
     def stream(self, first: int = 0):
         """An endless `tf.data.Dataset` of batches, from batch `first` of the first pass on."""
@@ -138,6 +143,13 @@ class DatasetSource:
             return self._batches(self._dataset.starting_at(first) if first else self._dataset)
         return self._batches(self._dataset.repeat().skip(first))
 
+    def facts(self) -> dict:
+        """As `RowSource.facts`; the rows themselves would have to be read."""
+        return {
+            "batches of the dataset": int(self._dataset.cardinality()),
+            "elements of the dataset": str(self._dataset.element_spec),
+        }
+
     def one_pass(self):
         """The batches, once."""
         return self._batches(self._dataset)
@@ -181,6 +193,11 @@ class ArraySource(keras.utils.PyDataset):
         self.batch_size, self.shuffle, self.seed, self._width = batch_size, shuffle, seed, width
         self._order = functools.lru_cache(maxsize=2)(self._permutation)
 
+    def facts(self) -> dict:
+        """As `RowSource.facts`."""
+        rows = self.x, self.labels, self.weights
+        return facts_of(rows, self.size, self.batch_size, self.shuffle, self.seed)
+
     def stream(self, first: int = 0):
         """A generator of the batches from number `first` on, without end."""
         return (self._batch(index) for index in itertools.count(first))
@@ -213,6 +230,34 @@ class ArraySource(keras.utils.PyDataset):
         if not self.shuffle:
             return np.arange(self.size)
         return np.random.default_rng([self.seed, number]).permutation(self.size)
+
+
+def facts_of(rows, size: int, batch_size: int, shuffle: bool, seed: int) -> dict:
+    """What decides which batches come of rows in memory.
+
+    Args:
+        rows: texts, ids, labels and weights, in any structure.
+        size: N.
+        batch_size: rows of a batch.
+        shuffle: whether they are shuffled.
+        seed: of the orders.
+    """
+    state = hashlib.blake2b(digest_size=16)
+    for column in keras.tree.flatten(rows):
+        if hasattr(column, "row_splits"):  # a tf.RaggedTensor
+            parts = [column.flat_values, column.row_splits]
+        else:
+            parts = [column]
+        for array in map(np.asarray, parts):
+            if array.dtype == object:
+                for text in array.ravel().tolist():
+                    data = text if isinstance(text, bytes) else str(text).encode()
+                    state.update(len(data).to_bytes(8, "little") + data)
+            else:
+                state.update(f"{array.dtype} {array.shape}".encode())
+                state.update(np.ascontiguousarray(array).tobytes())
+    facts = {"rows": size, "batch_size": batch_size, "shuffle": shuffle, "seed": seed}
+    return facts | {"texts, labels and weights": state.hexdigest()}
 
 
 def check_columns(x, labels, weights) -> int:

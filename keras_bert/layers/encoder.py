@@ -12,7 +12,7 @@ from keras_bert.kernels.residual_norm import can_normalize
 from keras_bert.layers.activations import gelu_exact, gelu_tanh, get_activation, in_training
 from keras_bert.layers.adapter import Adapter
 from keras_bert.layers.attention import SelfAttention
-from keras_bert.layers.dense import bias, plain, product
+from keras_bert.layers.dense import Dense, bias, plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 
@@ -89,12 +89,8 @@ class EncoderBlock(keras.layers.Layer):
             name="attention",
             **common,
         )
-        self.intermediate = keras.layers.Dense(
-            self.intermediate_dim, name="intermediate", **kernel, **common
-        )
-        self.feedforward_output = keras.layers.Dense(
-            x_shape[-1], name="feedforward_output", **kernel, **common
-        )
+        self.intermediate = Dense(self.intermediate_dim, name="intermediate", **kernel, **common)
+        self.feedforward_output = Dense(x_shape[-1], name="feedforward_output", **kernel, **common)
         norm = {"epsilon": self.layer_norm_epsilon, **common}
         self.attention_norm = keras.layers.LayerNormalization(name="attention_norm", **norm)
         self.feedforward_norm = keras.layers.LayerNormalization(name="feedforward_norm", **norm)
@@ -123,8 +119,9 @@ class EncoderBlock(keras.layers.Layer):
             return self._forward(x, mask, training, seeds)
         # TensorFlow's recomputation has gradients for its arguments and for variables, but none
         # for other tensors. In a stateless scope (our train step) weights are such tensors.
+        # Copied, since an eager variable that is also an argument would get its gradient twice.
         variables = self.variables
-        values = [keras.ops.convert_to_tensor(variable) for variable in variables]
+        values = [keras.ops.copy(variable) for variable in variables]
         used = kernels.in_use()  # the second time is no longer inside of the scope
 
         def block(x, *values):

@@ -118,6 +118,8 @@ def export_task(task, path, text, run, examples, reference, verbose, options) ->
         raise ValueError(
             f"this {type(task).__name__} has no preprocessor: pass text=False to export ids alone"
         )
+    if text:
+        task.check_preprocessor()
     check_replaceable(path, FILES)
     if Path(path).is_dir() and any(Path(path).iterdir()):
         if not (Path(path) / "saved_model.pb").is_file():
@@ -224,7 +226,7 @@ def float32_copy(task):
     own = {
         name: value
         for name, value in config.items()
-        if name not in ("name", "trainable", "dtype", "backbone", "preprocessor")
+        if name not in ("name", "trainable", "dtype", "frozen", "backbone", "preprocessor")
     }
     copy = type(task)(backbone, preprocessor=task.preprocessor, **own)
     for new, old in zip(copy.weights, task.weights, strict=True):

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from keras_bert.models.backbone import OPTIONAL_INPUTS
-
 
 class Signature(NamedTuple):
     """One way to ask a model.
@@ -96,11 +94,7 @@ def token_signature(task, run) -> Signature:
         "segment_ids": backbone.num_segments,
         "padding_mask": 2,
     }
-    further = {
-        name: tensor.shape[1]
-        for name, tensor in task.input.items()
-        if name not in limits and name not in OPTIONAL_INPUTS
-    }
+    further = {name: tensor.shape[1] for name, tensor in task.input.items() if name not in limits}
 
     names = [*limits, *further]
 
@@ -155,6 +149,27 @@ def tokenize_signature(task) -> Signature:
         }
 
     return Signature(tokenize, [texts_spec("text")], {"text": EXAMPLES})
+
+
+def label_tensor(labels: list | None, num_classes: int):
+    """The names of classes for a served graph.
+
+    Args:
+        labels: K names, or None.
+        num_classes: K.
+
+    Returns:
+        A constant [K]: int64 or bool if all names are such, float64 if all are numbers; else
+        strings, of ids where there are no names.
+    """
+    import tensorflow as tf
+
+    labels = labels or [str(i) for i in range(num_classes)]
+    kinds = {type(label) for label in labels}
+    for types, dtype in (({bool}, "bool"), ({int}, "int64"), ({int, float}, "float64")):
+        if kinds <= types:
+            return tf.constant(labels, dtype)
+    return tf.constant([str(label) for label in labels])
 
 
 def named(output) -> dict:

@@ -12,7 +12,7 @@ _DECODED = 250  # questions decoded at once: each has some hundred spans, each w
 
 
 def rows_of_questions(preprocessor, x, y=None, sample_weight=None) -> tuple:
-    """Does the work of `BertQuestionAnswerer.make_rows`; see `RowTask.make_rows`.
+    """Does the work of `BertQuestionAnswerer.ragged_rows`; see `RowTask.ragged_rows`.
 
     Args:
         preprocessor: a `BertQuestionAnswererPreprocessor`.

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.data.texts import text_columns
 from keras_bert.tasks.row_task import predict_rows
 
@@ -31,12 +32,13 @@ def predict_windows(
     """
     if classifier.preprocessor is None:
         raise ValueError("this classifier has no preprocessor, which windows over texts need")
+    classifier.check_preprocessor()
     columns, parts = text_columns(texts), []
     for begin in range(0, len(columns[0]), _CHUNK):
         chunk = tuple(np.array(column[begin : begin + _CHUNK], object) for column in columns)
         rows, windows = classifier.preprocessor.pack_windows(chunk, overlap)
         ids = {name: value.numpy() for name, value in rows.items()}
-        logits = predict_rows(classifier, ids, batch_size or 32, **kwargs)
+        logits = predict_rows(classifier, ids, check_batch_size(batch_size), **kwargs)
         weights = np.maximum(windows.length.numpy(), 1)[:, None]
         sums = np.zeros((2, len(chunk[0]), logits.shape[1]))
         np.add.at(sums[0], windows.text.numpy(), weights * logits)

@@ -5,6 +5,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.contract import check_batch
 from keras_bert.data.texts import text_columns
@@ -14,16 +15,15 @@ from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import fills
 from keras_bert.tasks.fill import Candidate, fill_masks
 from keras_bert.tasks.masked_batches import (
-    check_values,
     holds_texts,
     masked_source,
     model_inputs,
 )
-from keras_bert.tasks.preset_parts import load_heads, read_text_side
+from keras_bert.tasks.preset_parts import load_heads
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
+from keras_bert.training.task_metrics import CHOICES, CLASSES
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -55,6 +55,11 @@ class BertMaskedLM(BertTask):
     backbone_cls = BertBackbone
     preprocessor_cls = BertMaskedLMPreprocessor
 
+    @property
+    def output_kind(self) -> dict[str, str]:
+        """As `BertTask.output_kind`: a token is no class, a next sentence is."""
+        return {name: CHOICES if name == "mlm" else CLASSES for name in self.output}
+
     def __init__(
         self,
         backbone: BertBackbone,
@@ -63,7 +68,6 @@ class BertMaskedLM(BertTask):
         head_epsilon: float | None = None,
         **kwargs,
     ):
-        check_text_side(preprocessor, backbone)
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
@@ -137,7 +141,12 @@ class BertMaskedLM(BertTask):
         """
         checkpoint = open_checkpoint(preset, load_weights)
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
+        text_side = checkpoint.preprocessor(
+            cls.preprocessor_cls,
+            backbone.max_sequence_length,
+            sequence_length=sequence_length,
+            padding=padding,
+        )
         model = cls(backbone, preprocessor=text_side, **checkpoint.masked_lm_settings())
         load_heads(model, checkpoint, load_weights)
         return model
@@ -213,6 +222,8 @@ class BertMaskedLM(BertTask):
         if isinstance(texts, str | bytes):
             return fill_masks(self, [texts], top_k, batch_size, **kwargs)[0]
         return fill_masks(self, texts, top_k, batch_size, **kwargs)
+
+    needs_labels = False
 
     def fit(
         self,
@@ -325,6 +336,7 @@ class BertMaskedLM(BertTask):
                 f"this {type(self).__name__} has no preprocessor, whose tokenizer {what} needs: "
                 "make it with preprocessor=BertMaskedLMPreprocessor(tokenizer)"
             )
+        self.check_preprocessor()
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
         super()._check_ids(x)
@@ -359,7 +371,7 @@ class BertMaskedLM(BertTask):
             raise ValueError(
                 "a dataset brings its own batches: got sample_weight or batch_size beside it"
             )
-        return masked_source(self, x, sample_weight, batch_size or 32, shuffle, seed)
+        return masked_source(self, x, sample_weight, check_batch_size(batch_size), shuffle, seed)
 
     def _dataset_preparer(self, dataset, labelled):
         import tensorflow as tf
@@ -373,11 +385,8 @@ class BertMaskedLM(BertTask):
             if y is not None:
                 raise TypeError("the dataset gives (x, y); expected one dict by the contract")
             if labelled:
-                packed = self._pack(batch)
-            else:
-                check_batch(batch, require=["mask_positions"])
-                packed = model_inputs(batch)
-            check_values(batch, self.backbone)
-            return packed
+                return self._pack(batch)
+            check_batch(batch, require=["mask_positions"])
+            return model_inputs(batch)
 
         return prepare

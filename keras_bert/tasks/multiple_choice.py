@@ -6,6 +6,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.texts import check_texts
@@ -17,11 +18,12 @@ from keras_bert.tasks.chunks import encode_in_chunks
 from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.several_texts import SeveralTexts
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.targets import classes_in_graph, probabilities
 from keras_bert.text.multiple_choice_preprocessor import (
     BertMultipleChoicePreprocessor,
     best_choices,
 )
+from keras_bert.training.task_metrics import CHOICES
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -53,6 +55,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
 
     head_kind = "choice"  # of `keras_bert.checkpoints.contents.HEADS`
     outputs_by_token = False
+    output_kind = CHOICES
 
     def __init__(
         self,
@@ -61,7 +64,6 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         dropout: float = 0.1,
         **kwargs,
     ):
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -114,10 +116,9 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         checkpoint = open_checkpoint(preset, load_weights)
         saved = saved_task(checkpoint, cls)
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = text_side(
-            checkpoint,
+        preprocessor = checkpoint.preprocessor(
             cls.preprocessor_cls,
-            backbone,
+            backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
         )
@@ -151,7 +152,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
             x: a tuple (contexts, choices): N texts, and N lists of C texts; `ChoiceExamples`,
                 which bring their labels; a dict of int arrays [N, C, T] with the backbone's
                 inputs; or a `tf.data.Dataset` of batches (x, y), of strings or ids.
-            y: numbers of the right choices, from 0 to C - 1.
+            y: numbers of the right choices, from 0 to C - 1; or probabilities [N, C].
             batch_size: examples of a batch, C rows each; 32 by default.
             epochs: passes over the data.
             sample_weight: N weights of the examples' losses.
@@ -183,7 +184,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         rows = self.ragged_rows(x)[0]
         if not rows["token_ids"].shape[0]:
             return np.zeros(rows["token_ids"].shape[:2], "float32")
-        return self.predict_rows(rows, batch_size or 32, **kwargs)
+        return self.predict_rows(rows, check_batch_size(batch_size), **kwargs)
 
     def choose(self, contexts, choices=None, batch_size: int | None = None, **kwargs):
         """Gives the choice that goes best with each context.
@@ -225,8 +226,13 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         return rows, y, sample_weight
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks numbers of right choices; int32 [N]. How many choices there are is not known."""
+        """Checks numbers of right choices, int32 [N], or their probabilities, float32 [N, C].
+
+        How many choices there are is not known.
+        """
         numbers = np.asarray(y)
+        if numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.dtype.kind == "f":
+            return probabilities(numbers, numbers.shape[1])
         if numbers.ndim == 2 and numbers.shape[1] == 1:
             numbers = numbers[:, 0]
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
@@ -240,7 +246,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         raise ValueError("class_weight has no meaning: choices have no classes")
 
     def encode_labels_in_graph(self, y):
-        return y
+        return y if y is None else classes_in_graph(y)
 
     def _check_ids(self, x) -> None:
         shape = np.shape(x.get("token_ids"))
@@ -252,6 +258,8 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         if y is not None and not hasattr(x, "element_spec"):
             y = self.encode_labels(y)
             count = _number_of_choices(x)
+            if y.ndim == 2 and count is not None:
+                probabilities(y, count)
             wrong = (y < 0) | (y >= count) if count is not None else np.zeros(y.shape, bool)
             if wrong.any():
                 row = int(np.argmax(wrong))

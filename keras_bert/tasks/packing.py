@@ -7,6 +7,7 @@ import time
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.data.contract import REQUIRED_INPUTS
 from keras_bert.data.packing import BLOCK, PackedSource, pack_lengths, packable_lengths
 from keras_bert.data.ragged import is_ragged
@@ -103,7 +104,7 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
             raise ValueError(f"packing=True: the {what}")
         return None
     row_length = max(width, SHORTEST_ROW)
-    batch_size, shares = batch_size or 32, task.replica_count * task.accumulation_steps
+    batch_size, shares = check_batch_size(batch_size), task.replica_count * task.accumulation_steps
     # In an order by the seed, so that it is chance which texts share a row.
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size

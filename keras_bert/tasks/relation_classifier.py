@@ -7,12 +7,13 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.heads import dense_head
+from keras_bert.layers.heads import dense_head, states_at
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import relations
 from keras_bert.tasks.chunks import encode_in_chunks
@@ -22,10 +23,11 @@ from keras_bert.tasks.targets import (
     check_classes,
     check_names,
     class_ids,
+    class_labels,
+    classes_in_graph,
     found_names,
     weights_by_id,
 )
-from keras_bert.tasks.text_side import check_text_side, text_side
 from keras_bert.text.multiple_choice_preprocessor import best_choices
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 
@@ -75,7 +77,6 @@ class BertRelationClassifier(RowTask):
         **kwargs,
     ):
         num_classes, labels = check_classes(num_classes, labels)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -141,13 +142,12 @@ class BertRelationClassifier(RowTask):
         checkpoint = open_checkpoint(preset, load_weights)
         saved = saved_task(checkpoint, cls)
         num_classes, labels, fits = choose_classes(
-            preset, saved, num_classes, labels, skip_mismatch
+            checkpoint, saved, num_classes, labels, skip_mismatch
         )
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = text_side(
-            checkpoint,
+        preprocessor = checkpoint.preprocessor(
             cls.preprocessor_cls,
-            backbone,
+            backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
             markers=markers,
@@ -215,7 +215,7 @@ class BertRelationClassifier(RowTask):
         self.check_has_preprocessor()
         if isinstance(x, tuple) and len(x) == 2 and not len(x[0]) and not len(x[1]):
             return np.zeros((0, self.num_classes), "float32")
-        return self.predict_rows(self.ragged_rows(x)[0], batch_size or 32, **kwargs)
+        return self.predict_rows(self.ragged_rows(x)[0], check_batch_size(batch_size), **kwargs)
 
     def relate(self, texts, spans=None, batch_size: int | None = None, **kwargs):
         """Gives the relation of the two entities of each sentence, and its probability.
@@ -248,20 +248,20 @@ class BertRelationClassifier(RowTask):
         return self._rows(x), y, sample_weight
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks labels and turns names into ids, int32 [N]; see `BertClassifier`."""
+        """Checks labels as `BertClassifier` does: int32 ids [N], or float32 [N, K]."""
         if self.labels is None:
             self.labels = check_names(found_names(y), self.num_classes)
-        return class_ids(y, self.num_classes, self.labels)
+        return class_labels(y, self.num_classes, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
         """Turns weights by label name or id into weights by id; 1 where there is none."""
-        ids = self.encode_labels(list(class_weight))
+        ids = class_ids(list(class_weight), self.num_classes, self.labels)
         return weights_by_id(class_weight, ids, self.num_classes)
 
     def encode_labels_in_graph(self, y):
         if y is not None and y.dtype.name == "string":
             raise ValueError("the dataset's labels are names; expected ids")
-        return y
+        return y if y is None else classes_in_graph(y, self.num_classes, self.labels)
 
     def _check_ids(self, x) -> None:
         super()._check_ids(x)
@@ -322,20 +322,17 @@ class EntityStates(keras.layers.Layer):
 
     Call arguments:
         x: float [B, T, H].
-        positions: int [B, P], from 0 to T - 1; one outside reads as zeros.
+        positions: int [B, P], from 0 to T - 1.
 
     Returns:
-        float [B, P * H].
+        float [B, P * H]; NaN at a position outside of the row.
     """
 
     def build(self, x_shape, positions_shape):
         self.width = positions_shape[1] * x_shape[2]
 
     def call(self, x, positions):
-        # A product with one-hot rows, as in `MaskedLMHead`: the gradient of a gather scatters.
-        one_hot = ops.one_hot(positions, ops.shape(x)[1], dtype=x.dtype)
-        states = ops.matmul(one_hot, x)  # [B, P, H]
-        return ops.reshape(states, (-1, self.width))
+        return ops.reshape(states_at(x, positions), (-1, self.width))
 
     def compute_output_spec(self, x, positions):
         return keras.KerasTensor((x.shape[0], self.width), dtype=self.compute_dtype)

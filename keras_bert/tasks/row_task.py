@@ -5,6 +5,7 @@ from functools import partial
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.data.packing import PackedSource
 from keras_bert.data.ragged import dense_parts
 from keras_bert.tasks.ids import checked_ids
@@ -100,17 +101,18 @@ class RowTask(BertTask):
         return super()._pack_ids(x, y, sample_weight)
 
     def check_has_preprocessor(self) -> None:
-        """Raises a ValueError where there is no text side."""
+        """Raises a ValueError where there is no text side, or it does not fit the backbone."""
         if self.preprocessor is None:
             name = type(self).__name__
             raise ValueError(
                 f"this {name} has no preprocessor, whose tokenizer texts need: make it with "
                 f"preprocessor={self.preprocessor_cls.__name__}(tokenizer)"
             )
+        self.check_preprocessor()
 
     def predict_ids(self, x: dict, batch_size: int | None = None, **kwargs):
         """Checks a user's rows of ids, and gives the model's output for them."""
-        return self.predict_rows(checked_ids(self, x), batch_size or 32, **kwargs)
+        return self.predict_rows(checked_ids(self, x), check_batch_size(batch_size), **kwargs)
 
     def predict_rows(self, ids: dict[str, np.ndarray], batch_size: int = 32, **kwargs):
         """Gives the model's output for rows of ids; see `predict_rows` of this module."""
@@ -133,7 +135,7 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
     Raises:
         ValueError: if there are no rows.
     """
-    kwargs = {"verbose": 0} | kwargs
+    kwargs, batch_size = {"verbose": 0} | kwargs, check_batch_size(batch_size)
     # Past a subclass's own `predict`: the rows are checked and cut already.
     predict = partial(BertTask.predict, task, batch_size=batch_size, **kwargs)
     if packs_predictions(task, ids["padding_mask"].shape[0], batch_size):

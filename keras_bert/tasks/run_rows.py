@@ -137,10 +137,11 @@ class RowRunner:
         found = self._task.preprocessor
         if found is None:
             return ()
-        plain = (bool, int, float, str, type(None))
+        plain = (bool, int, float, str, type(None), list, tuple, dict)
         settings = [
-            (name, value)
-            for name, value in vars(found).items()
+            (name, repr(value))
+            for part in (found, getattr(found, "tokenizer", None))
+            for name, value in getattr(part, "__dict__", {}).items()
             if isinstance(value, plain) and name != "built" and not name.startswith("_")
         ]
         return (*map(id, self._held()), *settings)

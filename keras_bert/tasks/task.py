@@ -1,28 +1,42 @@
 """What all tasks share: the text pipeline under `fit` and the default optimizer."""
 
+import math
+from collections.abc import Sequence
+from types import SimpleNamespace
+
 import keras
 import keras_hub
 import numpy as np
 
+from keras_bert.arguments import check_batch_size, check_count, check_number
 from keras_bert.data.texts import text_columns
 from keras_bert.data.validation_split import split_rows
-from keras_bert.models.backbone import complete_inputs
+from keras_bert.layers.crf import CRFLoss
+from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import ServedTask
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
 from keras_bert.tasks.fitting import fit_source
 from keras_bert.tasks.ids import check_ids
 from keras_bert.tasks.like_lengths import predict_by_length
 from keras_bert.tasks.run_rows import run_rows
+from keras_bert.tasks.targets import checked_weights
+from keras_bert.tasks.text_side import check_text_side
 from keras_bert.tasks.weights import TaskWeights
 from keras_bert.training.automatic_optimizer import automatic_optimizer
 from keras_bert.training.callback_list import callbacks_over
 from keras_bert.training.compile_arguments import (
-    check_takes_logits,
+    check_label_smoothing,
     has_accelerator,
     joined_metrics,
+    task_loss,
 )
 from keras_bert.training.dataset_sizes import quiet_about_size
+from keras_bert.training.losses import TaskLoss
 from keras_bert.training.step import Step
+from keras_bert.training.task_metrics import CLASSES, task_metrics
+
+# Losses whose labels are ids of classes, or 0 and 1.
+LABEL_LOSSES = (TaskLoss, keras.losses.BinaryCrossentropy, CRFLoss)
 
 
 class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
@@ -34,8 +48,10 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
     `keras_bert.training.tensorflow_step`), and presets are written whole or not at all.
     """
 
+    output_kind: str | dict[str, str] = CLASSES  # of `keras_bert.training.task_metrics`
     packs_texts = True  # whether several texts can share a row of the encoder
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
+    needs_labels = True  # of rows in memory, to train and to evaluate
     _runner = None
 
     def __init__(self, *args, **kwargs):
@@ -46,16 +62,52 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 f"unknown argument {', '.join(unknown)}: {type(self).__name__} has none so named"
             )
         super().__init__(*args, **kwargs)
+        if not self.compiled:
+            jit_compile = self._prepare(accumulation_steps=1, jit_compile="auto", packing="auto")
+            self.prepare_step(jit_compile=jit_compile)
 
-    def __call__(self, inputs, *args, **kwargs):
-        if isinstance(inputs, dict):
-            inputs = complete_inputs(inputs)
-        return super().__call__(inputs, *args, **kwargs)
+    @property
+    def preprocessor(self):
+        """Makes the backbone's inputs of texts; None for a task on ids alone."""
+        return getattr(self, "_preprocessor", None)
 
-    def call(self, inputs, *args, **kwargs):
-        if isinstance(inputs, dict):  # Keras's JAX trainer comes here without `__call__`
-            inputs = complete_inputs(inputs)
-        return super().call(inputs, *args, **kwargs)
+    @preprocessor.setter
+    def preprocessor(self, value):
+        check_text_side(value, self.backbone)
+        self._preprocessor = value
+
+    def check_preprocessor(self) -> None:
+        """Raises a ValueError if the preprocessor, whose settings may change, no longer fits."""
+        check_text_side(self.preprocessor, self.backbone)
+
+    def call(self, inputs, training=None, mask=None):
+        """As a functional model; inputs may bring what a call of the backbone may add."""
+        options = {
+            n: keras.ops.convert_to_tensor(inputs[n])
+            for n in OPTIONAL_INPUTS
+            if inputs.get(n) is not None
+        }
+        inputs = {n: value for n, value in inputs.items() if n not in OPTIONAL_INPUTS}
+        if not options:
+            return super().call(inputs, training=training, mask=mask)
+
+        # The graph has no tensors for them: they go to the backbone past it.
+        def with_options(operation):
+            def run(*args, **kwargs):
+                if isinstance(operation, keras.layers.Layer) and training is not None:
+                    kwargs["training"] = training
+                if operation is self.backbone:
+                    args = ({**args[0], **options}, *args[1:])
+                return operation(*args, **kwargs)
+
+            return run
+
+        return self._run_through_graph(self._standardize_inputs(inputs), with_options)
+
+    def compute_output_spec(self, inputs, training=None, mask=None):
+        return super().compute_output_spec(
+            {n: value for n, value in inputs.items() if n not in OPTIONAL_INPUTS}
+        )
 
     def compile(
         self,
@@ -71,6 +123,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         decay: str = "linear",
         layer_decay: float | None = None,
         epsilon: float = 1e-6,
+        label_smoothing: float = 0.0,
         accumulation_steps: int = 1,
         steps_per_execution: int = 1,
         jit_compile="auto",
@@ -84,12 +137,18 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             optimizer: "auto" for `keras_bert.training.AdamW`, which `fit` gives a warm-up and
                 decay over its own number of steps; each `fit` then starts a new schedule. Or
                 any Keras optimizer, used as it is.
-            loss: "auto" for the task's own, or a Keras loss on logits. Whatever its reduction
-                ("sum" excepted), a batch's loss is sum(weight * loss) / sum(weight) over all
-                rows of the batch, on whatever replica or in whatever micro-batch they are.
+            loss: "auto" for the task's own, or a Keras loss on logits; labels come to it as ids
+                or one-hot, as it expects them. Whatever its reduction ("sum" excepted), a batch's
+                loss is sum(weight * loss) / sum(weight) over all rows of the batch, on whatever
+                replica or in whatever micro-batch they are. Losses of regularization are added.
             loss_weights: factors of the losses of several outputs.
-            metrics: "auto" for the task's own, or Keras metrics. They weigh rows as the loss
-                does; rows of weight 0 count nowhere.
+            metrics: "auto" for the task's own, or Keras metrics; None or [] for none. They weigh
+                rows as the loss does; rows of weight 0 count nowhere. A metric of Keras is given
+                what it expects: probabilities, by a softmax or a sigmoid; with `from_logits=True`
+                logits; the margins of hinge metrics are logits too. Labels come as ids or
+                one-hot. Of two classes, metrics of a yes or no (`Precision`, `AUC`) read class 1,
+                of more all classes one-hot, unless they name a class. Metrics and functions of
+                your own get labels and outputs as they are: ids and logits.
             weighted_metrics: more of the same; Keras has two lists.
             learning_rate: peak rate of the automatic optimizer.
             weight_decay: decay of the automatic optimizer; biases and LayerNorm are left out.
@@ -98,6 +157,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             layer_decay: factor on the rate from each block to the one below it, such as 0.9.
             epsilon: of the automatic optimizer; 1e-6 as in google-research/bert, where PyTorch and
                 transformers have 1e-8.
+            label_smoothing: with loss="auto", the share of each label that is spread evenly over
+                all classes (Szegedy et al. 2016, section 7); of several labels, over yes and no.
             accumulation_steps: micro-batches that every batch is cut into, so that it needs less
                 memory. The result is that of the whole batch, and one update is made for it.
             steps_per_execution: batches run without a return to Python. On several replicas
@@ -117,18 +178,34 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             **kwargs: as `keras.Model.compile`.
 
         Raises:
-            ValueError: if the loss expects probabilities, or a number is out of range.
+            ValueError: if the loss expects probabilities, a metric has no meaning for the task,
+                or a number is out of range.
         """
-        if accumulation_steps < 1:
-            raise ValueError(f"accumulation_steps={accumulation_steps}: expected 1 or more")
+        accumulation_steps = check_count("accumulation_steps", accumulation_steps)
+        steps_per_execution = check_count("steps_per_execution", steps_per_execution)
+        for name, value, least, most in (
+            ("learning_rate", learning_rate, 0, math.inf),
+            ("weight_decay", weight_decay, 0, math.inf),
+            ("warmup", warmup, 0, 1),
+            ("epsilon", epsilon, 0, math.inf),
+            ("layer_decay", 1 if layer_decay is None else layer_decay, 0, math.inf),
+        ):
+            check_number(name, value, least, most)
         for name, choice in {"packing": packing, "use_kernels": use_kernels}.items():
-            if choice not in ("auto", True, False):
+            if choice != "auto" and not isinstance(choice, bool):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
+        check_label_smoothing(label_smoothing, loss)
         self._schedule = None
-        self._packing_wanted = packing
         self._kernels_choice = use_kernels
         self._jit_compile_wanted = jit_compile
-        self.accumulation_steps = accumulation_steps
+        # In a plain object: Keras would list the metrics in a dict a second time.
+        self._given = SimpleNamespace(
+            loss=loss,
+            label_smoothing=label_smoothing,
+            metrics=metrics,
+            weighted_metrics=weighted_metrics,
+        )
+        jit_compile = self._prepare(accumulation_steps, jit_compile, packing)
         with self.scope():
             if isinstance(optimizer, str) and optimizer == "auto":
                 self._schedule = {
@@ -146,23 +223,33 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 loss = self.default_loss()
             if isinstance(metrics, str) and metrics == "auto":
                 metrics = self.default_metrics()
-            check_takes_logits(loss)
-            accelerated = has_accelerator()
-            if jit_compile == "auto" and not accelerated:
-                jit_compile = False
-            self.compiles_for_accelerator = accelerated and bool(jit_compile)
+            metrics = joined_metrics(metrics, weighted_metrics)
+            loss = task_loss(loss, self.output_kind, label_smoothing)
+            losses = map(keras.losses.get, keras.tree.flatten(loss))
+            self.reads_label_ids = all(isinstance(found, LABEL_LOSSES) for found in losses)
             self.compile_step(
                 optimizer,
                 loss,
                 loss_weights=loss_weights,
-                weighted_metrics=joined_metrics(metrics, weighted_metrics),
+                weighted_metrics=task_metrics(metrics, self.output_kind),
                 accumulation_steps=accumulation_steps,
                 steps_per_execution=steps_per_execution,
                 jit_compile=jit_compile,
                 use_kernels=use_kernels,
+                counted_classes=self.output.shape[-1] if self.output_kind == CLASSES else None,
                 **kwargs,
             )
         self._executions_wanted = self.steps_per_execution
+
+    def _prepare(self, accumulation_steps: int, jit_compile, packing):
+        """Sets what predictions need, compiled or not; gives `jit_compile` as it comes to be."""
+        accelerated = has_accelerator()
+        if jit_compile == "auto" and not accelerated:
+            jit_compile = False
+        self.compiles_for_accelerator = accelerated and bool(jit_compile)
+        self._packing_wanted = packing
+        self.accumulation_steps = accumulation_steps
+        return jit_compile
 
     def default_loss(self):
         """The loss of `compile(loss="auto")`."""
@@ -217,6 +304,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
     def get_compile_config(self):
         config = super().get_compile_config()
         if config is not None:
+            config |= keras.saving.serialize_keras_object(vars(self._given))
             config["jit_compile"] = self._jit_compile_wanted
             config["accumulation_steps"] = self.accumulation_steps
             config["packing"] = self._packing_wanted
@@ -228,6 +316,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     def compile_from_config(self, config):
         built = config.pop("optimizer_built", True)
+        if config.get("use_kernels") is True:
+            config["use_kernels"] = "auto"  # this machine may have no GPU
         self.compile(**keras.saving.deserialize_keras_object(config))
         if built:  # else the file has none of its variables
             self.optimizer.build(self.trainable_variables)
@@ -243,7 +333,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         validation_split: float = 0.0,
         shuffle: bool = True,
         seed: int = 0,
-        class_weight: dict | None = None,
+        class_weight: dict | Sequence[float] | str | None = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         steps: int | None = None,
@@ -264,12 +354,13 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             y: N labels, as ids or as names. Not with a dataset.
             batch_size: rows of a batch over all replicas, 32 by default. Not with a dataset.
             epochs: passes over the data, which may be a fraction; 1 by default.
-            sample_weight: N weights of the rows' losses.
+            sample_weight: N weights of the rows' losses, finite and 0 or more.
             validation_data: (x, y) or (x, y, sample_weight), or a dataset.
             validation_split: share of the rows, from the end, to validate on instead.
             shuffle: whether to draw a new order of the rows every epoch.
             seed: seed of the orders.
-            class_weight: weights of the losses by label id or name; 1 where it names none. They
+            class_weight: weights of the losses by label id or name, 1 where it names none; K
+                numbers; or "balanced", N / (K * rows of the class), as scikit-learn has them. They
                 multiply `sample_weight`, in the losses and metrics of training.
             initial_epoch: epoch to begin with.
             steps_per_epoch: batches in an epoch; by default all.
@@ -283,12 +374,29 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if columns differ in length, a label is unknown, more than one of
+            ValueError: if columns differ in length, a label is unknown, a weight is negative or
+                not finite, more than one of
                 `epochs`, `steps` and `examples` is given, the batch cannot be shared out evenly,
                 or a checkpoint to resume from is of another model.
         """
-        if y is None and not hasattr(x, "element_spec"):
-            raise ValueError("y is missing: fit needs the labels of the texts")
+        self._assert_compile_called("fit")
+        for name, value in (
+            ("batch_size", batch_size),
+            ("steps_per_epoch", steps_per_epoch),
+            ("steps", steps),
+            ("examples", examples),
+            ("validation_steps", kwargs.get("validation_steps")),
+        ):
+            if value is not None:
+                check_count(name, value)
+        check_count("initial_epoch", initial_epoch, 0)
+        check_count("seed", seed, -(2**63))
+        check_number("epochs", 1 if epochs is None else epochs)
+        if epochs == 0:
+            raise ValueError("epochs=0: expected a number above 0")
+        check_number("validation_split", validation_split, 0, 1)
+        self._check_labelled(x, y, "fit")
+        sample_weight = checked_weights(sample_weight)
         if validation_split:
             if validation_data is not None:
                 raise ValueError("got both validation_data and validation_split")
@@ -301,11 +409,17 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
         )
         if validation_data is not None:
-            if not isinstance(validation_data, tuple | list):
-                validation_data = [validation_data]
+            validation_data = self._check_validation(validation_data)
             size = None if hasattr(validation_data[0], "element_spec") else batch_size
-            validation = self._source(*validation_data, batch_size=size)
-            validation_data = self.ahead(validation.one_pass())
+            x, y, weights = keras.utils.unpack_x_y_sample_weight(tuple(validation_data))
+            try:
+                validation = self._source(x, y, checked_weights(weights), batch_size=size)
+            except (TypeError, ValueError) as error:
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind(f"validation_data: {error}") from error
+            batches = validation.one_pass()
+            _check_ends(batches, kwargs.get("validation_steps"), "validation_steps")
+            validation_data = self.ahead(batches)
         return fit_source(
             self,
             source,
@@ -348,13 +462,18 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         Returns:
             As `keras.Model.evaluate`.
         """
+        self._assert_compile_called("evaluate")
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
-            x = self._source(x, y, sample_weight, batch_size).one_pass()
+            self._check_labelled(x, y, "evaluate")
+            x = self._source(x, y, checked_weights(sample_weight), batch_size).one_pass()
+            _check_ends(x, kwargs.get("steps"), "steps")
             self.build_for(x)
             kwargs["callbacks"] = callbacks_over(self, x, kwargs)
             x = self.ahead(x)
         with quiet_about_size():
-            return keras.Model.evaluate(self, x, **kwargs)
+            found = keras.Model.evaluate(self, x, **kwargs)
+        self.warn_of_one_class()
+        return found
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the model's output for each row, in the order of the rows.
@@ -373,13 +492,16 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, **kwargs)[0]
         if hasattr(x, "element_spec"):
-            return self.predict_batches(self._source(x, labelled=False).one_pass(), kwargs)
+            batches = self._source(x, labelled=False).one_pass()
+            _check_ends(batches, kwargs.get("steps"), "steps")
+            return self.predict_batches(batches, kwargs)
+        batch_size = check_batch_size(batch_size)
         texts = not isinstance(x, dict) and self.preprocessor is not None
         columns = text_columns(x) if texts else x
         size = len(columns[0]) if texts else None
         if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")
-        found = run_rows(self, x, columns, batch_size or 32, kwargs)
+        found = run_rows(self, x, columns, check_batch_size(batch_size), kwargs)
         if found is not None:
             return found
         return predict_by_length(self, x, columns if texts else None, batch_size, kwargs)
@@ -395,7 +517,41 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         with quiet_about_size():
             return keras.Model.predict(self, self.ahead(batches), **kwargs)
 
+    def _check_labelled(self, x, y, method: str) -> None:
+        """Raises a ValueError if rows in memory have no labels."""
+        if self.needs_labels and y is None and not hasattr(x, "element_spec"):
+            raise ValueError(f"y is missing: {method} needs the labels of the texts")
+
+    def _check_validation(self, data) -> tuple:
+        """Checks that `validation_data` brings labels; a dataset does."""
+        if hasattr(data, "element_spec"):
+            return (data,)
+        parts = isinstance(data, tuple | list) and 1 <= len(data) <= 3
+        if not parts or isinstance(data[0], str | bytes):
+            raise ValueError(
+                f"validation_data={data!r:.80}: expected (x, y), (x, y, sample_weight) or a "
+                "tf.data.Dataset"
+            )
+        self._check_labelled(*data[:2], *[None] * (2 - len(data)), "validation_data")
+        return tuple(data)
+
+    def preprocess_samples(self, x, y=None, sample_weight=None):
+        """Makes a batch of texts what the network reads; a dict of ids is that already.
+
+        Args:
+            x: a batch as `fit` takes it.
+            y: its labels, or None.
+            sample_weight: its weights, or None.
+
+        Returns:
+            x, (x, y) or (x, y, sample_weight), as Keras packs them.
+        """
+        if isinstance(x, dict):
+            return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+        return super().preprocess_samples(x, y, sample_weight)
+
     def _preprocess(self, x, y=None, sample_weight=None):
+        self.check_preprocessor()
         return self.preprocessor(x, y=y, sample_weight=sample_weight)
 
     def _complete(self, ids: dict) -> dict:
@@ -433,3 +589,10 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
         check_ids(x, self.backbone)
+
+
+def _check_ends(batches, steps: int | None, name: str) -> None:
+    """Raises a ValueError for an endless dataset of which nobody says how much to read."""
+    cardinality = getattr(batches, "cardinality", None)
+    if steps is None and cardinality is not None and int(cardinality()) == -1:
+        raise ValueError(f"the dataset has no end: pass {name}")

@@ -6,6 +6,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_count
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
 from keras_bert.data.texts import check_texts
@@ -16,9 +17,9 @@ from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.several_texts import SeveralTexts
 from keras_bert.tasks.targets import numbers
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side, text_side
 from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor, cosine, nearest
 from keras_bert.training.pair_losses import CosinePearson, CosineSquaredError, InBatchNegatives
+from keras_bert.training.task_metrics import COSINES, NOTHING
 
 LOSSES = ("contrastive", "cosine")
 _QUERIES = 256  # that are compared with a corpus at once
@@ -77,7 +78,6 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         if loss not in LOSSES:
             raise ValueError(f"loss={loss!r}: expected one of {', '.join(LOSSES)}")
         chosen = _check_layers(layers, backbone, pooling)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -158,10 +158,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         backbone = checkpoint.backbone(load_weights, **kwargs)
         if beside and sequence_length is None and beside.sequence_length:
             sequence_length = min(beside.sequence_length, backbone.max_sequence_length)
-        preprocessor = text_side(
-            checkpoint,
+        preprocessor = checkpoint.preprocessor(
             cls.preprocessor_cls,
-            backbone,
+            backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
         )
@@ -177,6 +176,11 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         return model
 
     @property
+    def output_kind(self) -> str:
+        """As `BertTask.output_kind`, by the loss."""
+        return NOTHING if self.pair_loss == "contrastive" else COSINES
+
+    @property
     def only_in_presets(self) -> tuple[str, ...]:
         """What is lost where `save_checkpoint` writes another form, in words."""
         return (
@@ -184,6 +188,11 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             f"{self.pooled_layers}, normalize {self.normalize} and loss {self.pair_loss!r} are "
             "left out",
         )
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether training takes scores of pairs."""
+        return self.pair_loss != "contrastive"
 
     def default_loss(self):
         return InBatchNegatives() if self.pair_loss == "contrastive" else CosineSquaredError()
@@ -284,8 +293,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         if isinstance(queries, str | bytes):
             indices, scores = self.search([queries], corpus, top_k, batch_size, **kwargs)
             return indices[0], scores[0]
-        if top_k < 1:
-            raise ValueError(f"top_k={top_k}: expected 1 or more")
+        check_count("top_k", top_k)
         if not isinstance(corpus, np.ndarray) or corpus.ndim != 2:
             corpus = self.embed(corpus, batch_size, **kwargs)
         if not len(corpus):

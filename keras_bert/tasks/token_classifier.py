@@ -32,7 +32,6 @@ from keras_bert.tasks.tagging import (
     words_of_texts,
 )
 from keras_bert.tasks.targets import check_classes, check_names, class_ids, weights_by_id
-from keras_bert.tasks.text_side import check_text_side, text_side
 from keras_bert.text.entities import TaggedEntity, tag_places
 from keras_bert.text.token_classifier_preprocessor import IGNORED, BertTokenClassifierPreprocessor
 
@@ -93,8 +92,7 @@ class BertTokenClassifier(RowTask):
         crf: bool = False,
         **kwargs,
     ):
-        num_classes, labels = check_classes(num_classes, labels)
-        check_text_side(preprocessor, backbone)
+        num_classes, labels = check_classes(num_classes, labels, kinds=(str,))
 
         # === Layers ===
         self.backbone = backbone
@@ -175,14 +173,13 @@ class BertTokenClassifier(RowTask):
                 "skip_mismatch=True for a new one"
             )
         num_classes, labels, fits = choose_classes(
-            preset, saved, num_classes, labels, skip_mismatch
+            checkpoint, saved, num_classes, labels, skip_mismatch
         )
         fits = fits and same  # not the same only with skip_mismatch
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = text_side(
-            checkpoint,
+        preprocessor = checkpoint.preprocessor(
             cls.preprocessor_cls,
-            backbone,
+            backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
             stride=stride,
@@ -205,12 +202,6 @@ class BertTokenClassifier(RowTask):
 
     def default_metrics(self) -> list:
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
-
-    def get_compile_config(self):
-        config = super().get_compile_config()
-        if config is not None and isinstance(self.loss, CRFLoss):
-            config["loss"] = "auto"  # it belongs to this very model
-        return config
 
     def encode_labels(self, y):
         """Checks labels and turns names into ids.
@@ -282,7 +273,8 @@ class BertTokenClassifier(RowTask):
                 `encode_labels`. Words of a plain text are those of `words`.
             batch_size: rows of a batch, 32 by default. Not with a dataset.
             epochs: passes over the data; 1 by default.
-            sample_weight: N weights of the sentences.
+            sample_weight: N weights of the sentences, or for each sentence a list of weights, one a
+                word; of ids, [N] or [N, T].
             validation_data: what x and y take.
             **kwargs: as `BertTask.fit`.
 
@@ -348,12 +340,11 @@ class BertTokenClassifier(RowTask):
                 y = self.encode_labels(np.asarray(y))
                 sample_weight = token_weights(y, sample_weight)
             if class_weight is not None:
-                table = weight_table(self, class_weight)
-                if is_ragged(y):
-                    factors = y.with_values(table[np.maximum(y.values, 0)])
-                else:
-                    factors = table[np.maximum(y, 0)]
-                sample_weight = sample_weight * factors
+                ids = y.values.numpy() if is_ragged(y) else y
+                factors = weight_table(self, class_weight, ids)[np.maximum(ids, 0)]
+                sample_weight = sample_weight * (
+                    y.with_values(factors) if is_ragged(y) else factors
+                )
                 class_weight = None
         elif class_weight is not None:
             raise ValueError("class_weight needs rows in memory: a dataset can bring weights")

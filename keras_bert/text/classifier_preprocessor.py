@@ -2,7 +2,10 @@
 
 import keras
 import keras_hub
+import numpy as np
+from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
+from keras_bert.arguments import check_count
 from keras_bert.text import windows
 from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import BertTokenizer
@@ -34,11 +37,14 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         [T] for one string; with `y` or `sample_weight` a tuple, as Keras packs them.
 
     Raises:
-        ValueError: if `sequence_length` leaves no room for text, or `padding` is unknown.
+        TypeError: if x is not text.
+        ValueError: if `sequence_length` leaves no room for text, `padding` is unknown, or x has
+            another shape, such as a list of pairs.
     """
 
     tokenizer_cls = BertTokenizer
     settings = ("sequence_length", "padding")  # arguments that a preset keeps
+    takes_settings_of: tuple[str, ...] = ()  # classes whose saved settings are good for this one
 
     def __init__(
         self,
@@ -48,6 +54,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_count("sequence_length", sequence_length, 0)
         if sequence_length < 4:
             raise ValueError(
                 f"sequence_length={sequence_length}: expected at least 4, for [CLS], [SEP], [SEP] "
@@ -59,12 +66,46 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         self.sequence_length = sequence_length
         self.padding = padding
 
+    def __setattr__(self, name, value):
+        # A setting that is changed later is checked as the constructor checks it.
+        if name in self.settings and all(hasattr(self, other) for other in self.settings):
+            settings = {other: getattr(self, other) for other in self.settings} | {name: value}
+            value = getattr(type(self)(self.tokenizer, **settings), name)
+        super().__setattr__(name, value)
+
+    @classmethod
+    def from_preset(cls, preset, **settings):
+        """Makes a preprocessor from a checkpoint.
+
+        Args:
+            preset: any checkpoint that a task's `from_preset` takes, or a folder that
+                `save_to_preset` of a preprocessor or tokenizer wrote.
+            **settings: arguments of the class beside the tokenizer; by default those that the
+                checkpoint holds for this class, else as many tokens as it has positions.
+
+        Returns:
+            The preprocessor.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            TypeError: if the class has no such setting.
+            ValueError: if a file is damaged, or there is no tokenizer.
+        """
+        from keras_bert.checkpoints import open_checkpoint  # which makes these classes
+
+        preprocessor = open_checkpoint(preset, load_weights=False).preprocessor(cls, **settings)
+        if preprocessor is None:
+            raise ValueError(f"{preset} has no tokenizer")
+        return preprocessor
+
     def build(self, *_):
         """Nothing to build; Keras asks."""
 
     def __call__(self, *args, **kwargs):
         # Past KerasHub's `__call__`, which takes a tuple alone, our pair of texts, for (x, y).
-        return keras.layers.Layer.__call__(self, *args, **kwargs)
+        output = keras.layers.Layer.__call__(self, *args, **kwargs)
+        # Grain's workers hand arrays to each other, no tensors.
+        return keras.tree.map_structure(np.asarray, output) if in_grain() else output
 
     def call(self, x, y=None, sample_weight=None):
         segments = x if isinstance(x, tuple) else (x,)
@@ -84,7 +125,10 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import text_columns
+
         with tf.device("cpu"):
+            segments = text_columns(segments)
             pieces = [self.tokenizer.tokenize(segment) for segment in segments]
             single = not isinstance(pieces[0], tf.RaggedTensor)
             if single:
@@ -92,9 +136,8 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding)
             if single:
                 return {name: value[0] for name, value in batch.items()}
-            if tf.is_tensor(segments[0]):  # ragged tensors forget how many rows they have
-                for value in batch.values():
-                    value.set_shape([segments[0].shape[0], None])
+            for value in batch.values():  # ragged tensors forget how many rows they have
+                value.set_shape([segments[0].shape[0], None])
             return batch
 
     def pack_windows(self, segments: tuple, overlap: int):
@@ -116,6 +159,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         import tensorflow as tf
 
+        check_count("overlap", overlap, 0)
         room = self.sequence_length - 1 - len(segments)
         if not 0 <= overlap < room - (room // 2 if len(segments) > 1 else 0):
             raise ValueError(

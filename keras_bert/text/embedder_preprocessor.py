@@ -36,8 +36,9 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
         """
         import tensorflow as tf
 
-        columns = [tf.convert_to_tensor(segment, tf.string) for segment in segments]
-        texts = tf.stack(columns, axis=-1)  # [B, C] or [C]
+        from keras_bert.text.lines import text_columns
+
+        texts = tf.stack(text_columns(segments), axis=-1)  # [B, C] or [C]
         rows = super().pack((tf.reshape(texts, [-1]),))
         for name, value in rows.items():
             shape = tf.concat([tf.shape(texts), tf.shape(value)[1:]], axis=0)

@@ -52,15 +52,18 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import text_columns, to_strings
+
         with tf.device("cpu"):
-            contexts, choices = (tf.convert_to_tensor(column, tf.string) for column in segments)
+            (contexts,), choices = text_columns(segments[:1]), to_strings(segments[1])
             if contexts.shape.rank == 0:
                 batch = self.pack((contexts[None], choices[None]))
                 return {name: value[0] for name, value in batch.items()}
-            if choices.shape.rank != 2:
+            whole = isinstance(choices, tf.Tensor) and choices.shape.rank == 2
+            if not whole or not choices.shape[:1].is_compatible_with(contexts.shape):
                 raise ValueError(
                     f"choices have shape {choices.shape}; expected as many for each context, "
-                    "[batch, choices]"
+                    f"[{contexts.shape[0] or 'batch'}, choices]"
                 )
             count = tf.shape(choices)
             row = tf.repeat(tf.range(count[0]), count[1])  # the context of each choice

@@ -5,6 +5,7 @@ import contextlib
 import keras
 
 from keras_bert import kernels
+from keras_bert.training.task_metrics import make_variables
 
 
 class KerasStep:
@@ -16,9 +17,16 @@ class KerasStep:
     """
 
     def compile_step(
-        self, optimizer, loss, *, accumulation_steps: int = 1, use_kernels="auto", **kwargs
+        self,
+        optimizer,
+        loss,
+        *,
+        accumulation_steps: int = 1,
+        use_kernels="auto",
+        counted_classes: int | None = None,
+        **kwargs,
     ) -> None:
-        """Compiles the model; arguments as `TensorFlowStep.compile_step`.
+        """Compiles the model; arguments as `TensorFlowStep.compile_step`. Nothing is counted.
 
         Raises:
             ValueError: for micro-batches, which these steps do not know.
@@ -28,8 +36,12 @@ class KerasStep:
                 f"accumulation_steps={accumulation_steps} needs the TensorFlow backend; on "
                 f"{keras.config.backend()} give the optimizer gradient_accumulation_steps"
             )
-        self._uses_kernels = kernels.chosen(use_kernels, _on_one_gpu())
+        self.prepare_step(use_kernels=use_kernels)
         keras.Model.compile(self, optimizer, loss, **kwargs)
+
+    def prepare_step(self, accumulation_steps: int = 1, jit_compile="auto", use_kernels="auto"):
+        """Says whether layers use kernels; arguments as `TensorFlowStep.prepare_step`."""
+        self._uses_kernels = kernels.chosen(use_kernels, _on_one_gpu())
 
     def stateless_call(self, *args, **kwargs):
         """As `keras.Model.stateless_call`; where Keras's steps call the model."""
@@ -48,10 +60,12 @@ class KerasStep:
         """
         metrics = self._compile_metrics
         if metrics is not None and not metrics.built:
-            batch = getattr(batches, "element_spec", None) or next(iter(batches))
-            metrics.build(keras.utils.unpack_x_y_sample_weight(batch)[1], self.output)
+            make_variables(self, getattr(batches, "element_spec", None) or next(iter(batches)))
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
+
+    def warn_of_one_class(self) -> None:
+        """Nothing: these steps do not count the classes that are predicted."""
 
     def with_weight_sums(self, batches):
         """The batches as they are: the step sees them whole."""

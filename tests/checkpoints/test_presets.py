@@ -114,7 +114,7 @@ def test_another_number_of_classes(copy):  # B75
 
 def test_encoder_alone_needs_the_number_of_classes(copy):
     edit(copy / "config.json", architectures=["BertModel"])
-    with pytest.raises(ValueError, match="no head that can be read.*pass num_classes="):
+    with pytest.raises(ValueError, match="no head, so the number .*not known: pass num_classes="):
         BertClassifier.from_preset(copy)
 
 
@@ -332,14 +332,6 @@ def test_a_preset_for_ids_alone(tmp_path, batch):
     again = BertClassifier.from_preset(tmp_path / "ids")
     assert again.preprocessor is None
     np.testing.assert_array_equal(again.predict(batch, verbose=0), model.predict(batch, verbose=0))
-
-
-def test_frozen_weights_are_free_again_in_a_preset(tmp_path):
-    model = BertClassifier.from_preset(TINY)
-    model.backbone.freeze()
-    model.save_to_preset(tmp_path / "frozen")
-    again = BertClassifier.from_preset(tmp_path / "frozen")
-    assert len(again.trainable_weights) == len(again.weights)
 
 
 def test_generic_label_names_are_no_names(copy):

@@ -454,8 +454,8 @@ def test_constructor_checks():
     tokenizer = BertTokenizer(WORDS)
     with pytest.raises(ValueError, match="expected 2 or more"):
         BertClassifier(backbone)
-    with pytest.raises(TypeError, match="labels hold 1 of type int"):
-        BertClassifier(backbone, labels=[1, 2])
+    with pytest.raises(TypeError, match="labels hold None of type NoneType"):
+        BertClassifier(backbone, labels=[None, 2])
     with pytest.raises(ValueError, match="num_classes=3 but labels="):
         BertClassifier(backbone, 3, ["a", "b"])
     with pytest.raises(ValueError, match="sequence_length=32 exceeds the backbone's 16 positions"):
