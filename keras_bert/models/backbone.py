@@ -206,6 +206,14 @@ class BertBackbone(keras_hub.models.Backbone):
     def call(self, inputs, training=None, mask=None):
         check_ids(inputs, self.limits)
         if any(inputs.get(name) is not None for name in OPTIONAL_INPUTS):
+            # Ids of one type, as the functional model makes them: batches on a GPU have int64.
+            inputs = {
+                name: value
+                if name == "token_embeddings"
+                else keras.ops.convert_to_tensor(value, dtype="int32")
+                for name, value in inputs.items()
+                if value is not None
+            }
             return self._encode(inputs, training)
         inputs = {name: value for name, value in inputs.items() if name not in OPTIONAL_INPUTS}
         return super().call(inputs, training=training, mask=mask)
