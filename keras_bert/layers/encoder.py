@@ -7,11 +7,12 @@ import keras
 
 from keras_bert import kernels
 from keras_bert.kernels.gelu import can_gelu
+from keras_bert.kernels.gradients import recomputed
 from keras_bert.kernels.residual_norm import can_normalize
 from keras_bert.layers.activations import gelu_exact, gelu_tanh, get_activation, in_training
 from keras_bert.layers.adapter import Adapter
 from keras_bert.layers.attention import SelfAttention
-from keras_bert.layers.dense import bias, plain, product
+from keras_bert.layers.dense import Dense, bias, plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 
@@ -88,12 +89,8 @@ class EncoderBlock(keras.layers.Layer):
             name="attention",
             **common,
         )
-        self.intermediate = keras.layers.Dense(
-            self.intermediate_dim, name="intermediate", **kernel, **common
-        )
-        self.feedforward_output = keras.layers.Dense(
-            x_shape[-1], name="feedforward_output", **kernel, **common
-        )
+        self.intermediate = Dense(self.intermediate_dim, name="intermediate", **kernel, **common)
+        self.feedforward_output = Dense(x_shape[-1], name="feedforward_output", **kernel, **common)
         norm = {"epsilon": self.layer_norm_epsilon, **common}
         self.attention_norm = keras.layers.LayerNormalization(name="attention_norm", **norm)
         self.feedforward_norm = keras.layers.LayerNormalization(name="feedforward_norm", **norm)
@@ -133,7 +130,7 @@ class EncoderBlock(keras.layers.Layer):
                 x, probabilities = self._forward(x, mask, training, seeds)
             return (x,) if probabilities is None else (x, probabilities)
 
-        output = keras.remat(block)(x, *values)
+        output = recomputed(block)(x, *values)
         return output if len(output) == 2 else (*output, None)
 
     def _forward(self, x, mask, training, seeds):

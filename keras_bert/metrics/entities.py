@@ -121,7 +121,7 @@ def _seqeval():
         import seqeval.scheme
     except ImportError as error:
         raise ImportError(
-            "entity_scores needs seqeval: `pip install --use-pep517 seqeval`"
+            "entity_scores needs seqeval: `pip install --use-pep517 'keras3-bert[metrics]'`"
         ) from error
     return seqeval
 

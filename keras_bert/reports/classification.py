@@ -90,8 +90,13 @@ def _class_id(label, names: list[str], row: int) -> int:
 
 def _figure(width: float, height: float):
     # Not pyplot: it would set up a window system, and keep every figure.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "write_report needs matplotlib: `pip install 'keras3-bert[plots]'`"
+        ) from error
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)

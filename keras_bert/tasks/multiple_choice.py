@@ -18,10 +18,12 @@ from keras_bert.tasks.chunks import encode_in_chunks
 from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.several_texts import SeveralTexts
+from keras_bert.tasks.targets import classes_in_graph, probabilities
 from keras_bert.text.multiple_choice_preprocessor import (
     BertMultipleChoicePreprocessor,
     best_choices,
 )
+from keras_bert.training.task_metrics import CHOICES
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -53,6 +55,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
 
     head_kind = "choice"  # of `keras_bert.checkpoints.contents.HEADS`
     outputs_by_token = False
+    output_kind = CHOICES
 
     def __init__(
         self,
@@ -149,7 +152,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
             x: a tuple (contexts, choices): N texts, and N lists of C texts; `ChoiceExamples`,
                 which bring their labels; a dict of int arrays [N, C, T] with the backbone's
                 inputs; or a `tf.data.Dataset` of batches (x, y), of strings or ids.
-            y: numbers of the right choices, from 0 to C - 1.
+            y: numbers of the right choices, from 0 to C - 1; or probabilities [N, C].
             batch_size: examples of a batch, C rows each; 32 by default.
             epochs: passes over the data.
             sample_weight: N weights of the examples' losses.
@@ -178,8 +181,8 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         if isinstance(x, dict) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
         self.check_has_preprocessor()
-        rows = self.make_rows(x)[0]
-        if not len(rows["token_ids"]):
+        rows = self.ragged_rows(x)[0]
+        if not rows["token_ids"].shape[0]:
             return np.zeros(rows["token_ids"].shape[:2], "float32")
         return self.predict_rows(rows, check_batch_size(batch_size), **kwargs)
 
@@ -206,8 +209,8 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         found = best_choices(logits)
         return found["choice"].numpy().tolist(), found["probabilities"].numpy()
 
-    def make_rows(self, x, y=None, sample_weight=None):
-        """Turns examples into rows of ids [N, C, T]; see `RowTask.make_rows`."""
+    def ragged_rows(self, x, y=None, sample_weight=None):
+        """Turns examples into rows of ids [N, C, T]; see `RowTask.ragged_rows`."""
         if not isinstance(x, tuple) or len(x) != 2:
             raise ValueError(
                 f"expected a tuple (contexts, choices), got {type(x).__name__}"
@@ -218,15 +221,18 @@ class BertMultipleChoice(SeveralTexts, RowTask):
             empty = np.zeros((0, 0, self.preprocessor.sequence_length), "int32")
             return dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), empty), y, None
         rows = encode_in_chunks(
-            lambda columns, _: self.preprocessor.pack(columns),
-            (contexts, choices),
-            self.preprocessor.tokenizer.pad_token_id,
+            lambda columns, _: self.preprocessor.pack(columns), (contexts, choices)
         )
         return rows, y, sample_weight
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks numbers of right choices; int32 [N]. How many choices there are is not known."""
+        """Checks numbers of right choices, int32 [N], or their probabilities, float32 [N, C].
+
+        How many choices there are is not known.
+        """
         numbers = np.asarray(y)
+        if numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.dtype.kind == "f":
+            return probabilities(numbers, numbers.shape[1])
         if numbers.ndim == 2 and numbers.shape[1] == 1:
             numbers = numbers[:, 0]
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
@@ -240,7 +246,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         raise ValueError("class_weight has no meaning: choices have no classes")
 
     def encode_labels_in_graph(self, y):
-        return y
+        return y if y is None else classes_in_graph(y)
 
     def _check_ids(self, x) -> None:
         shape = np.shape(x.get("token_ids"))
@@ -252,6 +258,8 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         if y is not None and not hasattr(x, "element_spec"):
             y = self.encode_labels(y)
             count = _number_of_choices(x)
+            if y.ndim == 2 and count is not None:
+                probabilities(y, count)
             wrong = (y < 0) | (y >= count) if count is not None else np.zeros(y.shape, bool)
             if wrong.any():
                 row = int(np.argmax(wrong))

@@ -26,6 +26,7 @@ from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.spans import Prediction, as_examples, row_labels, unpacked
 from keras_bert.text.answers import NO_TOKEN
 from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
+from keras_bert.training.task_metrics import CHOICES
 
 logger = logging.getLogger("keras_bert")
 
@@ -69,6 +70,7 @@ class BertQuestionAnswerer(RowTask):
     preprocessor_cls = BertQuestionAnswererPreprocessor
 
     head_kind = "span"  # of `keras_bert.checkpoints.contents.HEADS`
+    output_kind = {"start": CHOICES, "end": CHOICES}
 
     def __init__(
         self,
@@ -191,6 +193,11 @@ class BertQuestionAnswerer(RowTask):
 
     def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
         """As `BertTask.compile`; the task's own loss is the mean of those of start and end."""
+        if smoothing := kwargs.get("label_smoothing"):
+            raise ValueError(
+                f"label_smoothing={smoothing} is not supported by BertQuestionAnswerer: a share of "
+                "each label would go to padding"
+            )
         if isinstance(loss, str) and loss == "auto" and loss_weights is None:
             loss_weights = {"start": 0.5, "end": 0.5}
         super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
@@ -303,7 +310,7 @@ class BertQuestionAnswerer(RowTask):
         """
         return super().evaluate(*unpacked(x, y), batch_size, sample_weight, **kwargs)
 
-    def make_rows(self, x, y=None, sample_weight=None):
+    def ragged_rows(self, x, y=None, sample_weight=None):
         return rows_of_questions(self.preprocessor, x, y, sample_weight)
 
     def _source(self, x, y=None, *args, **kwargs):

@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
@@ -22,9 +23,9 @@ from keras_bert.tasks.targets import (
     check_classes,
     check_names,
     class_ids,
+    class_labels,
+    classes_in_graph,
     found_names,
-    has_numbers_as_names,
-    ids_in_graph,
     weights_by_id,
 )
 from keras_bert.text.multiple_choice_preprocessor import best_choices
@@ -207,12 +208,14 @@ class BertRelationClassifier(RowTask):
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the logits, float32 [N, K]; takes what `fit` takes, without labels."""
         x, _ = self._columns(x)
+        if isinstance(x, dict) and is_ragged(x.get("token_ids")):  # of `RelationExamples`
+            return self.predict_rows(x, batch_size or 32, **kwargs)
         if isinstance(x, dict) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
         self.check_has_preprocessor()
         if isinstance(x, tuple) and len(x) == 2 and not len(x[0]) and not len(x[1]):
             return np.zeros((0, self.num_classes), "float32")
-        return self.predict_rows(self.make_rows(x)[0], check_batch_size(batch_size), **kwargs)
+        return self.predict_rows(self.ragged_rows(x)[0], check_batch_size(batch_size), **kwargs)
 
     def relate(self, texts, spans=None, batch_size: int | None = None, **kwargs):
         """Gives the relation of the two entities of each sentence, and its probability.
@@ -240,27 +243,25 @@ class BertRelationClassifier(RowTask):
         labels = [self.labels[i] for i in ids] if self.labels else ids
         return labels, found["probabilities"].numpy().max(axis=1)
 
-    def make_rows(self, x, y=None, sample_weight=None):
-        """Turns sentences into rows; see `RowTask.make_rows`."""
+    def ragged_rows(self, x, y=None, sample_weight=None):
+        """Turns sentences into rows; see `RowTask.ragged_rows`."""
         return self._rows(x), y, sample_weight
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks labels and turns names into ids, int32 [N]; see `BertClassifier`."""
+        """Checks labels as `BertClassifier` does: int32 ids [N], or float32 [N, K]."""
         if self.labels is None:
             self.labels = check_names(found_names(y), self.num_classes)
-        return class_ids(y, self.num_classes, self.labels)
+        return class_labels(y, self.num_classes, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
         """Turns weights by label name or id into weights by id; 1 where there is none."""
-        ids = self.encode_labels(list(class_weight))
+        ids = class_ids(list(class_weight), self.num_classes, self.labels)
         return weights_by_id(class_weight, ids, self.num_classes)
 
     def encode_labels_in_graph(self, y):
         if y is not None and y.dtype.name == "string":
             raise ValueError("the dataset's labels are names; expected ids")
-        if y is not None and has_numbers_as_names(self.labels):
-            return ids_in_graph(y, self.labels)
-        return y
+        return y if y is None else classes_in_graph(y, self.num_classes, self.labels)
 
     def _check_ids(self, x) -> None:
         super()._check_ids(x)
@@ -302,7 +303,7 @@ class BertRelationClassifier(RowTask):
                 )
             return rows
 
-        return encode_in_chunks(encode, (texts, spans), self.preprocessor.tokenizer.pad_token_id)
+        return encode_in_chunks(encode, (texts, spans))
 
     def answer_signatures(self, run, **options):
         return relations.signatures(self, run, **options)

@@ -1,6 +1,8 @@
 """What all tasks share: the text pipeline under `fit` and the default optimizer."""
 
 import math
+from collections.abc import Sequence
+from types import SimpleNamespace
 
 import keras
 import keras_hub
@@ -16,25 +18,25 @@ from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, mem
 from keras_bert.tasks.fitting import fit_source
 from keras_bert.tasks.ids import check_ids
 from keras_bert.tasks.like_lengths import predict_by_length
-from keras_bert.tasks.one_batch import predict_at_once
+from keras_bert.tasks.run_rows import run_rows
+from keras_bert.tasks.targets import checked_weights
 from keras_bert.tasks.text_side import check_text_side
 from keras_bert.tasks.weights import TaskWeights
 from keras_bert.training.automatic_optimizer import automatic_optimizer
 from keras_bert.training.callback_list import callbacks_over
 from keras_bert.training.compile_arguments import (
-    check_takes_logits,
+    check_label_smoothing,
     has_accelerator,
     joined_metrics,
+    task_loss,
 )
 from keras_bert.training.dataset_sizes import quiet_about_size
+from keras_bert.training.losses import TaskLoss
 from keras_bert.training.step import Step
+from keras_bert.training.task_metrics import CLASSES, task_metrics
 
 # Losses whose labels are ids of classes, or 0 and 1.
-LABEL_LOSSES = (
-    keras.losses.SparseCategoricalCrossentropy,
-    keras.losses.BinaryCrossentropy,
-    CRFLoss,
-)
+LABEL_LOSSES = (TaskLoss, keras.losses.BinaryCrossentropy, CRFLoss)
 
 
 class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
@@ -46,10 +48,11 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
     `keras_bert.training.tensorflow_step`), and presets are written whole or not at all.
     """
 
+    output_kind: str | dict[str, str] = CLASSES  # of `keras_bert.training.task_metrics`
     packs_texts = True  # whether several texts can share a row of the encoder
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
     needs_labels = True  # of rows in memory, to train and to evaluate
-    _at_once = None
+    _runner = None
 
     def __init__(self, *args, **kwargs):
         # Keras would pass over a misspelt argument of a task.
@@ -120,6 +123,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         decay: str = "linear",
         layer_decay: float | None = None,
         epsilon: float = 1e-6,
+        label_smoothing: float = 0.0,
         accumulation_steps: int = 1,
         steps_per_execution: int = 1,
         jit_compile="auto",
@@ -133,12 +137,18 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             optimizer: "auto" for `keras_bert.training.AdamW`, which `fit` gives a warm-up and
                 decay over its own number of steps; each `fit` then starts a new schedule. Or
                 any Keras optimizer, used as it is.
-            loss: "auto" for the task's own, or a Keras loss on logits. Whatever its reduction
-                ("sum" excepted), a batch's loss is sum(weight * loss) / sum(weight) over all
-                rows of the batch, on whatever replica or in whatever micro-batch they are.
+            loss: "auto" for the task's own, or a Keras loss on logits; labels come to it as ids
+                or one-hot, as it expects them. Whatever its reduction ("sum" excepted), a batch's
+                loss is sum(weight * loss) / sum(weight) over all rows of the batch, on whatever
+                replica or in whatever micro-batch they are. Losses of regularization are added.
             loss_weights: factors of the losses of several outputs.
-            metrics: "auto" for the task's own, or Keras metrics. They weigh rows as the loss
-                does; rows of weight 0 count nowhere.
+            metrics: "auto" for the task's own, or Keras metrics; None or [] for none. They weigh
+                rows as the loss does; rows of weight 0 count nowhere. A metric of Keras is given
+                what it expects: probabilities, by a softmax or a sigmoid; with `from_logits=True`
+                logits; the margins of hinge metrics are logits too. Labels come as ids or
+                one-hot. Of two classes, metrics of a yes or no (`Precision`, `AUC`) read class 1,
+                of more all classes one-hot, unless they name a class. Metrics and functions of
+                your own get labels and outputs as they are: ids and logits.
             weighted_metrics: more of the same; Keras has two lists.
             learning_rate: peak rate of the automatic optimizer.
             weight_decay: decay of the automatic optimizer; biases and LayerNorm are left out.
@@ -147,6 +157,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             layer_decay: factor on the rate from each block to the one below it, such as 0.9.
             epsilon: of the automatic optimizer; 1e-6 as in google-research/bert, where PyTorch and
                 transformers have 1e-8.
+            label_smoothing: with loss="auto", the share of each label that is spread evenly over
+                all classes (Szegedy et al. 2016, section 7); of several labels, over yes and no.
             accumulation_steps: micro-batches that every batch is cut into, so that it needs less
                 memory. The result is that of the whole batch, and one update is made for it.
             steps_per_execution: batches run without a return to Python. On several replicas
@@ -166,7 +178,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             **kwargs: as `keras.Model.compile`.
 
         Raises:
-            ValueError: if the loss expects probabilities, or a number is out of range.
+            ValueError: if the loss expects probabilities, a metric has no meaning for the task,
+                or a number is out of range.
         """
         accumulation_steps = check_count("accumulation_steps", accumulation_steps)
         steps_per_execution = check_count("steps_per_execution", steps_per_execution)
@@ -181,9 +194,17 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         for name, choice in {"packing": packing, "use_kernels": use_kernels}.items():
             if choice != "auto" and not isinstance(choice, bool):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
+        check_label_smoothing(label_smoothing, loss)
         self._schedule = None
         self._kernels_choice = use_kernels
         self._jit_compile_wanted = jit_compile
+        # In a plain object: Keras would list the metrics in a dict a second time.
+        self._given = SimpleNamespace(
+            loss=loss,
+            label_smoothing=label_smoothing,
+            metrics=metrics,
+            weighted_metrics=weighted_metrics,
+        )
         jit_compile = self._prepare(accumulation_steps, jit_compile, packing)
         with self.scope():
             if isinstance(optimizer, str) and optimizer == "auto":
@@ -202,18 +223,20 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 loss = self.default_loss()
             if isinstance(metrics, str) and metrics == "auto":
                 metrics = self.default_metrics()
-            check_takes_logits(loss)
+            metrics = joined_metrics(metrics, weighted_metrics)
+            loss = task_loss(loss, self.output_kind, label_smoothing)
             losses = map(keras.losses.get, keras.tree.flatten(loss))
             self.reads_label_ids = all(isinstance(found, LABEL_LOSSES) for found in losses)
             self.compile_step(
                 optimizer,
                 loss,
                 loss_weights=loss_weights,
-                weighted_metrics=joined_metrics(metrics, weighted_metrics),
+                weighted_metrics=task_metrics(metrics, self.output_kind),
                 accumulation_steps=accumulation_steps,
                 steps_per_execution=steps_per_execution,
                 jit_compile=jit_compile,
                 use_kernels=use_kernels,
+                counted_classes=self.output.shape[-1] if self.output_kind == CLASSES else None,
                 **kwargs,
             )
         self._executions_wanted = self.steps_per_execution
@@ -281,6 +304,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
     def get_compile_config(self):
         config = super().get_compile_config()
         if config is not None:
+            config |= keras.saving.serialize_keras_object(vars(self._given))
             config["jit_compile"] = self._jit_compile_wanted
             config["accumulation_steps"] = self.accumulation_steps
             config["packing"] = self._packing_wanted
@@ -309,7 +333,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         validation_split: float = 0.0,
         shuffle: bool = True,
         seed: int = 0,
-        class_weight: dict | None = None,
+        class_weight: dict | Sequence[float] | str | None = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         steps: int | None = None,
@@ -330,12 +354,13 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             y: N labels, as ids or as names. Not with a dataset.
             batch_size: rows of a batch over all replicas, 32 by default. Not with a dataset.
             epochs: passes over the data, which may be a fraction; 1 by default.
-            sample_weight: N weights of the rows' losses.
+            sample_weight: N weights of the rows' losses, finite and 0 or more.
             validation_data: (x, y) or (x, y, sample_weight), or a dataset.
             validation_split: share of the rows, from the end, to validate on instead.
             shuffle: whether to draw a new order of the rows every epoch.
             seed: seed of the orders.
-            class_weight: weights of the losses by label id or name; 1 where it names none. They
+            class_weight: weights of the losses by label id or name, 1 where it names none; K
+                numbers; or "balanced", N / (K * rows of the class), as scikit-learn has them. They
                 multiply `sample_weight`, in the losses and metrics of training.
             initial_epoch: epoch to begin with.
             steps_per_epoch: batches in an epoch; by default all.
@@ -349,7 +374,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if columns differ in length, a label is unknown, more than one of
+            ValueError: if columns differ in length, a label is unknown, a weight is negative or
+                not finite, more than one of
                 `epochs`, `steps` and `examples` is given, the batch cannot be shared out evenly,
                 or a checkpoint to resume from is of another model.
         """
@@ -370,6 +396,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             raise ValueError("epochs=0: expected a number above 0")
         check_number("validation_split", validation_split, 0, 1)
         self._check_labelled(x, y, "fit")
+        sample_weight = checked_weights(sample_weight)
         if validation_split:
             if validation_data is not None:
                 raise ValueError("got both validation_data and validation_split")
@@ -384,8 +411,9 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         if validation_data is not None:
             validation_data = self._check_validation(validation_data)
             size = None if hasattr(validation_data[0], "element_spec") else batch_size
+            x, y, weights = keras.utils.unpack_x_y_sample_weight(tuple(validation_data))
             try:
-                validation = self._source(*validation_data, batch_size=size)
+                validation = self._source(x, y, checked_weights(weights), batch_size=size)
             except (TypeError, ValueError) as error:
                 kind = TypeError if isinstance(error, TypeError) else ValueError
                 raise kind(f"validation_data: {error}") from error
@@ -437,13 +465,15 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         self._assert_compile_called("evaluate")
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
             self._check_labelled(x, y, "evaluate")
-            x = self._source(x, y, sample_weight, batch_size).one_pass()
+            x = self._source(x, y, checked_weights(sample_weight), batch_size).one_pass()
             _check_ends(x, kwargs.get("steps"), "steps")
             self.build_for(x)
             kwargs["callbacks"] = callbacks_over(self, x, kwargs)
             x = self.ahead(x)
         with quiet_about_size():
-            return keras.Model.evaluate(self, x, **kwargs)
+            found = keras.Model.evaluate(self, x, **kwargs)
+        self.warn_of_one_class()
+        return found
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the model's output for each row, in the order of the rows.
@@ -471,7 +501,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         size = len(columns[0]) if texts else None
         if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")
-        found = predict_at_once(self, x, columns, check_batch_size(batch_size), kwargs)
+        found = run_rows(self, x, columns, check_batch_size(batch_size), kwargs)
         if found is not None:
             return found
         return predict_by_length(self, x, columns if texts else None, batch_size, kwargs)

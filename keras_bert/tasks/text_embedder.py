@@ -19,6 +19,7 @@ from keras_bert.tasks.targets import numbers
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor, cosine, nearest
 from keras_bert.training.pair_losses import CosinePearson, CosineSquaredError, InBatchNegatives
+from keras_bert.training.task_metrics import COSINES, NOTHING
 
 LOSSES = ("contrastive", "cosine")
 _QUERIES = 256  # that are compared with a corpus at once
@@ -173,6 +174,11 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         model = cls(backbone, preprocessor, **settings)
         load_head(model, checkpoint, load_weights, there=False)  # it has no weights
         return model
+
+    @property
+    def output_kind(self) -> str:
+        """As `BertTask.output_kind`, by the loss."""
+        return NOTHING if self.pair_loss == "contrastive" else COSINES
 
     @property
     def only_in_presets(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.tagged import TaggedSentences
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.dropout import Dropout
@@ -202,12 +203,6 @@ class BertTokenClassifier(RowTask):
     def default_metrics(self) -> list:
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
-    def get_compile_config(self):
-        config = super().get_compile_config()
-        if config is not None and isinstance(self.loss, CRFLoss):
-            config["loss"] = "auto"  # it belongs to this very model
-        return config
-
     def encode_labels(self, y):
         """Checks labels and turns names into ids.
 
@@ -278,7 +273,8 @@ class BertTokenClassifier(RowTask):
                 `encode_labels`. Words of a plain text are those of `words`.
             batch_size: rows of a batch, 32 by default. Not with a dataset.
             epochs: passes over the data; 1 by default.
-            sample_weight: N weights of the sentences.
+            sample_weight: N weights of the sentences, or for each sentence a list of weights, one a
+                word; of ids, [N] or [N, T].
             validation_data: what x and y take.
             **kwargs: as `BertTask.fit`.
 
@@ -310,8 +306,8 @@ class BertTokenClassifier(RowTask):
         check_tags(x.words, x.tags, x.lines)
         return x.words, self._encode(x.tags, x.lines)
 
-    def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
-        """Turns sentences into rows of `sequence_length` tokens; see `RowTask.make_rows`.
+    def ragged_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
+        """Turns sentences into rows; see `RowTask.ragged_rows`.
 
         Args:
             x: N sentences, lists of words or texts; or `TaggedSentences`.
@@ -319,7 +315,7 @@ class BertTokenClassifier(RowTask):
             sample_weight: N weights of the sentences, or None.
 
         Returns:
-            (ids int32 [R, T], labels int32 [R, T] or None, weights float32 [R, T] or None).
+            (ids, labels or None, weights or None), `tf.RaggedTensor` [R, tokens] all of them.
             Labels are -1, and weights 0, where a position has no label.
         """
         self.check_has_preprocessor()
@@ -339,13 +335,16 @@ class BertTokenClassifier(RowTask):
     ):
         if not hasattr(x, "element_spec"):
             if not isinstance(x, dict):
-                x, y, sample_weight = self.make_rows(x, y, sample_weight)
+                x, y, sample_weight = self.ragged_rows(x, y, sample_weight)
             elif y is not None:
                 y = self.encode_labels(np.asarray(y))
                 sample_weight = token_weights(y, sample_weight)
             if class_weight is not None:
-                table = weight_table(self, class_weight)
-                sample_weight = sample_weight * table[np.maximum(y, 0)]
+                ids = y.values.numpy() if is_ragged(y) else y
+                factors = weight_table(self, class_weight, ids)[np.maximum(ids, 0)]
+                sample_weight = sample_weight * (
+                    y.with_values(factors) if is_ragged(y) else factors
+                )
                 class_weight = None
         elif class_weight is not None:
             raise ValueError("class_weight needs rows in memory: a dataset can bring weights")

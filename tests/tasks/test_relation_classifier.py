@@ -154,7 +154,7 @@ def test_relations_are_learnt(fitted):
 
 def test_the_head_reads_the_states_of_the_opening_markers(fitted):
     data = relations(7, seed=2)
-    ids = {n: np.asarray(v) for n, v in fitted._rows((data.texts, data.entities)).items()}
+    ids = {n: np.asarray(v) for n, v in fitted.make_rows((data.texts, data.entities))[0].items()}
     places = ids.pop("entity_positions")
     states = np.asarray(fitted.backbone(ids)["sequence_output"])
     rows = np.arange(7)

@@ -31,7 +31,7 @@ def train(out, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=3600,
     )
     return process.returncode, process.stdout
 
