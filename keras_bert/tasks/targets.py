@@ -131,7 +131,7 @@ def class_labels(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
     """One class a row, or a probability of each class.
 
     Args:
-        y: N names or ids; or probabilities [N, K], rows that sum to 1.
+        y: N names or ids; or probabilities, float [N, K], rows that sum to 1.
         num_classes: number of classes K.
         labels: their K names, or None for ids alone.
 
@@ -142,7 +142,7 @@ def class_labels(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
         ValueError: if a label is unknown, or a row is no distribution; the error names its row.
     """
     array = np.asarray(y)
-    if array.ndim == 2 and array.dtype.kind in "iufb" and array.shape[1] > 1:
+    if array.ndim == 2 and array.dtype.kind == "f" and array.shape[1] > 1:
         return probabilities(array, num_classes)
     return class_ids(y, num_classes, labels)
 
@@ -186,6 +186,11 @@ def classes_in_graph(y, num_classes: int | None = None, labels: Sequence[Label] 
         if has_numbers_as_names(labels):
             return ids_in_graph(y, labels)
         return y[:, 0] if y.shape.rank == 2 else y
+    if not y.dtype.is_floating:
+        raise ValueError(
+            f"labels have shape {y.shape} and type {y.dtype.name}; expected ids, [B], or "
+            "probabilities, float [B, K]"
+        )
     y = tf.ensure_shape(tf.cast(y, tf.float32), [None, num_classes])
     good = (y >= 0) & (tf.abs(tf.reduce_sum(y, axis=1, keepdims=True) - 1) < SUM_TOLERANCE)
     message = ["labels: expected probabilities in rows that sum to 1, got", y]
