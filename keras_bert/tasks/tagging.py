@@ -28,7 +28,7 @@ def rows_of(model, sentences: list) -> Iterator:
 
 
 def labelled_rows(model, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
-    """Does the work of `BertTokenClassifier.ragged_rows`, for sentences and labels that lie apart."""
+    """Does the work of `BertTokenClassifier.ragged_rows` for sentences and labels apart."""
     sentences = check_sentences(x)
     if y is not None:
         y = model.encode_labels(y)
