@@ -27,15 +27,18 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
-def check_number(name: str, value: Any, least: float = 0, most: float = math.inf) -> None:
-    """Checks a finite number from `least` to `most`.
+def check_number(
+    name: str, value: Any, least: float = 0, most: float = math.inf, below: float = math.inf
+) -> None:
+    """Checks a finite number from `least` to `most`, and below `below`.
 
     Raises:
         ValueError: if it is none, or out of range.
     """
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not math.isfinite(value) or not least <= value <= most:
+    if not real or not math.isfinite(value) or not least <= value <= most or value >= below:
         until = "" if most == math.inf else f" to {most:g}"
+        until = until if below == math.inf else f" to below {below:g}"
         raise ValueError(f"{name}={value!r}: expected a number from {least:g}{until or ' on'}")
 
 

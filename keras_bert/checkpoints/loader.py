@@ -129,11 +129,12 @@ class Checkpoint:
                 f"{', '.join(kind.settings)}"
             )
         if not self.has_text_side():
-            logger.warning(
-                "%s has no vocabulary (vocab.txt or tokenizer.json), so a task takes ids alone; "
-                "for texts set its preprocessor",
-                self.source.name,
-            )
+            if self.contents is not None:  # a preset of ours was saved without one
+                logger.warning(
+                    "%s has no vocabulary (vocab.txt or tokenizer.json), so a task takes ids "
+                    "alone; for texts set its preprocessor",
+                    self.source.name,
+                )
             return None
         if positions is None and self.contents is not None:
             positions = self.contents.config["max_sequence_length"]

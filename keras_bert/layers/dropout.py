@@ -47,9 +47,7 @@ class Dropout(keras.layers.Layer):
 
     def __init__(self, rate: float, seed: int | None = None, **kwargs):
         super().__init__(**kwargs)
-        check_number("rate", rate)
-        if rate >= 1:
-            raise ValueError(f"rate={rate}: expected 0 <= rate < 1")
+        check_number("rate", rate, below=1)
         self.rate = rate
         self.seed = seed
         if rate > 0:

@@ -46,7 +46,7 @@ def zero_shot(
         ValueError: if there are no candidates or one is there twice, the template has no {}, or
             the classifier lacks the labels.
     """
-    if not isinstance(classifier, BertClassifier):
+    if not hasattr(classifier, "problem"):
         raise TypeError(
             f"classifier is a {type(classifier).__name__}: expected a BertClassifier trained on "
             "inference, such as MNLI"

@@ -79,8 +79,12 @@ def check_same(old: Contents, new: Contents, settings: bool = True):
     assert new.vocabulary == old.vocabulary
     assert not new.left_over
     if settings:
-        for name in ("config", "head", "labels", "problem", "head_dropout", "tokenizer", "dtype"):
+        for name in ("config", "head", "labels", "problem", "head_dropout", "dtype"):
             assert getattr(new, name) == getattr(old, name), name
+        unset = keras_bert.BertTokenizer(VOCABULARY).get_config()
+        for name, value in (new.tokenizer or {}).items():  # what the old one leaves out is unset
+            assert value == (old.tokenizer or {}).get(name, unset[name]), name
+        assert (new.tokenizer is None) == (old.tokenizer is None)
 
 
 @pytest.mark.parametrize(

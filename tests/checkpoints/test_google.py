@@ -530,7 +530,7 @@ def test_a_config_that_is_none(tmp_path):
         ({"head": "token_classifier", "labels": ["O"]}, "1 labels are for 3 classes"),
         ({"problem": "none"}, "keras_bert.json: unexpected problem: 'none'"),
         ({"dtype": "int8"}, "unexpected dtype: 'int8'"),
-        ({"labels": [1]}, "unexpected labels: [1]"),
+        ({"labels": [[1]]}, "unexpected labels: [[1]]"),
         ({"head_dropout": 1.5}, "unexpected head_dropout: 1.5"),
         ({"tokenizer": {"lower": True}}, "unexpected tokenizer: {'lower': True}"),
         ({"tokenizer": {"max_word_length": 0}}, "unexpected tokenizer"),

@@ -100,5 +100,5 @@ def test_a_seed_repeats_and_calls_differ():
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0])
 def test_rates_out_of_range(rate):
-    with pytest.raises(ValueError, match="expected 0 <= rate < 1"):
+    with pytest.raises(ValueError, match="rate=.*: expected a number from 0 to below 1"):
         Dropout(rate)

@@ -17,8 +17,11 @@ MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "job
 MODULES |= {"tarfile", "zipfile"}
 CALLS = {"eval", "exec", "compile", "__import__"}
 METHODS = {"import_module", "system", "popen", "unpack_archive", "extractall", "enable_unsafe"}
-# `BertTask.compile_from_config`, for what Keras itself saved; Keras's safe mode is left on.
-BY_KERAS = {("tasks/task.py", "deserialize_keras_object")}
+# `compile_from_config` and `from_config`, for what Keras itself saved; its safe mode is left on.
+BY_KERAS = {
+    (file, "deserialize_keras_object")
+    for file in ("tasks/task.py", "training/losses.py", "training/task_metrics.py")
+}
 
 
 def parts(path):
