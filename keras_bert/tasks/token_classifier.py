@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
-from keras_bert.data.tagged import TaggedSentences
+from keras_bert.data.tagged import TaggedSentences, annotated_texts
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
@@ -27,6 +27,7 @@ from keras_bert.tasks.tagging import (
     best_ids,
     entities_of,
     labelled_rows,
+    tags_of_texts,
     word_scores,
     words_of_texts,
 )
@@ -274,11 +275,13 @@ class BertTokenClassifier(RowTask):
         """Trains the model.
 
         Args:
-            x: N sentences, lists of words, or plain texts; or `keras_bert.data.TaggedSentences`,
-                which bring their tags; or a dict of ids or a dataset of them, as
-                `BertTask.fit`.
+            x: N sentences, lists of words, or plain texts; or, which bring their labels,
+                `keras_bert.data.TaggedSentences`, `keras_bert.data.AnnotatedTexts` or a list of
+                objects with "text" and "entities", see `keras_bert.data.read_entities`; or a
+                dict of ids or a dataset of them, as `BertTask.fit`.
             y: for each sentence a list of labels, one a word, as names or ids; see
-                `encode_labels`. Words of a plain text are those of `words`.
+                `encode_labels`. Words of a plain text are those of `words`. Or for each text a
+                list of entities, (first character, character after the last, type).
             batch_size: rows of a batch, 32 by default. Not with a dataset.
             epochs: passes over the data; 1 by default.
             sample_weight: N weights of the sentences.
@@ -291,11 +294,12 @@ class BertTokenClassifier(RowTask):
 
         Raises:
             TypeError: if a sentence is neither a list of words nor a text.
-            ValueError: if tags do not match words, or a tag is unknown; the error names the
-                sentence, and its line where the data comes from a reader. And as `BertTask.fit`.
+            ValueError: if tags do not match words, a tag is unknown, or an entity overlaps another
+                or cuts a word; the error names the sentence, and its line where the data comes
+                from a reader. And as `BertTask.fit`.
         """
         x, y = self._with_tags(x, y)
-        if isinstance(validation_data, TaggedSentences):
+        if isinstance(validation_data, TaggedSentences) or annotated_texts(validation_data):
             validation_data = self._with_tags(validation_data, None)
         return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
 
@@ -305,9 +309,13 @@ class BertTokenClassifier(RowTask):
         return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
 
     def _with_tags(self, x, y):
-        """Takes a reader's sentences apart, while it is known which lines they come from."""
+        """Takes a reader's sentences apart, while it is known which lines they come from.
+
+        Character spans become the tags of words.
+        """
         if not isinstance(x, TaggedSentences):
-            return x, y
+            given = annotated_texts(x, y)
+            return (x, y) if given is None else (given.texts, tags_of_texts(self, given))
         if y is not None:
             raise ValueError("TaggedSentences bring their own tags: got y beside them")
         check_tags(x.words, x.tags, x.lines)

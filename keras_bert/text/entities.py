@@ -1,6 +1,7 @@
 """From tags to entities, and from tagged characters to words."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -116,6 +117,60 @@ def find_entities(tags, probabilities, labels: Sequence[str]) -> Entities:
             start + tf.math.segment_sum(tf.ones_like(entity), entity),
             tf.math.segment_mean(scores, entity),
         )
+
+
+def tags_of_spans(
+    spans: Sequence[tuple[int, int, str]],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    labels: Sequence[str],
+    where: str,
+) -> list[str]:
+    """Writes character spans as tags of words.
+
+    The scheme is that of the labels: E (or L) ends an entity and S (or U) is one of a single word
+    where they have these, and M stands for I.
+
+    Args:
+        spans: (first character, character after the last, type), sorted, without overlaps.
+        starts: the first character of each word.
+        ends: the character after its last.
+        labels: names of the K tags.
+        where: the row, for errors.
+
+    Returns:
+        A tag for each word.
+
+    Raises:
+        ValueError: if a span cuts a word or holds none, or there is no label for it.
+    """
+    places, types = tag_places(labels)
+    letters = {place: label[0] for label, place in zip(labels, places, strict=True)}
+    tags = ["O"] * len(starts)
+    for start, end, kind in spans:
+        named = f"{where}: the span {(start, end, kind)}"
+        first, last = bisect_right(ends, start), bisect_left(starts, end)  # words that it touches
+        if first >= last:
+            raise ValueError(f"{named} holds no word")
+        for word in (first, last - 1):
+            if starts[word] < start or ends[word] > end:
+                raise ValueError(
+                    f"{named} cuts the word at {starts[word]} to {ends[word]}; expected whole "
+                    "words, as `words` gives them"
+                )
+        inside = letters.get(INSIDE, "I")
+        written = [letters.get(BEGIN, inside)] + [inside] * (last - first - 1)
+        if last - first > 1:
+            written[-1] = letters.get(END, inside)
+        else:
+            written = [letters.get(SINGLE, written[0])]
+        tags[first:last] = [f"{letter}-{kind}" for letter in written]
+        if unknown := sorted({*tags[first:last]} - {*labels}):
+            raise ValueError(
+                f"{named} needs the label {unknown[0]!r}; expected one of {', '.join(labels)}, the "
+                "entities " + ", ".join(sorted({*types} - {""}))
+            )
+    return tags
 
 
 def character_offsets(entities: Entities, starts, ends):
