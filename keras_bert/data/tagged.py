@@ -70,7 +70,14 @@ class AnnotatedTexts(NamedTuple):
     lines: list[int] | None = None
 
     def name(self, row: int) -> str:
-        """Names a row for messages."""
+        """Names a row for messages.
+
+        Args:
+            row: its number, from 0.
+
+        Returns:
+            The row, and its line where that is known.
+        """
         return f"row {row}" + (f" (line {self.lines[row]})" if self.lines else "")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
-from keras_bert.metrics import PearsonCorrelation, predicted_labels, tune_thresholds
+from keras_bert.metrics import PearsonCorrelation, evaluate, predicted_labels, tune_thresholds
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import classification
 from keras_bert.tasks.heads import choose_classes, load_head, saved_task
@@ -336,6 +336,30 @@ class BertClassifier(BertTask):
         probabilities = (exponents / exponents.sum(axis=1, keepdims=True)).max(axis=1)
         labels = [self.labels[i] for i in ids] if self.labels else ids.tolist()
         return labels, probabilities
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores predictions by `keras_bert.metrics.evaluate`.
+
+        Args:
+            x: texts or ids, as in `fit`.
+            y: their labels.
+            **kwargs: as `predict`.
+
+        Returns:
+            "accuracy", "macro_f1", "matthews", and of two classes "f1", that of class 1; of several
+            labels a text "micro_f1", "macro_f1" and "samples_f1"; of a regression of one number
+            "pearson" and "spearman", and "mean_squared_error" always.
+        """
+        labels, outputs = self.encode_labels(y), self.predict(x, **{"verbose": 0} | kwargs)
+        if self.problem == "multi_label":
+            names = ["micro_f1", "macro_f1", "samples_f1"]
+            return evaluate(names, labels, _sigmoid(outputs), self.thresholds)
+        if self.problem == "single_label":
+            names = ["accuracy", "macro_f1", "matthews"] + ["f1"] * (self.num_classes == 2)
+            return evaluate(names, labels, outputs)
+        if self.num_classes == 1:
+            return evaluate(["pearson", "spearman", "mean_squared_error"], labels, outputs)
+        return {"mean_squared_error": float(np.mean(np.square(labels - outputs)))}
 
     def tune_thresholds(self, x, y, batch_size: int | None = None, **kwargs) -> list[float]:
         """Sets `thresholds` to those of the greatest F1 of each class, on data kept from training.

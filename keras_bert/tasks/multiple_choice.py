@@ -208,6 +208,13 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         found = best_choices(logits)
         return found["choice"].numpy().tolist(), found["probabilities"].numpy()
 
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Gives the "accuracy" of choices; takes what `fit` takes."""
+        x, y = _columns(x, y)
+        right = self.encode_labels(y)
+        found = self.predict(x, **{"verbose": 0} | kwargs).argmax(axis=1)
+        return {"accuracy": float(np.mean(found == right))}
+
     def make_rows(self, x, y=None, sample_weight=None):
         """Turns examples into rows of ids [N, C, T]; see `RowTask.make_rows`."""
         if not isinstance(x, tuple) or len(x) != 2:

@@ -12,14 +12,14 @@ from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
-from keras_bert.metrics import squad_v2_scores
+from keras_bert.metrics import squad_v1_scores, squad_v2_scores
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import questions
 from keras_bert.tasks.answering import answers_to, logits_of_rows, rows_of_questions
 from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.ids import checked_ids
 from keras_bert.tasks.row_task import RowTask
-from keras_bert.tasks.spans import Prediction, row_labels, unpacked
+from keras_bert.tasks.spans import Prediction, question_columns, row_labels, unpacked
 from keras_bert.tasks.text_side import check_text_side, text_side
 from keras_bert.text.answers import NO_TOKEN
 from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
@@ -410,6 +410,37 @@ class BertQuestionAnswerer(RowTask):
         columns = [e.question for e in examples], [e.context for e in examples]
         answers = self.answer(*columns, top_k, **kwargs)
         return {e.id: found for e, found in zip(examples, answers, strict=True)}
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores answers as SQuAD's scripts do, `keras_bert.metrics.squad_v1_scores` and v2.
+
+        Args:
+            x: a list of `SquadExample`, or (questions, contexts).
+            y: of (questions, contexts) N answers, (text, first character) or None.
+            **kwargs: as `answer`.
+
+        Returns:
+            "exact_match" and "f1", in percent; by the rules of SQuAD 2.0 where a question has no
+            answer.
+        """
+        x, y = unpacked(x, y)
+        questions, contexts = question_columns(x)
+        golds = [
+            [answer.text for answer in one.answers]
+            if isinstance(one, SquadExample)
+            else [one[0]]
+            if one
+            else []
+            for one in y
+        ]
+        found = self.answer(questions, contexts, **kwargs)
+        texts = {str(i): prediction.text for i, prediction in enumerate(found)}
+        references = {str(i): gold for i, gold in enumerate(golds)}
+        if all(golds):
+            scores = squad_v1_scores(references, texts)
+            return {"exact_match": scores["exact_match"], "f1": scores["f1"]}
+        scores = squad_v2_scores(references, texts)
+        return {"exact_match": scores["exact"], "f1": scores["f1"]}
 
     def tune_null_threshold(self, examples: Sequence[SquadExample], **kwargs) -> float:
         """Sets `null_threshold` to that of the greatest F1, on questions kept from training.

@@ -12,6 +12,8 @@ from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
+from keras_bert.metrics import evaluate, relation_scores
+from keras_bert.metrics.relations import is_relation
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import relations
 from keras_bert.tasks.chunks import encode_in_chunks
@@ -239,6 +241,26 @@ class BertRelationClassifier(RowTask):
         ids = found["choice"].numpy().tolist()
         labels = [self.labels[i] for i in ids] if self.labels else ids
         return labels, found["probabilities"].numpy().max(axis=1)
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores relations.
+
+        Args:
+            x: as in `fit`.
+            y: their labels.
+            **kwargs: as `predict`.
+
+        Returns:
+            "accuracy" and "macro_f1", from 0 to 1; where all labels are directed relations or
+            "Other" also "f1", SemEval-2010's official figure in percent.
+        """
+        x, y = self._columns(x, y)
+        right, logits = self.encode_labels(y), self.predict(x, **{"verbose": 0} | kwargs)
+        found = evaluate(["accuracy", "macro_f1"], right, logits)
+        if self.labels and all(map(is_relation, self.labels)):
+            columns = ([self.labels[i] for i in ids] for ids in (right, logits.argmax(axis=1)))
+            found["f1"] = relation_scores(*columns).f1
+        return found
 
     def make_rows(self, x, y=None, sample_weight=None):
         """Turns sentences into rows; see `RowTask.make_rows`."""

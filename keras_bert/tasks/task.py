@@ -9,7 +9,7 @@ from keras_bert.data.validation_split import split_rows
 from keras_bert.models.backbone import complete_inputs
 from keras_bert.serving.export import ServedTask
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
-from keras_bert.tasks.fitting import fit_source
+from keras_bert.tasks.fitting import fit_source, scored
 from keras_bert.tasks.ids import check_ids
 from keras_bert.tasks.like_lengths import predict_by_length
 from keras_bert.tasks.one_batch import predict_at_once
@@ -300,6 +300,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         source = self._source(
             x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
         )
+        callbacks = scored(self, callbacks, validation_data)
         if validation_data is not None:
             if not isinstance(validation_data, tuple | list):
                 validation_data = [validation_data]
@@ -355,6 +356,27 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             x = self.ahead(x)
         with quiet_about_size():
             return keras.Model.evaluate(self, x, **kwargs)
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores answers, as the task's benchmarks do; `evaluate` gives loss and metrics.
+
+        Args:
+            x: examples in memory, as `fit` takes them.
+            y: their labels.
+            **kwargs: as the method that answers, such as `batch_size`.
+
+        Returns:
+            Scores by name. `keras_bert.training.ValidationScores` puts them into the logs of `fit`.
+
+        Raises:
+            ValueError: if the task has no scores, labels are wrong, or there is nothing to score.
+        """
+        raise ValueError(f"{type(self).__name__} has no scores but the metrics of `compile`")
+
+    @property
+    def scores_by_default(self) -> bool:
+        """Whether `fit` scores the answers to its validation data without being asked."""
+        return False
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the model's output for each row, in the order of the rows.

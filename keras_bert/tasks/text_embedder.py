@@ -10,6 +10,7 @@ from keras_bert.checkpoints import open_checkpoint
 from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
+from keras_bert.metrics import evaluate
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import embeddings
 from keras_bert.tasks.heads import load_head, saved_task
@@ -301,6 +302,26 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             for name, value in part.items():
                 found[name].append(value.numpy())
         return np.concatenate(found["indices"]), np.concatenate(found["scores"])
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores embeddings of pairs of texts.
+
+        Args:
+            x: pairs, as in `fit`.
+            y: for the loss "cosine" the right cosines.
+            **kwargs: as `predict`.
+
+        Returns:
+            "pearson" and "spearman" of the cosines; for "contrastive" the "accuracy" of finding a
+            first text's own among all second texts.
+        """
+        _count_pairs(x)
+        firsts, seconds = self.predict(x, **{"verbose": 0} | kwargs).swapaxes(0, 1)
+        cosines = cosine(firsts, seconds).numpy()
+        if self.pair_loss == "cosine":
+            return evaluate(["pearson", "spearman"], self.encode_labels(y), cosines)
+        greatest = nearest(firsts, seconds, 1)["scores"].numpy()[:, 0]
+        return {"accuracy": float(np.mean(cosines > greatest - 1e-6))}  # equal texts are right
 
     def encode_labels(self, y) -> np.ndarray:
         """Checks scores, float32 [N]; for the contrastive loss gives numbers of pairs."""

@@ -11,6 +11,7 @@ from keras_bert.data.tagged import TaggedSentences, annotated_texts
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
+from keras_bert.metrics import tagging_scores
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import tagging
 from keras_bert.tasks.batch_sources import weight_table
@@ -33,7 +34,7 @@ from keras_bert.tasks.tagging import (
 )
 from keras_bert.tasks.targets import check_classes, check_names, class_ids, weights_by_id
 from keras_bert.tasks.text_side import check_text_side, text_side
-from keras_bert.text.entities import TaggedEntity, tag_places
+from keras_bert.text.entities import TaggedEntity, marks_entity, tag_places
 from keras_bert.text.token_classifier_preprocessor import IGNORED, BertTokenClassifierPreprocessor
 
 
@@ -454,6 +455,36 @@ class BertTokenClassifier(RowTask):
             raise ValueError("the model has no labels, so that entities have no names")
         tag_places(self.labels)  # before all the work
         return entities_of(self, x, batch_size, kwargs)
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores the tags of words, by `keras_bert.metrics.tagging_scores`.
+
+        `fit` shows them for its validation data, where that are sentences and the labels mark
+        entities.
+
+        Args:
+            x: sentences, as in `fit`.
+            y: their labels, or spans.
+            **kwargs: as `predict_tags`.
+
+        Returns:
+            "accuracy" over words, and if the labels mark entities "precision", "recall" and "f1"
+            of these.
+        """
+        x, y = self._with_tags(x, y)
+        right, found = self.encode_labels(y), best_ids(self, x, None, {"verbose": 0} | kwargs)
+        check_tags(found, right)
+        names = self.labels or [str(i) for i in range(self.num_classes)]
+        kept = [
+            [(names[a], names[b]) for a, b in zip(*row, strict=True) if a != IGNORED]
+            for row in zip(right, found, strict=True)
+        ]
+        columns = ([[pair[i] for pair in row] for row in kept] for i in range(2))
+        return tagging_scores(*columns, entities=self.scores_by_default)
+
+    @property
+    def scores_by_default(self) -> bool:
+        return self.labels is not None and all(map(marks_entity, self.labels))
 
     def answer_signatures(self, run, **options):
         return tagging.signatures(self, run, **options)

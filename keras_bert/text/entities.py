@@ -48,6 +48,11 @@ class TaggedEntity(NamedTuple):
     score: float
 
 
+def marks_entity(label: str) -> bool:
+    """Whether a label is one of `tag_places`."""
+    return label == "O" or _TAG.fullmatch(label) is not None
+
+
 def tag_places(labels: Sequence[str]) -> tuple[list[int], list[str]]:
     """Reads the names of tags: the place that each stands for, and the type.
 
@@ -64,7 +69,7 @@ def tag_places(labels: Sequence[str]) -> tuple[list[int], list[str]]:
     places, types = [], []
     for label in labels:
         found = _TAG.fullmatch(label)
-        if label != "O" and not found:
+        if not marks_entity(label):
             raise ValueError(
                 f"the label {label!r} marks no entity: expected O, B-TYPE, I-TYPE, E-TYPE or "
                 "S-TYPE; for tags of another kind call predict_tags"
