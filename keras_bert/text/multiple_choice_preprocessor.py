@@ -12,7 +12,7 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
 
     Rule: Devlin et al. 2019, section 4.4, where SWAG's first sentence is the context and a
     continuation the choice. A row that is too long is cut as by `BertClassifierPreprocessor`:
-    pieces fall from the end of the longer text.
+    pieces fall from the end of the longer text. An empty choice is none, and its row padding.
 
     Args:
         tokenizer: a `BertTokenizer`.
@@ -20,8 +20,8 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
         padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
 
     Call arguments:
-        x: a tuple (contexts, choices): strings [B] and strings [B, C], or a string and
-            strings [C].
+        x: a tuple (contexts, choices): strings [B] and strings [B, C], which may be ragged, or a
+            string and strings [C].
         y: numbers of the right choices, passed through.
         sample_weight: weights, passed through.
 
@@ -48,18 +48,22 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
             A dict of int32 tensors [C, T], or [B, C, T], as of a call.
 
         Raises:
-            ValueError: if choices are not as many for each context.
+            ValueError: if choices are no lists of texts.
         """
         import tensorflow as tf
 
         with tf.device("cpu"):
-            contexts, choices = (tf.convert_to_tensor(column, tf.string) for column in segments)
+            contexts, choices = segments
+            contexts = tf.convert_to_tensor(contexts, tf.string)
+            if isinstance(choices, tf.RaggedTensor):
+                choices = choices.to_tensor("")
+            choices = tf.convert_to_tensor(choices, tf.string)
             if contexts.shape.rank == 0:
                 batch = self.pack((contexts[None], choices[None]))
                 return {name: value[0] for name, value in batch.items()}
             if choices.shape.rank != 2:
                 raise ValueError(
-                    f"choices have shape {choices.shape}; expected as many for each context, "
+                    f"choices have shape {choices.shape}; expected a list for each context, "
                     "[batch, choices]"
                 )
             count = tf.shape(choices)
@@ -72,6 +76,9 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
                 self.sequence_length,
                 self.padding,
             )
+            there = tf.cast(tf.reshape(choices, [-1, 1]) != "", tf.int32)
+            batch = {name: value * there for name, value in batch.items()}
+            batch["token_ids"] += (1 - there) * self.tokenizer.pad_token_id
             for name, value in batch.items():
                 width = tf.shape(value)[1]
                 batch[name] = tf.reshape(value, [count[0], count[1], width])
