@@ -20,6 +20,7 @@ from keras_bert.tasks.targets import (
     class_ids,
     found_names,
     label_matrix,
+    likeliest_labels,
     numbers,
     weights_by_id,
 )
@@ -301,41 +302,52 @@ class BertClassifier(BertTask):
             raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
         return predict_windows(self, x, overlap, batch_size, **kwargs)
 
-    def classify(self, texts, batch_size: int | None = None, **kwargs):
-        """Gives each text's label and its probability.
+    def classify(
+        self, texts, batch_size: int | None = None, top_k: int | str | None = None, **kwargs
+    ):
+        """Gives each text's label and its probability, or the probabilities of several labels.
 
         Args:
             texts: a list of N texts, a tuple (firsts, seconds), one string, or ids as in `fit`.
             batch_size: rows of a batch, 32 by default.
+            top_k: how many labels to give with their probabilities, or "all"; None for the
+                text's own alone.
             **kwargs: as `predict`, `overlap` among them.
 
         Returns:
-            (labels, probabilities): a list of N names, or ids where the classifier has no names,
-            and a float32 array [N]; for one string a single label and a float. Of a multi-label
-            problem a list of N lists of the labels whose probability reaches its threshold, and
-            the probabilities of all of them, [N, K]; for one string a list and [K].
+            With `top_k` a list of N dicts from label to probability, the likeliest first; for one
+            string one dict. Else (labels, probabilities): a list of N names, or ids where the
+            classifier has no names, and a float32 array [N]; for one string a single label and a
+            float. Of a multi-label problem a list of N lists of the labels whose probability
+            reaches its threshold, and the probabilities of all of them, [N, K]; for one string a
+            list and [K].
 
         Raises:
-            ValueError: for a regression, whose numbers `predict` gives.
+            ValueError: for a regression, whose numbers `predict` gives, or if `top_k` is not from 1
+                to the number of labels.
         """
         if self.problem == "regression":
             raise ValueError("a regression has no labels: predict gives its numbers, [N, K]")
         if isinstance(texts, str | bytes):
-            labels, probabilities = self.classify([texts], batch_size, **kwargs)
-            one = probabilities[0]
+            found = self.classify([texts], batch_size, top_k, **kwargs)
+            if top_k is not None:
+                return found[0]
+            labels, one = found[0], found[1][0]
             return labels[0], one if self.problem == "multi_label" else float(one)
         logits = self.predict(texts, batch_size, **kwargs)
         if self.problem == "multi_label":
             probabilities = _sigmoid(logits)
+        else:
+            exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
+            probabilities = exponents / exponents.sum(axis=1, keepdims=True)
+        names = self.labels or list(range(self.num_classes))
+        if top_k is not None:
+            return likeliest_labels(probabilities, names, top_k)
+        if self.problem == "multi_label":
             given = predicted_labels(probabilities, self.thresholds)
-            names = self.labels or list(range(self.num_classes))
             labels = [[names[i] for i in np.flatnonzero(row)] for row in given]
             return labels, probabilities
-        exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
-        ids = logits.argmax(axis=1)
-        probabilities = (exponents / exponents.sum(axis=1, keepdims=True)).max(axis=1)
-        labels = [self.labels[i] for i in ids] if self.labels else ids.tolist()
-        return labels, probabilities
+        return [names[i] for i in logits.argmax(axis=1)], probabilities.max(axis=1)
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
         """Scores predictions by `keras_bert.metrics.evaluate`.

@@ -24,6 +24,7 @@ from keras_bert.tasks.targets import (
     check_names,
     class_ids,
     found_names,
+    likeliest_labels,
     weights_by_id,
 )
 from keras_bert.tasks.text_side import check_text_side, text_side
@@ -216,7 +217,14 @@ class BertRelationClassifier(RowTask):
             return np.zeros((0, self.num_classes), "float32")
         return self.predict_rows(self.make_rows(x)[0], batch_size or 32, **kwargs)
 
-    def relate(self, texts, spans=None, batch_size: int | None = None, **kwargs):
+    def relate(
+        self,
+        texts,
+        spans=None,
+        batch_size: int | None = None,
+        top_k: int | str | None = None,
+        **kwargs,
+    ):
         """Gives the relation of the two entities of each sentence, and its probability.
 
         Args:
@@ -224,23 +232,24 @@ class BertRelationClassifier(RowTask):
             spans: for each sentence the spans of its two entities, pairs (start, end) in
                 characters.
             batch_size: rows of a batch, 32 by default.
+            top_k: as `BertClassifier.classify`.
             **kwargs: as `keras.Model.predict`.
 
         Returns:
             (labels, probabilities): a list of N names, or ids where the classifier has no names,
-            and float32 [N]; for one sentence a label and a float.
+            and float32 [N]; for one sentence a label and a float. With `top_k` a list of N dicts
+            from label to probability, or one dict.
         """
         if isinstance(texts, str | bytes):
-            labels, probabilities = self.relate([texts], [spans], batch_size, **kwargs)
-            return labels[0], float(probabilities[0])
+            found = self.relate([texts], [spans], batch_size, top_k, **kwargs)
+            return found[0] if top_k is not None else (found[0][0], float(found[1][0]))
         x = texts if isinstance(texts, RelationExamples) else (texts, spans)
         logits = self.predict(x, batch_size, **kwargs)
-        if not len(logits):
-            return [], np.zeros(0, "float32")
-        found = best_choices(logits)
-        ids = found["choice"].numpy().tolist()
-        labels = [self.labels[i] for i in ids] if self.labels else ids
-        return labels, found["probabilities"].numpy().max(axis=1)
+        names = self.labels or list(range(self.num_classes))
+        found = {name: value.numpy() for name, value in best_choices(logits).items()}
+        if top_k is not None:
+            return likeliest_labels(found["probabilities"], names, top_k)
+        return [names[i] for i in found["choice"]], found["probabilities"].max(axis=1)
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
         """Scores relations.
