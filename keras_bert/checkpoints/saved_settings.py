@@ -60,6 +60,7 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
     # Preprocessors.
     "sequence_length": _COUNT,
     "padding": _WORD,
+    "tail": (lambda value: is_number(value, 1 + 1e-9), "a number from 0 to 1"),
     "stride": _MAYBE_COUNT,
     "max_question_length": _COUNT,
     "markers": (_or_none(_is_names), "null or a list of tokens"),

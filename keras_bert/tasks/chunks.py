@@ -26,12 +26,13 @@ def encode_in_chunks(
         part = encode(tuple(column[start : start + CHUNK] for column in columns), start)
         parts.append({name: np.asarray(value) for name, value in part.items()})
     return {
-        name: _joined([part[name] for part in parts], pad_token_id if name == "token_ids" else 0)
+        name: joined([part[name] for part in parts], pad_token_id if name == "token_ids" else 0)
         for name in parts[0]
     }
 
 
-def _joined(arrays: list[np.ndarray], fill: int) -> np.ndarray:
+def joined(arrays: list[np.ndarray], fill: int) -> np.ndarray:
+    """Joins arrays [N, ..., T] of any T, filled up at the end of the last axis."""
     width = max(array.shape[-1] for array in arrays)
     filled = []
     for array in arrays:

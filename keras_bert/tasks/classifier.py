@@ -7,13 +7,20 @@ import keras
 import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.sources import check_columns
+from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import PearsonCorrelation, evaluate, predicted_labels, tune_thresholds
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import classification
 from keras_bert.tasks.heads import choose_classes, load_head, saved_task
-from keras_bert.tasks.long_texts import predict_windows
+from keras_bert.tasks.long_texts import (
+    WindowValidation,
+    evaluate_windows,
+    predict_windows,
+    window_rows,
+)
 from keras_bert.tasks.targets import (
     check_classes,
     check_names,
@@ -134,6 +141,7 @@ class BertClassifier(BertTask):
         labels: list[str] | None = None,
         sequence_length: int | None = None,
         padding: str | None = None,
+        tail: float | None = None,
         dropout: float | None = None,
         problem: str | None = None,
         load_weights: bool = True,
@@ -154,6 +162,7 @@ class BertClassifier(BertTask):
             sequence_length: the most tokens in a row, the rest of a text is cut off; by default
                 the checkpoint's, or all positions that the model has.
             padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
+            tail: share of a text's end in what is kept of it, 0 by default; see there.
             dropout: of the head; 0.1 by default.
             problem: "single_label", "multi_label" or "regression"; by default the checkpoint's,
                 else "single_label".
@@ -192,6 +201,7 @@ class BertClassifier(BertTask):
             backbone,
             sequence_length=sequence_length,
             padding=padding,
+            tail=tail,
         )
         if dropout is None:
             dropout = saved.get("dropout", 0.1)
@@ -276,6 +286,93 @@ class BertClassifier(BertTask):
         with tf.control_dependencies([tf.Assert(known, message)]):
             return tf.argmax(tf.cast(matches, "int32"), axis=1, output_type=tf.int32)
 
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        sample_weight=None,
+        validation_data=None,
+        overlap: int | None = None,
+        **kwargs,
+    ):
+        """Trains the model; see `BertTask.fit` for all arguments.
+
+        Args:
+            x: as there; with `overlap` texts, or a tuple of two columns of them.
+            y: as there.
+            batch_size: as there; with `overlap` windows of a batch.
+            epochs: as there.
+            sample_weight: as there.
+            validation_data: as there; with `overlap` in memory. Its loss and metrics are then
+                those of the texts' pooled answers, as of `evaluate(overlap=...)`.
+            overlap: trains on texts whole, in windows that share so many pieces. Each window has
+                its text's label, and a share of its weight by its number of pieces.
+            **kwargs: as there.
+
+        Returns:
+            The Keras `History`.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: as `BertTask.fit`, or if `overlap` comes with ids or a dataset, or does not
+                fit.
+        """
+        if overlap is not None:
+            _check_has_windows(x)
+            y = self.encode_labels(y)
+            if split := kwargs.pop("validation_split", 0.0):
+                if validation_data is not None:
+                    raise ValueError("got both validation_data and validation_split")
+                x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, split)
+            if validation_data is not None:
+                _check_has_windows(validation_data[0])
+                every = kwargs.pop("validation_freq", 1)
+                validation = WindowValidation(tuple(validation_data), overlap, batch_size, every)
+                kwargs["callbacks"] = [
+                    validation,
+                    *keras.tree.flatten(kwargs.get("callbacks") or []),
+                ]
+                validation_data = None
+            x, text, share = window_rows(self, x, overlap)
+            check_columns((np.unique(text),), y, sample_weight)
+            weights = 1.0 if sample_weight is None else np.asarray(sample_weight, "float32")[text]
+            y, sample_weight = y[text], (share * np.transpose(weights)).T
+        return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        sample_weight=None,
+        overlap: int | None = None,
+        **kwargs,
+    ):
+        """Gives loss and metrics on labelled data; takes what `fit` takes, every row once.
+
+        Args:
+            x: as in `fit`.
+            y: as in `fit`.
+            batch_size: rows of a batch, 32 by default.
+            sample_weight: N weights.
+            overlap: reads texts whole, as `predict` does.
+            **kwargs: as `keras.Model.evaluate`; with `overlap` `return_dict` and `verbose`.
+
+        Returns:
+            As `keras.Model.evaluate`.
+
+        Raises:
+            ValueError: if labels are unknown, or `overlap` comes with ids or does not fit.
+        """
+        if overlap is None:
+            return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
+        _check_has_windows(x)
+        as_dict = kwargs.pop("return_dict", False)
+        found = evaluate_windows(self, x, y, batch_size, sample_weight, overlap, **kwargs)
+        return found if as_dict else [found.pop("loss"), *found.values()]
+
     def predict(self, x, batch_size: int | None = None, overlap: int | None = None, **kwargs):
         """Gives the logits, or of a regression the numbers, of each row.
 
@@ -298,8 +395,7 @@ class BertClassifier(BertTask):
             return super().predict(x, batch_size, **kwargs)
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, overlap, **kwargs)[0]
-        if isinstance(x, dict) or hasattr(x, "element_spec"):
-            raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
+        _check_has_windows(x)
         return predict_windows(self, x, overlap, batch_size, **kwargs)
 
     def classify(
@@ -407,6 +503,11 @@ class BertClassifier(BertTask):
             "problem": self.problem,
             "thresholds": self.thresholds,
         }
+
+
+def _check_has_windows(x) -> None:
+    if x is None or isinstance(x, dict) or hasattr(x, "element_spec"):
+        raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
 
 
 def _sigmoid(logits: np.ndarray) -> np.ndarray:

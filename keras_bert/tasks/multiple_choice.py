@@ -90,6 +90,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         preset: str | Path,
         sequence_length: int | None = None,
         padding: str | None = None,
+        tail: float | None = None,
         dropout: float | None = None,
         load_weights: bool = True,
         **kwargs,
@@ -105,6 +106,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
             sequence_length: the most tokens in a row; by default the checkpoint's, or all
                 positions that the model has.
             padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
+            tail: share of a text's end in what is kept of it, 0 by default; see there.
             dropout: of the head; 0.1 by default.
             load_weights: False for new weights in the same shape.
             **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
@@ -126,6 +128,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
             backbone,
             sequence_length=sequence_length,
             padding=padding,
+            tail=tail,
         )
         if dropout is None:
             dropout = saved.get("dropout", 0.1)

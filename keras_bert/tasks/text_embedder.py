@@ -114,6 +114,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         loss: str | None = None,
         sequence_length: int | None = None,
         padding: str | None = None,
+        tail: float | None = None,
         load_weights: bool = True,
         **kwargs,
     ) -> "BertTextEmbedder":
@@ -133,6 +134,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             sequence_length: the most tokens in a row; by default the checkpoint's, or all
                 positions that the model has.
             padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
+            tail: share of a text's end in what is kept of it, 0 by default; see there.
             load_weights: False for new weights in the same shape.
             **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
 
@@ -165,13 +167,14 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             backbone,
             sequence_length=sequence_length,
             padding=padding,
+            tail=tail,
         )
         if beside and beside.lowercase and preprocessor and not preprocessor.tokenizer.lowercase:
             # Lower-casing comes before the tokenizer, whose rule for accents stays.
             accents = bool(preprocessor.tokenizer.strip_accents)
             tokenizer = checkpoint.tokenizer(lowercase=True, strip_accents=accents)
             preprocessor = cls.preprocessor_cls(
-                tokenizer, preprocessor.sequence_length, preprocessor.padding
+                tokenizer, preprocessor.sequence_length, preprocessor.padding, preprocessor.tail
             )
         model = cls(backbone, preprocessor, **settings)
         load_head(model, checkpoint, load_weights, there=False)  # it has no weights

@@ -14,14 +14,19 @@ PADDINGS = ("full", "bucket")
 class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
     """Tokenizes, truncates and pads on the host, in TensorFlow.
 
-    A pair that is too long loses pieces from the end of its longer text, as in google-research/
-    bert `run_classifier.py`. It runs eagerly, and inside `tf.data.Dataset.map`.
+    A pair that is too long loses pieces of its longer text, as in google-research/bert
+    `run_classifier.py`. They fall from the end of a text, or with `tail` from its middle: a share
+    of 0.75 keeps the first 128 and the last 382 pieces of a text in a row of 512 tokens (Sun et
+    al. 2019, arXiv:1905.05583, section 5.3.1), a share of 1 the end alone.
+
+    It runs eagerly, and inside `tf.data.Dataset.map`.
 
     Args:
         tokenizer: a `BertTokenizer`.
         sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
         padding: "full" gives rows of `sequence_length` tokens (one static shape, which TPUs
             need); "bucket" gives the least of 16, 32, 64, ... tokens that holds the batch.
+        tail: of a text that is cut, the share of the pieces kept that comes from its end.
 
     Call arguments:
         x: a string; a batch of strings [B] (list, array or tensor); or a tuple of two of them,
@@ -34,17 +39,19 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         [T] for one string; with `y` or `sample_weight` a tuple, as Keras packs them.
 
     Raises:
-        ValueError: if `sequence_length` leaves no room for text, or `padding` is unknown.
+        ValueError: if `sequence_length` leaves no room for text, `padding` is unknown, or `tail` is
+            not from 0 to 1.
     """
 
     tokenizer_cls = BertTokenizer
-    settings = ("sequence_length", "padding")  # arguments that a preset keeps
+    settings = ("sequence_length", "padding", "tail")  # arguments that a preset keeps
 
     def __init__(
         self,
         tokenizer: BertTokenizer,
         sequence_length: int = 512,
         padding: str = "full",
+        tail: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -55,9 +62,14 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             )
         if padding not in PADDINGS:
             raise ValueError(f"padding={padding!r}: expected one of {', '.join(PADDINGS)}")
+        if not isinstance(tail, int | float) or not 0 <= tail <= 1:
+            raise ValueError(f"tail={tail!r}: expected a share from 0 to 1")
+        if tail and "tail" not in self.settings:
+            raise ValueError(f"tail={tail}: expected 0, {type(self).__name__} cuts no end off")
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.padding = padding
+        self.tail = tail
 
     def build(self, *_):
         """Nothing to build; Keras asks."""
@@ -89,7 +101,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             single = not isinstance(pieces[0], tf.RaggedTensor)
             if single:
                 pieces = [tf.RaggedTensor.from_row_lengths(p, [tf.size(p)]) for p in pieces]
-            batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding)
+            batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding, self.tail)
             if single:
                 return {name: value[0] for name, value in batch.items()}
             if tf.is_tensor(segments[0]):  # ragged tensors forget how many rows they have
@@ -140,4 +152,5 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         return super().get_config() | {
             "sequence_length": self.sequence_length,
             "padding": self.padding,
+            "tail": self.tail,
         }

@@ -13,6 +13,7 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
         tokenizer: a `BertTokenizer`.
         sequence_length: the most tokens in a row, the rest of a text is cut off.
         padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
+        tail: as there.
 
     Call arguments:
         x: a string; strings [B]; or a tuple of two of them, first and second texts.

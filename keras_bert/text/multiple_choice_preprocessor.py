@@ -12,12 +12,13 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
 
     Rule: Devlin et al. 2019, section 4.4, where SWAG's first sentence is the context and a
     continuation the choice. A row that is too long is cut as by `BertClassifierPreprocessor`:
-    pieces fall from the end of the longer text. An empty choice is none, and its row padding.
+    pieces fall from the longer text. An empty choice is none, and its row padding.
 
     Args:
         tokenizer: a `BertTokenizer`.
         sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
         padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
+        tail: as there.
 
     Call arguments:
         x: a tuple (contexts, choices): strings [B] and strings [B, C], which may be ragged, or a
@@ -75,6 +76,7 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
                 self.tokenizer,
                 self.sequence_length,
                 self.padding,
+                self.tail,
             )
             there = tf.cast(tf.reshape(choices, [-1, 1]) != "", tf.int32)
             batch = {name: value * there for name, value in batch.items()}
