@@ -66,7 +66,7 @@ def memory_source(
             f"this {type(task).__name__} has no preprocessor: expected a dict of ids "
             f"(token_ids, segment_ids, padding_mask), got {type(x).__name__}"
         )
-    columns = None if ids else text_columns(x)
+    columns = None if ids else text_columns(x, task.most_texts)
     labels = None if y is None else task.encode_labels(y)
     weights = None if sample_weight is None else np.asarray(sample_weight, "float32")
     batch_size = batch_size or 32

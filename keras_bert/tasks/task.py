@@ -35,6 +35,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
     """
 
     packs_texts = True  # whether several texts can share a row of the encoder
+    most_texts = 2  # columns of texts in an example; None for any number
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
     _at_once = None
 
@@ -397,7 +398,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         if hasattr(x, "element_spec"):
             return self.predict_batches(self._source(x, labelled=False).one_pass(), kwargs)
         texts = not isinstance(x, dict) and self.preprocessor is not None
-        columns = text_columns(x) if texts else x
+        columns = text_columns(x, self.most_texts) if texts else x
         size = len(columns[0]) if texts else None
         if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")

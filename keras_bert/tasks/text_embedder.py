@@ -1,5 +1,6 @@
 """One vector a text, for comparison and search (Reimers and Gurevych 2019, arXiv:1908.10084)."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,8 +34,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
     embeddings is to meet; the loss is the squared error (Reimers and Gurevych 2019, section 3).
     With "contrastive" a pair belongs together and has no score: among the second texts of the
     batch the first one's own is to have the greatest cosine, by a cross-entropy on 20 times the
-    cosines (see `keras_bert.training.pair_losses.InBatchNegatives`). The negatives are those of
-    the same replica and micro-batch, so that devices and `accumulation_steps` change this loss.
+    cosines (see `keras_bert.training.pair_losses.InBatchNegatives`). Examples may bring hard
+    negatives of their own, which join those of the batch. The negatives are those of the same
+    replica and micro-batch, so that devices and `accumulation_steps` change this loss.
 
     Args:
         backbone: a `BertBackbone`; for `layers` below the last one with `output_hidden_states`.
@@ -60,6 +62,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
 
     backbone_cls = BertBackbone
     preprocessor_cls = BertTextEmbedderPreprocessor
+    most_texts = None
 
     head_kind = None  # no weights beside the backbone's
 
@@ -199,9 +202,11 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         """Trains the model on pairs; see `BertTask.fit` for all arguments.
 
         Args:
-            x: a tuple (firsts, seconds) of two lists of N texts; a dict of int arrays [N, 2, T]
-                with the backbone's inputs; or a `tf.data.Dataset` of batches: (x, y) for the loss
-                "cosine", ((firsts, seconds),) for "contrastive".
+            x: a tuple (firsts, seconds) of two lists of N texts; for "contrastive" also (anchors,
+                positives, negatives), where negatives are N texts or N lists of M texts; a dict
+                of int arrays [N, C, T] with the backbone's inputs, C texts an example; or a
+                `tf.data.Dataset` of batches: (x, y) for the loss "cosine", ((firsts, seconds),)
+                or ((anchors, positives, negatives),) for "contrastive".
             y: for "cosine" N scores from -1 to 1 (those of STS-B run from 0 to 5: divide them by
                 5); for "contrastive" nothing.
             *args: as `BertTask.fit`.
@@ -209,14 +214,19 @@ class BertTextEmbedder(SeveralTexts, BertTask):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if x are no pairs, or labels are missing, of no use, or out of range.
+            ValueError: if x are no pairs, examples have other numbers of negatives than the first,
+                or labels are missing, of no use, or out of range.
         """
         if y is None and self.pair_loss == "contrastive" and not hasattr(x, "element_spec"):
-            y = np.arange(_count_pairs(x))
+            y = np.arange(self._count_examples(x))
         return super().fit(x, y, *args, **kwargs)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
-        """Gives embeddings, float32: [N, H] of N texts or of ids [N, T], [N, 2, H] of pairs."""
+        """Gives embeddings, float32: [N, H] of N texts or of ids [N, T], [N, C, H] of examples.
+
+        Examples of C texts each are a tuple, as in `fit`.
+        """
+        x = _with_columns_of_negatives(x)
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, **kwargs)[0]
         if isinstance(x, list | np.ndarray) and not len(x):
@@ -316,14 +326,14 @@ class BertTextEmbedder(SeveralTexts, BertTask):
 
         Returns:
             "pearson" and "spearman" of the cosines; for "contrastive" the "accuracy" of finding a
-            first text's own among all second texts.
+            first text's own among all second texts, and negatives.
         """
-        _count_pairs(x)
-        firsts, seconds = self.predict(x, **{"verbose": 0} | kwargs).swapaxes(0, 1)
+        self._count_examples(x)
+        firsts, seconds, *negatives = self.predict(x, **{"verbose": 0} | kwargs).swapaxes(0, 1)
         cosines = cosine(firsts, seconds).numpy()
         if self.pair_loss == "cosine":
             return evaluate(["pearson", "spearman"], self.encode_labels(y), cosines)
-        greatest = nearest(firsts, seconds, 1)["scores"].numpy()[:, 0]
+        greatest = nearest(firsts, np.concatenate([seconds, *negatives]), 1)["scores"].numpy()[:, 0]
         return {"accuracy": float(np.mean(cosines > greatest - 1e-6))}  # equal texts are right
 
     def encode_labels(self, y) -> np.ndarray:
@@ -355,8 +365,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         return y if y is None else tf.reshape(tf.cast(y, tf.float32), [-1])
 
     def _source(self, x, y=None, *args, labelled=True, **kwargs):
+        x = _with_columns_of_negatives(x)
         if labelled and not hasattr(x, "element_spec"):
-            count = _count_pairs(x)
+            count = self._count_examples(x)
             if y is None and self.pair_loss == "contrastive":
                 y = np.arange(count)
         return super()._source(x, y, *args, labelled=labelled, **kwargs)
@@ -377,6 +388,23 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
         return prepare_pairs
+
+    def _count_examples(self, x) -> int:
+        """The number of examples, of two texts each or more, in what `fit` takes."""
+        most = 2 if self.pair_loss == "cosine" else math.inf
+        if isinstance(x, dict):
+            shape = np.shape(x.get("token_ids"))
+            if len(shape) != 3 or not 2 <= shape[1] <= most:
+                raise ValueError(
+                    f"token_ids have shape {shape}; expected those of pairs, [N, 2, T]"
+                )
+            return shape[0]
+        if not isinstance(x, tuple) or not 2 <= len(x) <= most:
+            raise ValueError(
+                f"expected pairs of texts, a tuple (firsts, seconds), got {type(x).__name__}"
+                + (f" of {len(x)}: the loss 'cosine' takes two" if isinstance(x, tuple) else "")
+            )
+        return len(x[0])
 
     def answer_signatures(self, run, **options):
         return embeddings.signatures(self, run, **options)
@@ -411,18 +439,20 @@ def _check_layers(layers: Sequence[int], backbone: BertBackbone, pooling: str) -
     return chosen
 
 
-def _count_pairs(x) -> int:
-    """The number of pairs in what `fit` takes."""
-    if isinstance(x, dict):
-        shape = np.shape(x.get("token_ids"))
-        if len(shape) != 3 or shape[1] != 2:
-            raise ValueError(f"token_ids have shape {shape}; expected those of pairs, [N, 2, T]")
-        return shape[0]
-    if not isinstance(x, tuple) or len(x) != 2:
-        raise ValueError(
-            f"expected pairs of texts, a tuple (firsts, seconds), got {type(x).__name__}"
-        )
-    return len(x[0])
+def _with_columns_of_negatives(x):
+    """Parts lists of negatives, the last of a tuple of three columns, into columns of texts."""
+    if not isinstance(x, tuple) or len(x) != 3:
+        return x
+    negatives = x[2].tolist() if hasattr(x[2], "tolist") else list(x[2])
+    if not negatives or isinstance(negatives[0], str | bytes):
+        return x
+    for row, texts in enumerate(negatives):
+        if isinstance(texts, str | bytes) or not len(texts) or len(texts) != len(negatives[0]):
+            raise ValueError(
+                f"negatives of row {row} are {texts!r:.80}; expected a list of "
+                f"{len(negatives[0]) or 1} texts, as many as in row 0"
+            )
+    return *x[:2], *map(list, zip(*negatives, strict=True))
 
 
 def _with_texts_axis(x: dict) -> dict:

@@ -44,6 +44,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
     """
 
     tokenizer_cls = BertTokenizer
+    most_texts = 2  # of an example; None for any number
     settings = ("sequence_length", "padding", "tail")  # arguments that a preset keeps
 
     def __init__(
@@ -80,7 +81,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
 
     def call(self, x, y=None, sample_weight=None):
         segments = x if isinstance(x, tuple) else (x,)
-        if len(segments) > 2:
+        if self.most_texts is not None and len(segments) > self.most_texts:
             raise ValueError(f"expected one text or a pair of texts, got {len(segments)} of them")
         packed = self.pack(segments)
         return keras.utils.pack_x_y_sample_weight(packed, y, sample_weight)

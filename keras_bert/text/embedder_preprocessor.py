@@ -7,7 +7,7 @@ from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
-    """Makes a row of each text, [CLS] text [SEP]; the texts of a pair are two rows side by side.
+    """Makes a row of each text, [CLS] text [SEP]; the texts of an example are rows side by side.
 
     Args:
         tokenizer: a `BertTokenizer`.
@@ -16,21 +16,24 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
         tail: as there.
 
     Call arguments:
-        x: a string; strings [B]; or a tuple of two of them, first and second texts.
+        x: a string; strings [B]; or a tuple of two or more of them: first texts, second texts, and
+            negatives, which may also be strings [B, M], M to an example.
         y: labels, passed through.
         sample_weight: weights, passed through.
 
     Returns:
         A dict of int32 tensors `token_ids`, `segment_ids`, `padding_mask` of shape [B, C, T],
-        where C is 1, or 2 for pairs; [C, T] for one string. With `y` or `sample_weight` a tuple,
-        as Keras packs them.
+        where C is the number of texts of an example; [C, T] for one string. With `y` or
+        `sample_weight` a tuple, as Keras packs them.
     """
 
+    most_texts = None
+
     def pack(self, segments: tuple):
-        """Does the work of `call` for a tuple of one or two texts or batches.
+        """Does the work of `call` for a tuple of texts or batches.
 
         Args:
-            segments: one or two strings, or batches of them [B].
+            segments: strings, or batches of them [B] or [B, M].
 
         Returns:
             A dict of int32 tensors, as of a call.
@@ -38,6 +41,11 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
         import tensorflow as tf
 
         columns = [tf.convert_to_tensor(segment, tf.string) for segment in segments]
+        columns = [
+            part
+            for column in columns
+            for part in (tf.unstack(column, axis=1) if column.shape.rank == 2 else [column])
+        ]
         texts = tf.stack(columns, axis=-1)  # [B, C] or [C]
         rows = super().pack((tf.reshape(texts, [-1]),))
         for name, value in rows.items():
