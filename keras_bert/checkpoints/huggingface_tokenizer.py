@@ -75,6 +75,13 @@ def _is_general(class_name: Any, has_fast: bool, where: str) -> bool:
     """Whether tokenizer.json alone is the rule."""
     if class_name is None or class_name in _BERT_CLASSES:
         return False
+    if class_name == "BertJapaneseTokenizer":
+        raise ValueError(
+            f"{where}: a BertJapaneseTokenizer cuts text into words with MeCab, Sudachi or Juman++ "
+            "before WordPiece, which is not done here: cut texts with the same program (fugashi "
+            "for MeCab), join their words with spaces, and say in a copy of the file "
+            '"tokenizer_class": "BertTokenizer", "do_basic_tokenize": false'
+        )
     if class_name not in _GENERAL_CLASSES:
         raise ValueError(
             f"{where}: the tokenizer is a {short(class_name)}; {_ONLY}: expected tokenizer_class "

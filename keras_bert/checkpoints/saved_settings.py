@@ -36,6 +36,19 @@ def _is_masking(value: Any) -> bool:
     )
 
 
+def _is_dense(value: Any) -> bool:
+    right = {
+        "units": _is_count,
+        "activation": lambda value: isinstance(value, str),
+        "use_bias": lambda value: isinstance(value, bool),
+    }
+    return (
+        isinstance(value, dict)
+        and value.keys() == right.keys()
+        and all(check(value[name]) for name, check in right.items())
+    )
+
+
 def _or_none(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or right(value)
 
@@ -74,7 +87,16 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "crf": _FLAG,
     "next_sentence": _FLAG,
     "normalize": _FLAG,
-    "pooling": _WORD,
+    "pooling": (
+        lambda value: isinstance(value, str) or (_is_names(value) and bool(value)),
+        "a word or a list of words",
+    ),
+    "dense": (lambda value: isinstance(value, list) and all(map(_is_dense, value)), "dense layers"),
+    "prompts": (
+        lambda value: isinstance(value, dict) and _is_names([*value.values()]),
+        "an object of texts",
+    ),
+    "default_prompt": (_or_none(lambda value: isinstance(value, str)), "null or a name"),
     "loss": _WORD,
     "layers": (_is_whole_numbers, "a list of whole numbers"),
     "null_threshold": (

@@ -6,10 +6,17 @@ from pathlib import Path
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_bert.checkpoints import open_checkpoint
-from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
+from keras_bert.checkpoints.sentence_transformers import (
+    Dense,
+    read_embedding_settings,
+    write_embedding_settings,
+)
 from keras_bert.data.texts import check_texts
+from keras_bert.layers.activations import get_activation
+from keras_bert.layers.initializers import truncated_normal
 from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
 from keras_bert.metrics import evaluate
 from keras_bert.models.backbone import BertBackbone
@@ -42,11 +49,16 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         backbone: a `BertBackbone`; for `layers` below the last one with `output_hidden_states`.
         preprocessor: a `BertTextEmbedderPreprocessor`, or None to work on ids alone.
         pooling: "cls", the state of [CLS]; "mean" or "max" over all tokens, [CLS] and [SEP] among
-            them; "pooler", the backbone's pooled output.
+            them; "pooler", the backbone's pooled output; or several of the first three, whose
+            vectors stand side by side.
         layers: which hidden states to take the mean of, by number: 0 is the embeddings' output, i
             that of block i, from 1; negative ones count from the last, -1. For "pooler" (-1,).
         normalize: whether to bring embeddings to length 1.
         loss: "contrastive" or "cosine".
+        dense: dense layers behind the pooling, dicts of `units`, `activation` and `use_bias`.
+        prompts: texts by name that `embed` puts before a text, such as {"query": "query: "}.
+        default_prompt: the name of the one that `embed`, and what uses it, puts before every text
+            unless told otherwise. `fit` and `predict` take texts as they are.
         **kwargs: as `keras.Model`.
 
     Call arguments:
@@ -70,14 +82,22 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         self,
         backbone: BertBackbone,
         preprocessor: BertTextEmbedderPreprocessor | None = None,
-        pooling: str = "mean",
+        pooling: str | Sequence[str] = "mean",
         layers: Sequence[int] = (-1,),
         normalize: bool = False,
         loss: str = "contrastive",
+        dense: Sequence[dict] = (),
+        prompts: dict[str, str] | None = None,
+        default_prompt: str | None = None,
         **kwargs,
     ):
-        if pooling not in POOLINGS:
-            raise ValueError(f"pooling={pooling!r}: expected one of {', '.join(POOLINGS)}")
+        poolings = [pooling] if isinstance(pooling, str) else list(pooling)
+        if not poolings or not all(name in POOLINGS for name in poolings):
+            raise ValueError(f"pooling={pooling!r}: expected some of {', '.join(POOLINGS)}")
+        if len({*poolings}) < len(poolings) or ("pooler" in poolings and len(poolings) > 1):
+            raise ValueError(f"pooling={pooling!r}: expected each once, and 'pooler' alone")
+        if default_prompt is not None and default_prompt not in (prompts or {}):
+            raise ValueError(f"default_prompt={default_prompt!r}: expected a name in prompts")
         if loss not in LOSSES:
             raise ValueError(f"loss={loss!r}: expected one of {', '.join(LOSSES)}")
         chosen = _check_layers(layers, backbone, pooling)
@@ -86,24 +106,43 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
+        self.dense_layers = [
+            keras.layers.Dense(
+                layer["units"],
+                activation=get_activation(layer["activation"]),
+                use_bias=layer["use_bias"],
+                kernel_initializer=truncated_normal(backbone.initializer_range),
+                dtype="float32",
+                name=f"head_{number}",
+            )
+            for number, layer in enumerate(dense)
+        ]
 
         # === Functional model === of the rows of all texts
         inputs = backbone.input
         encoded = backbone(inputs)
-        if pooling == "pooler":
+        if poolings == ["pooler"]:
             vectors = keras.ops.cast(encoded["pooled_output"], "float32")  # [B, H]
         else:
             last = [encoded["sequence_output"]]  # [B, T, H]
             states = last if chosen == [backbone.num_layers] else encoded["hidden_states"]
             states = states if states is last else [states[i] for i in chosen]
-            vectors = TextPooling(pooling, name="pooling")(states, inputs["padding_mask"])
+            vectors = [
+                TextPooling(name, name=f"pooling_{name}")(states, inputs["padding_mask"])
+                for name in poolings
+            ]
+            vectors = keras.ops.concatenate(vectors, axis=-1) if len(vectors) > 1 else vectors[0]
+        for layer in self.dense_layers:
+            vectors = layer(vectors)
         if normalize:
             vectors = UnitLength(name="unit_length")(vectors)
         self.pair_loss = loss  # before the model is compiled, which construction ends with
         super().__init__(inputs=inputs, outputs=vectors, **kwargs)
 
         # === Configuration ===
-        self.pooling = pooling
+        self.pooling = pooling if isinstance(pooling, str) else poolings
+        self.dense = [dict(layer) for layer in dense]
+        self.prompts, self.default_prompt = dict(prompts or {}), default_prompt
         self.pooled_layers = [int(i) for i in layers]
         self.normalize = normalize
 
@@ -111,7 +150,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
     def from_preset(
         cls,
         preset: str | Path,
-        pooling: str | None = None,
+        pooling: str | Sequence[str] | None = None,
         layers: Sequence[int] | None = None,
         normalize: bool | None = None,
         loss: str | None = None,
@@ -123,9 +162,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
     ) -> "BertTextEmbedder":
         """Makes an embedder from a checkpoint.
 
-        A directory of sentence-transformers says how its embeddings are made, and a preset that
-        this class saved does; arguments go before both. What was loaded stands in the embedder's
-        `loading_report`.
+        A directory of sentence-transformers says how its embeddings are made, with its dense layers
+        and prompts, and a preset that this class saved does; arguments go before both. What was
+        loaded stands in the embedder's `loading_report`.
 
         Args:
             preset: any checkpoint that `BertClassifier.from_preset` takes, or a directory of
@@ -155,8 +194,20 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         settings = {"pooling": "mean", "layers": (-1,), "normalize": False, "loss": "contrastive"}
         saved = saved_task(checkpoint, cls) if checkpoint.contents is None else {}
         settings |= {name: saved[name] for name in settings if name in saved}
+        settings |= {n: saved[n] for n in ("dense", "prompts", "default_prompt") if n in saved}
         if beside:
             settings |= {"pooling": beside.pooling, "normalize": beside.normalize}
+            settings |= {"prompts": beside.prompts, "default_prompt": beside.default_prompt}
+            settings["dense"] = [
+                {
+                    "units": d.kernel.shape[1],
+                    "activation": d.activation,
+                    "use_bias": d.bias is not None,
+                }
+                for d in beside.dense
+            ]
+            if len(beside.pooling) == 1:
+                settings["pooling"] = beside.pooling[0]
         wanted = {"pooling": pooling, "layers": layers, "normalize": normalize, "loss": loss}
         settings |= {name: value for name, value in wanted.items() if value is not None}
         if [*settings["layers"]] != [-1]:
@@ -180,8 +231,46 @@ class BertTextEmbedder(SeveralTexts, BertTask):
                 tokenizer, preprocessor.sequence_length, preprocessor.padding, preprocessor.tail
             )
         model = cls(backbone, preprocessor, **settings)
-        load_head(model, checkpoint, load_weights, there=False)  # it has no weights
+        load_head(model, checkpoint, load_weights, there=bool(saved.get("dense")))
+        if beside and load_weights:
+            for layer, found in zip(model.dense_layers, beside.dense, strict=True):
+                values = [found.kernel] + [found.bias] * layer.use_bias
+                for weight, value in zip(layer.weights, values, strict=True):
+                    weight.assign(value)
+                    model.loading_report.new.remove(weight.path)
+                    model.loading_report.loaded.append(weight.path)
         return model
+
+    def write_beside(self, folder: Path) -> None:
+        """Writes what sentence-transformers reads beside a Hugging Face directory.
+
+        Args:
+            folder: the directory.
+
+        Raises:
+            ValueError: if embeddings are made of other states than the last, by the pooler, or
+                there is no preprocessor.
+        """
+        if self.pooled_layers != [-1] or self.preprocessor is None:
+            raise ValueError(
+                f"sentence-transformers takes the last layer and texts: layers="
+                f"{self.pooled_layers}, preprocessor={self.preprocessor}"
+            )
+        layers = [
+            Dense(said["activation"], *map(ops.convert_to_numpy, layer.weights[:1]), bias)
+            for said, layer in zip(self.dense, self.dense_layers, strict=True)
+            for bias in [ops.convert_to_numpy(layer.bias) if said["use_bias"] else None]
+        ]
+        write_embedding_settings(
+            folder,
+            self.backbone.hidden_dim,
+            [self.pooling] if isinstance(self.pooling, str) else self.pooling,
+            layers,
+            self.normalize,
+            self.preprocessor.sequence_length,
+            self.prompts,
+            self.default_prompt,
+        )
 
     @property
     def only_in_presets(self) -> tuple[str, ...]:
@@ -230,16 +319,20 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, **kwargs)[0]
         if isinstance(x, list | np.ndarray) and not len(x):
-            return np.zeros((0, self.backbone.hidden_dim), "float32")
+            return np.zeros((0, self.output_shape[-1]), "float32")
         found = super().predict(x, batch_size, **kwargs)
         return found[:, 0] if found.ndim == 3 and found.shape[1] == 1 else found
 
-    def embed(self, texts, batch_size: int | None = None, **kwargs) -> np.ndarray:
+    def embed(
+        self, texts, batch_size: int | None = None, prompt: str | None = None, **kwargs
+    ) -> np.ndarray:
         """Gives the embedding of each text.
 
         Args:
             texts: a list of N texts, or one text.
             batch_size: rows of a batch, 32 by default.
+            prompt: the name of one of `prompts`, which is put before every text; by default
+                `default_prompt`, and "" for none.
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
@@ -247,10 +340,19 @@ class BertTextEmbedder(SeveralTexts, BertTask):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: for pairs, whose embeddings `predict` gives.
+            ValueError: for pairs, whose embeddings `predict` gives, or if there is no such prompt.
         """
         if isinstance(texts, tuple):
             raise ValueError("got a tuple: embed takes a list of texts")
+        prompt = self.default_prompt if prompt is None else prompt
+        if prompt:
+            if prompt not in self.prompts:
+                raise ValueError(f"prompt={prompt!r}: expected one of {', '.join(self.prompts)}")
+            before = self.prompts[prompt]
+            if isinstance(texts, str | bytes):
+                return self.embed([texts], batch_size, prompt, **kwargs)[0]
+            texts = [t.decode() if isinstance(t, bytes) else t for t in check_texts(texts)]
+            texts = [before + text for text in texts]
         return self.predict(texts, batch_size, **{"verbose": 0} | kwargs)
 
     def similarity(self, firsts, seconds, batch_size: int | None = None, **kwargs) -> np.ndarray:
@@ -304,7 +406,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             corpus = self.embed(corpus, batch_size, **kwargs)
         if not len(corpus):
             raise ValueError("there are no texts to search")
-        width = self.backbone.hidden_dim
+        width = self.output_shape[-1]
         if corpus.shape[1] != width:
             raise ValueError(f"corpus has shape {corpus.shape}; expected embeddings [N, {width}]")
         count = min(int(top_k), len(corpus))
@@ -415,6 +517,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             "layers": self.pooled_layers,
             "normalize": self.normalize,
             "loss": self.pair_loss,
+            "dense": self.dense,
+            "prompts": self.prompts,
+            "default_prompt": self.default_prompt,
         }
 
 
