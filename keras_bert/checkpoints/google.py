@@ -206,6 +206,7 @@ def _tokenizer(vocabulary: list[str]) -> dict[str, Any]:
         "lowercase": not any(t.lower() != t for t in vocabulary if not special.fullmatch(t)),
         "strip_accents": None,
         "max_word_length": 200,
+        "splitting": "bert",
         "special_tokens_in_text": False,
     }
 

@@ -60,8 +60,10 @@ def read_tokenizer(
     if source.has(_MAP):
         _check_special_tokens(source.json(_MAP), f"{source.name}/{_MAP}")
     model = _wordpiece(fast, f"{source.name}/{FAST}") if fast else {}
-    normalizer = _normalizer(fast, general, f"{source.name}/{FAST}") if fast else {}
     told = {} if general else settings
+    # By spaces alone, to which tokenizer.json says nothing.
+    by_rule = fast and told.get("do_basic_tokenize") is not False
+    normalizer = _normalizer(fast, general, f"{source.name}/{FAST}") if by_rule else {}
     arguments = _arguments(told, normalizer, source.name)
     arguments["special_tokens_in_text"] = False
     arguments["max_word_length"] = model.get("max_input_chars_per_word") or _THEIR_WORD_LENGTH
@@ -160,15 +162,15 @@ def _arguments(settings: dict[str, Any], normalizer: dict[str, Any], name: str) 
         return default
 
     chinese = flag("tokenize_chinese_chars", "handle_chinese_chars", True)
-    words = flag("do_basic_tokenize", "clean_text", True)
-    if not chinese or not words:
-        raise ValueError(
-            f"{name}: its tokenizer leaves Chinese characters together, or does not clean and "
-            f"split words; {_ONLY}"
-        )
+    basic = flag("do_basic_tokenize", "", True)
+    if not flag("", "clean_text", True):
+        raise ValueError(f"{name}: its tokenizer does not clean text; {_ONLY}")
+    if not basic:
+        return {"lowercase": False, "strip_accents": False, "splitting": "spaces"}
     return {
         "lowercase": flag("do_lower_case", "lowercase", True),
         "strip_accents": flag("strip_accents", "strip_accents", None),
+        "splitting": "bert" if chinese else "whole_ideographs",
     }
 
 
@@ -258,20 +260,25 @@ def write_tokenizer(contents: Contents, folder: Path) -> list[str]:
     lowercase = arguments.get("lowercase", True)
     longest = arguments.get("max_word_length", 200)
     write_vocabulary(folder / VOCABULARY, contents.vocabulary)
+    splitting = arguments.get("splitting", "bert")
     normalizer = {
         "type": "BertNormalizer",
         "clean_text": True,
-        "handle_chinese_chars": True,
+        "handle_chinese_chars": splitting == "bert",
         "strip_accents": arguments.get("strip_accents"),
         "lowercase": lowercase,
     }
-    _write(folder / FAST, _fast(ids, special, normalizer, longest))
+    fast = _fast(ids, special, normalizer, longest)
+    if splitting == "spaces":
+        fast |= {"normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"}}
+    _write(folder / FAST, fast)
     _write(folder / _MAP, special)
     settings = {
         "tokenizer_class": _BERT_CLASSES[0],
         "do_lower_case": lowercase,
         "strip_accents": normalizer["strip_accents"],
-        "tokenize_chinese_chars": True,
+        "tokenize_chinese_chars": splitting == "bert",
+        **({"do_basic_tokenize": False} if splitting == "spaces" else {}),
         "model_max_length": int(contents.config["max_sequence_length"]),
         "clean_up_tokenization_spaces": True,
         # null for one that the vocabulary lacks: transformers would add it under a new id.

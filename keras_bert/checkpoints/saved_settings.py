@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_bert.checkpoints.checks import NUMBERS, is_number, short
 from keras_bert.checkpoints.contents import PROBLEMS
+from keras_bert.text.tokenizer import SPLITTINGS
 
 _MOST = 10_000_000  # as of `checks.SIZES`
 
@@ -70,6 +71,7 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: type(value) is int and 1 <= value < 2**31,
         "a number from 1 to less than 2^31",
     ),
+    "splitting": (lambda value: value in SPLITTINGS, f"one of {', '.join(SPLITTINGS)}"),
     # Preprocessors.
     "sequence_length": _COUNT,
     "padding": _WORD,

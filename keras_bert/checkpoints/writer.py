@@ -43,7 +43,13 @@ _CONFIG = (
     "layer_norm_epsilon",
     "initializer_range",
 )
-_TOKENIZER = ("lowercase", "strip_accents", "special_tokens_in_text", "max_word_length")
+_TOKENIZER = (
+    "lowercase",
+    "strip_accents",
+    "special_tokens_in_text",
+    "max_word_length",
+    "splitting",
+)
 
 
 def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str) -> list[str]:

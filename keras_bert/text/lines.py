@@ -34,6 +34,7 @@ class LineTokenizer:
         strip_accents: whether to decompose and to drop accents.
         specials: ids by literal spelling, for those special tokens that text may hold.
         max_word_length: a word of more characters becomes [UNK].
+        splitting: as in `WordSplitter`; the fast roads are those of "bert".
     """
 
     def __init__(
@@ -43,16 +44,18 @@ class LineTokenizer:
         strip_accents: bool,
         specials: dict[str, int],
         max_word_length: int,
+        splitting: str = "bert",
     ):
         self.lowercase = lowercase
         self.special_ids = list(specials.values())
         self.max_word_length = max_word_length
         with tf.init_scope(), tf.device("CPU"):  # we may be called while a graph is traced
-            self.split = WordSplitter(lowercase, strip_accents, tuple(specials))
+            self.split = WordSplitter(lowercase, strip_accents, tuple(specials), splitting)
             self.word_model = build_model(tokens, whole_lines=False)
             self.line_model = build_model(tokens, whole_lines=True)
             self.tokens = tf.constant(list(tokens), tf.string)
-            self.roads = self._roads(strip_accents) if self.line_model else ()
+            fast = self.line_model and splitting == "bert"
+            self.roads = self._roads(strip_accents) if fast else ()
         # One trace each, whatever the batch; a setting of offsets costs only those who ask.
         signature = [tf.TensorSpec([None], tf.string)]
         self.ids = tf.function(self._ids, signature, autograph=False)

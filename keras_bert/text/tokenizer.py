@@ -17,6 +17,7 @@ SPECIAL_TOKENS = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
+SPLITTINGS = ("bert", "whole_ideographs", "spaces")
 REQUIRED = tuple(token for name, token in SPECIAL_TOKENS.items() if name != "mask_token")
 
 
@@ -41,6 +42,10 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             special ids, for prompts to fill in. If False, text is only text, and `[MASK]` becomes
             the pieces of a bracket, a word and a bracket: use that for any text you did not write.
         max_word_length: a word of more characters (code points, after normalisation) is [UNK].
+        splitting: "bert" for the rule above; "whole_ideographs" does not set CJK ideographs apart,
+            as transformers with `tokenize_chinese_chars=False`; "spaces" drops no characters and
+            cuts words at white space alone, as transformers' Python tokenizer with
+            `do_basic_tokenize=False`, for text that another program has cut into words.
         dtype: of the ids, "int32" or "int64".
         **kwargs: those of `keras_hub.tokenizers.Tokenizer`.
 
@@ -69,6 +74,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         strip_accents: bool | None = None,
         special_tokens_in_text: bool = False,
         max_word_length: int = 200,
+        splitting: str = "bert",
         dtype: str = "int32",
         **kwargs: Any,
     ):
@@ -77,6 +83,9 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             raise ValueError(f"Expected dtype 'int32' or 'int64', got {dtype!r}.")
         if max_word_length < 1:
             raise ValueError(f"Expected max_word_length of 1 or more, got {max_word_length}.")
+        if splitting not in SPLITTINGS:
+            raise ValueError(f"splitting={splitting!r}: expected one of {', '.join(SPLITTINGS)}")
+        self.splitting = splitting
         self.lowercase = lowercase
         self.strip_accents = strip_accents
         self.special_tokens_in_text = special_tokens_in_text
@@ -125,6 +134,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
                 strip_accents=self.lowercase if self.strip_accents is None else self.strip_accents,
                 specials=specials if self.special_tokens_in_text else {},
                 max_word_length=self.max_word_length,
+                splitting=self.splitting,
             )
         return self._lines
 
@@ -265,6 +275,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             "strip_accents": self.strip_accents,
             "special_tokens_in_text": self.special_tokens_in_text,
             "max_word_length": self.max_word_length,
+            "splitting": self.splitting,
         }
 
     def save_assets(self, dir_path: str | os.PathLike[str]) -> None:

@@ -50,9 +50,18 @@ class WordSplitter:
         strip_accents: whether to decompose canonically (NFD) and drop marks of category Mn.
         literals: ASCII spellings without spaces; where the text holds one, exactly, it becomes a
             word of one character whose `special` is the literal's index here.
+        splitting: "bert"; "whole_ideographs", which does not set ideographs apart; or "spaces",
+            which cleans nothing and splits at white space alone.
     """
 
-    def __init__(self, lowercase: bool, strip_accents: bool, literals: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        lowercase: bool,
+        strip_accents: bool,
+        literals: tuple[str, ...] = (),
+        splitting: str = "bert",
+    ):
+        self.splitting = splitting
         self.lowercase = lowercase
         self.strip_accents = strip_accents
         self.literals = literals
@@ -71,7 +80,7 @@ class WordSplitter:
         tables = self.tables
         characters = _decode(lines, offsets)
         flags = _lookup(tables.properties, characters.code)
-        kept = _lacks(flags, unicode.DROPPED)
+        kept = _lacks(flags, 0 if self.splitting == "spaces" else unicode.DROPPED)
         if self.literals:
             characters, tail = _find_literals(characters, self.literals)
             kept &= ~tail
@@ -82,9 +91,8 @@ class WordSplitter:
             characters = characters._replace(code=code)
         # Characters of one number make one word: -1, or, for an ideograph, one of its own, which
         # passes to whatever replaces it.
-        number = tf.where(
-            _lacks(flags, unicode.IDEOGRAPH), -1, -2 - tf.range(tf.size(characters.code))
-        )
+        apart = unicode.IDEOGRAPH if self.splitting == "bert" else 0
+        number = tf.where(_lacks(flags, apart), -1, -2 - tf.range(tf.size(characters.code)))
         if tables.mapping is not None:
             characters, source = _replace(characters, tables)
             number = tf.gather(number, source)
@@ -92,6 +100,8 @@ class WordSplitter:
         if self.strip_accents:
             characters, kept = _strip_marks(characters, flags)
             number, flags = tf.gather(number, kept), tf.gather(flags, kept)
+        if self.splitting == "spaces":
+            flags &= ~unicode.PUNCTUATION
         return _group(characters, flags, number)
 
 

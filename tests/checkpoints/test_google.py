@@ -131,6 +131,7 @@ def contents(head=None, classes=3, pretraining=False, **changes):
         "lowercase": True,
         "strip_accents": None,
         "max_word_length": 200,
+        "splitting": "bert",
         "special_tokens_in_text": False,
     }
     values = {"tokenizer": text, "vocabulary": TOKENS} | changes
@@ -411,6 +412,7 @@ def test_settings_that_the_form_lacks_come_back_and_are_noted(tmp_path):
         "lowercase": False,
         "strip_accents": True,
         "max_word_length": 100,
+        "splitting": "bert",
         "special_tokens_in_text": True,
     }
     notes = google.write(made, tmp_path)
