@@ -71,6 +71,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--tokenized", action="store_true", help="make ids of --texts before anything is timed"
     )
+    parser.add_argument(
+        "--dataset", action="store_true", help="full rows come in a tf.data.Dataset of batches"
+    )
     parser.add_argument("--packing", choices=SWITCH, default="auto")
     parser.add_argument("--corpus", help="of pretraining: rows of this prepared corpus instead")
     parser.add_argument("--strategy", choices=("none", "auto", "one", "mirrored"), default="none")
@@ -94,6 +97,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         )
     if args.task == "pretraining" and (args.texts or args.work == "predict"):
         parser.error("--task pretraining has neither --texts nor --work predict")
+    if args.dataset and (args.texts or args.work == "predict" or args.task == "pretraining"):
+        parser.error("--dataset is of full rows of classification to train on")
     if bool(args.texts) != bool(args.vocabulary) or args.tokenized and not args.texts:
         parser.error("--texts and --vocabulary go together, and --tokenized with them")
     return args
@@ -183,6 +188,9 @@ def train(args, model, batch_size: int) -> dict:
     else:
         rows = classification_rows(args, batch_size, model.preprocessor)
         duration = {"steps": args.steps, "batch_size": batch_size}
+        if args.dataset:
+            rows = (tf.data.Dataset.from_tensor_slices(rows).batch(batch_size),)
+            del duration["batch_size"]
     clock = Clock(args.warmup_steps, args.steps, args.trace_dir)
     model.fit(*rows, **duration, callbacks=[clock], verbose=0)
     timed = args.steps - args.warmup_steps

@@ -99,12 +99,49 @@ class Checkpoint:
             config["dtype"] = preset.dtype_policy(config.get("dtype"), self.source)
             path = self.source.path("assets/tokenizer/vocab.txt")
             vocabulary: Any = str(path)
-            backbone = preset.settings(self.source, "config.json", "BertBackbone")
-            check_size(backbone.get("vocabulary_size"), "vocabulary_size", self.source.name)
-            check_vocabulary_fits(read_vocabulary(path), backbone, str(path))
+            if self.source.has("config.json"):
+                backbone = preset.settings(self.source, "config.json", "BertBackbone")
+                check_size(backbone.get("vocabulary_size"), "vocabulary_size", self.source.name)
+                check_vocabulary_fits(read_vocabulary(path), backbone, str(path))
         else:
             config, vocabulary = self.contents.tokenizer, self.contents.vocabulary
         return BertTokenizer(**(config | {"vocabulary": vocabulary} | overrides))
+
+    def preprocessor(self, kind: type, positions: int | None = None, **wanted):
+        """Makes a preprocessor; None where there is no tokenizer.
+
+        Args:
+            kind: its class, whose `settings` are the names of its arguments.
+            positions: the most tokens that the backbone takes; by default the checkpoint's.
+            **wanted: settings in place of the checkpoint's; None for those.
+
+        Returns:
+            The preprocessor, with rows of as many tokens as there are positions if neither the
+            checkpoint nor `wanted` says otherwise.
+
+        Raises:
+            TypeError: if `kind` has no such setting.
+        """
+        if unknown := sorted(wanted.keys() - {*kind.settings}):
+            raise TypeError(
+                f"unknown argument {', '.join(unknown)}: expected settings of {kind.__name__}, "
+                f"{', '.join(kind.settings)}"
+            )
+        if not self.has_text_side():
+            return None
+        if positions is None and self.contents is not None:
+            positions = self.contents.config["max_sequence_length"]
+        elif positions is None and self.source.has("config.json"):
+            config = preset.settings(self.source, "config.json", "BertBackbone")
+            positions = config["max_sequence_length"]
+        settings = {"padding": "bucket"}
+        settings |= {} if positions is None else {"sequence_length": positions}
+        for name in (kind.__name__, *kind.takes_settings_of):
+            if saved := self.settings("preprocessor.json", name):
+                settings |= {name: saved[name] for name in kind.settings if name in saved}
+                break
+        settings |= {name: value for name, value in wanted.items() if value is not None}
+        return kind(self.tokenizer(), **settings)
 
     def settings(self, file: str, class_name: str) -> dict[str, Any]:
         """Settings of a preprocessor or task saved by us; empty for the other forms.
@@ -179,6 +216,10 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
     if files.has(google.CONFIG) and not files.has("config.json"):
         contents = google.read(files, load_weights, prefix)
         return Checkpoint(files, "google", contents)
+    if files.has("tokenizer.json") and not files.has("config.json"):
+        # A tokenizer or preprocessor that was saved by itself.
+        if str(files.json("tokenizer.json").get("registered_name")).startswith(preset.PACKAGE):
+            return Checkpoint(files, "keras_bert")
     if files.folder and not files.has("config.json"):
         _check_form(files)
     config = files.json("config.json")

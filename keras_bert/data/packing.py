@@ -86,7 +86,7 @@ def packed_from(lengths, text_length, row_length: int):
         row_length: P.
 
     Returns:
-        int32 [R, P] as `keras_bert.layers.PackTexts` reads it.
+        int32 [R, P] as `keras_bert.layers.packing` reads it.
     """
     import tensorflow as tf
 

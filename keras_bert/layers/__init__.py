@@ -5,7 +5,6 @@ from keras_bert.layers.attention import AttentionMask, SelfAttention
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder import EncoderBlock
-from keras_bert.layers.packing import PackTexts, UnpackTexts
 
 __all__ = [
     "Adapter",
@@ -13,7 +12,5 @@ __all__ = [
     "BertEmbeddings",
     "Dropout",
     "EncoderBlock",
-    "PackTexts",
     "SelfAttention",
-    "UnpackTexts",
 ]

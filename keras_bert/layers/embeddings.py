@@ -26,10 +26,12 @@ class BertEmbeddings(keras.layers.Layer):
         token_ids: int [B, T], below `vocabulary_size`.
         segment_ids: int [B, T], below `num_segments`.
         position_ids: int [B, T] below `max_sequence_length`, or None for 0, 1, 2, ...
+        token_embeddings: float [B, T, H] in place of the rows of the word table, or None.
         training: whether to drop out.
 
     Returns:
-        float [B, T, H].
+        float [B, T, H]; NaN at a token with an id outside of its table, which a compiled function
+        could not report.
 
     Raises:
         ValueError: if T exceeds `max_sequence_length` and no `position_ids` are given.
@@ -79,7 +81,9 @@ class BertEmbeddings(keras.layers.Layer):
         )
         self.layer_norm.build((*token_ids_shape, self.hidden_dim))
 
-    def call(self, token_ids, segment_ids, position_ids=None, training=None):
+    def call(
+        self, token_ids, segment_ids, position_ids=None, token_embeddings=None, training=None
+    ):
         length = token_ids.shape[1]
         if position_ids is None and length is not None and length > self.max_sequence_length:
             raise ValueError(
@@ -87,20 +91,30 @@ class BertEmbeddings(keras.layers.Layer):
                 f"{self.max_sequence_length} rows: truncate the input to "
                 f"{self.max_sequence_length} tokens"
             )
+        inside = _inside(segment_ids, self.num_segments)  # [B, T]
+        if token_embeddings is None:
+            inside = ops.logical_and(inside, _inside(token_ids, self.vocabulary_size))
+            token_embeddings = self.word(token_ids)
         # A quantized table gives float32 under every policy.
-        x = ops.cast(self.word(token_ids), self.compute_dtype)  # [B, T, H]
+        x = ops.cast(token_embeddings, self.compute_dtype)  # [B, T, H]
         positions = ops.cast(self.position_table, self.compute_dtype)  # [P, H]
         if position_ids is None:
             x = x + positions[: ops.shape(token_ids)[1]]
         else:
+            inside = ops.logical_and(inside, _inside(position_ids, self.max_sequence_length))
             x = x + _rows_of(positions, position_ids)
-        x = x + _rows_of(ops.cast(self.segment_table, self.compute_dtype), segment_ids)
+        # Compiled, a lookup outside of a table would give a plausible row, and an error is out of
+        # the question. NaN goes in where it costs least: there are few segments.
+        missing = ops.where(inside, 0.0, float("nan"))[..., None]  # [B, T, 1]
+        x = x + _rows_of(ops.cast(self.segment_table, self.compute_dtype), segment_ids, missing)
         return self.dropout(self.layer_norm(x), training=training)
 
     def compute_output_shape(self, token_ids_shape, *_, **__):
         return (*token_ids_shape, self.hidden_dim)
 
-    def compute_output_spec(self, token_ids, segment_ids, position_ids=None, training=None):
+    def compute_output_spec(
+        self, token_ids, segment_ids, position_ids=None, token_embeddings=None, training=None
+    ):
         shape = self.compute_output_shape(token_ids.shape)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
@@ -116,10 +130,16 @@ class BertEmbeddings(keras.layers.Layer):
         }
 
 
-def _rows_of(table, ids):
-    """Rows of a small table, by a product with one-hot rows.
+def _inside(ids, size: int):
+    """Whether ids are rows of a table, bool."""
+    return ops.logical_and(ids >= 0, ids < size)
+
+
+def _rows_of(table, ids, added=0.0):
+    """Rows of a small table, by a product with one-hot rows, to which `added` [B, T, 1] is added.
 
     The gradient of a gather would add every token of the batch into the same few rows, one after
     another.
     """
-    return ops.matmul(ops.one_hot(ids, table.shape[0], dtype=table.dtype), table)
+    one_hot = ops.one_hot(ids, table.shape[0], dtype=table.dtype)
+    return ops.matmul(one_hot + ops.cast(added, table.dtype), table)

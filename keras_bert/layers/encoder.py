@@ -122,8 +122,9 @@ class EncoderBlock(keras.layers.Layer):
             return self._forward(x, mask, training, seeds)
         # TensorFlow's recomputation has gradients for its arguments and for variables, but none
         # for other tensors. In a stateless scope (our train step) weights are such tensors.
+        # Copied, since an eager variable that is also an argument would get its gradient twice.
         variables = self.variables
-        values = [keras.ops.convert_to_tensor(variable) for variable in variables]
+        values = [keras.ops.copy(variable) for variable in variables]
         used = kernels.in_use()  # the second time is no longer inside of the scope
 
         def block(x, *values):

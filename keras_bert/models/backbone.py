@@ -2,6 +2,7 @@
 
 import keras
 import keras_hub
+import numpy as np
 
 from keras_bert.config import find_size
 from keras_bert.layers import (
@@ -9,10 +10,12 @@ from keras_bert.layers import (
     AttentionMask,
     BertEmbeddings,
     EncoderBlock,
-    PackTexts,
-    UnpackTexts,
 )
 from keras_bert.layers.initializers import blank_weights, truncated_normal
+from keras_bert.layers.packing import pack_texts, unpack_first, unpack_texts
+
+# Inputs that a call may add to the three of the functional model.
+OPTIONAL_INPUTS = ("position_ids", "sequence_ids", "token_embeddings", "packed_from")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -45,12 +48,13 @@ class BertBackbone(keras_hub.models.Backbone):
         dtype: Keras dtype policy or its name, such as "mixed_bfloat16".
 
     Call arguments:
-        inputs: a dict of int32 tensors of shape [B, T]:
-            `token_ids`; `segment_ids`; `padding_mask`, 1 for tokens and 0 for padding; and, if
-            wanted, `position_ids` (default 0, 1, 2, ...) and `sequence_ids` (tokens attend only
-            to tokens of the same id, so that several texts can share a row). Or `packed_from`
-            [R, P], which lays the B texts into R rows of P tokens for the encoder alone: outputs
-            are those of the texts (see `keras_bert.layers.packing`).
+        inputs: a dict of int32 tensors of shape [B, T]: `token_ids`; `segment_ids`;
+            `padding_mask`, 1 for tokens and 0 for padding. A call may add to these three:
+            `position_ids` (default 0, 1, 2, ...); `sequence_ids` (tokens attend only to tokens of
+            the same id, so that several texts can share a row); `token_embeddings`, float
+            [B, T, H], which replace the rows of the word table, for gradients with respect to
+            them; `packed_from` [R, P], which lays the B texts into R rows of P tokens for the
+            encoder alone, outputs being those of the texts (see `keras_bert.layers.packing`).
 
     Returns:
         A dict: `sequence_output` float [B, T, H]; `pooled_output` float [B, H], a dense tanh
@@ -62,7 +66,9 @@ class BertBackbone(keras_hub.models.Backbone):
     Raises:
         TypeError: for an unknown argument.
         ValueError: if T exceeds `max_sequence_length` and no `position_ids` are given, if an
-            input has not two axes, or if `packed_from` comes with the ids that it sets.
+            input has not two axes, if an id in an array or eager tensor is outside of its table,
+            or if `packed_from` comes with inputs that it sets. Inside of a compiled function,
+            which cannot raise, the outputs of a row with an id outside of its table are NaN.
     """
 
     def __init__(
@@ -129,37 +135,13 @@ class BertBackbone(keras_hub.models.Backbone):
             name="pooler",
         )
 
-        self.pack = PackTexts(name="pack")
-        self.unpack = UnpackTexts(dtype=dtype, name="unpack")
-        self.unpack_first = UnpackTexts(first_only=True, dtype=dtype, name="unpack_first")
-
         # === Functional model ===
-        def ids(name, optional=False):
-            return keras.Input((None,), dtype="int32", name=name, optional=optional)
-
-        inputs = {name: ids(name) for name in ("token_ids", "segment_ids", "padding_mask")}
-        inputs |= {name: ids(name, optional=True) for name in OPTIONAL_INPUTS}
-        rows = self.pack(inputs)
-        x = self.embeddings(rows["token_ids"], rows["segment_ids"], rows["position_ids"])
-        mask = self.attention_mask(rows["padding_mask"], rows["sequence_ids"])
-        hidden_states, attention_probabilities = [x], []
-        for block in self.blocks:
-            x, probabilities = block(x, mask)  # [B, T, H], [B, N, T, T]
-            hidden_states.append(x)
-            attention_probabilities.append(probabilities)
-
-        def unpacked(x, layer=self.unpack):
-            return layer(x, inputs["padding_mask"], inputs["packed_from"])
-
-        outputs = {
-            "sequence_output": unpacked(x),
-            "pooled_output": self.pooler(unpacked(x, self.unpack_first)),
-        }
-        if output_hidden_states:
-            outputs["hidden_states"] = [unpacked(state) for state in hidden_states]
-        if output_attentions:
-            outputs["attention_probabilities"] = attention_probabilities
-        super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, **kwargs)
+        self.output_hidden_states = output_hidden_states
+        self.output_attentions = output_attentions
+        names = ("token_ids", "segment_ids", "padding_mask")
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+        super().__init__(inputs=inputs, outputs=self._encode(inputs), dtype=dtype, **kwargs)
+        self.token_embedding = self.embeddings.word  # KerasHub's name for it
 
         # === Configuration ===
         self.vocabulary_size = vocabulary_size
@@ -174,13 +156,51 @@ class BertBackbone(keras_hub.models.Backbone):
         self.attention_dropout = attention_dropout
         self.layer_norm_epsilon = layer_norm_epsilon
         self.initializer_range = initializer_range
-        self.output_hidden_states = output_hidden_states
-        self.output_attentions = output_attentions
         self.gradient_checkpointing = gradient_checkpointing
         self.adapter_dim = adapter_dim
 
-    def __call__(self, inputs, *args, **kwargs):
-        return super().__call__(complete_inputs(inputs), *args, **kwargs)
+    def _encode(self, inputs: dict, training=None) -> dict:
+        """The network: of symbolic inputs on construction, of tensors for a call with options."""
+        packed_from = inputs.get("packed_from")
+        rows = inputs if packed_from is None else pack_texts(inputs)
+        x = self.embeddings(
+            rows["token_ids"],
+            rows["segment_ids"],
+            rows.get("position_ids"),
+            rows.get("token_embeddings"),
+            training=training,
+        )
+        mask = self.attention_mask(rows["padding_mask"], rows.get("sequence_ids"))
+        hidden_states, attention_probabilities = [x], []
+        for block in self.blocks:
+            x, probabilities = block(x, mask, training=training)  # [B, T, H], [B, N, T, T]
+            hidden_states.append(x)
+            attention_probabilities.append(probabilities)
+
+        if packed_from is None:
+            first = x[:, 0, :]
+        else:
+            texts = (inputs["padding_mask"], packed_from)
+            first = unpack_first(x, *texts, training)
+            hidden_states = [unpack_texts(state, *texts) for state in hidden_states]
+        outputs = {"sequence_output": hidden_states[-1], "pooled_output": self.pooler(first)}
+        if self.output_hidden_states:
+            outputs["hidden_states"] = hidden_states
+        if self.output_attentions:
+            outputs["attention_probabilities"] = attention_probabilities
+        return outputs
+
+    def call(self, inputs, training=None, mask=None):
+        check_ids(inputs, self.limits)
+        if any(inputs.get(name) is not None for name in OPTIONAL_INPUTS):
+            return self._encode(inputs, training)
+        inputs = {name: value for name, value in inputs.items() if name not in OPTIONAL_INPUTS}
+        return super().call(inputs, training=training, mask=mask)
+
+    def compute_output_spec(self, inputs, training=None, mask=None):
+        if any(inputs.get(name) is not None for name in OPTIONAL_INPUTS):
+            return keras.backend.compute_output_spec(self._encode, inputs)
+        return super().compute_output_spec(inputs)
 
     @classmethod
     def blank(cls, **settings) -> "BertBackbone":
@@ -212,6 +232,38 @@ class BertBackbone(keras_hub.models.Backbone):
             ValueError: for an unknown size.
         """
         return cls(vocabulary_size, **{**find_size(size), **kwargs})
+
+    @classmethod
+    def from_preset(cls, preset, load_weights: bool = True, **kwargs) -> "BertBackbone":
+        """Makes a backbone from a checkpoint; what a task has on top of it is left out.
+
+        Args:
+            preset: any checkpoint that a task's `from_preset` takes.
+            load_weights: False for new weights in the same shape.
+            **kwargs: arguments of the class in place of the checkpoint's, such as `dtype`.
+
+        Returns:
+            The backbone.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            TypeError: for an unknown argument.
+            ValueError: if a file is damaged, or weights do not fit.
+        """
+        if cls is not BertBackbone:  # a user's, which KerasHub finds by its registered name
+            return super().from_preset(preset, load_weights, **kwargs)
+        from keras_bert.checkpoints import open_checkpoint  # which makes this class
+
+        return open_checkpoint(preset, load_weights).backbone(load_weights, **kwargs)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Rows of the table of each input that is an id: values are from 0 to one less."""
+        return {
+            "token_ids": self.vocabulary_size,
+            "segment_ids": self.num_segments,
+            "position_ids": self.max_sequence_length,
+        }
 
     def freeze(self, num_blocks: int | None = None) -> None:
         """Stops the training of the embeddings and of the first blocks.
@@ -265,19 +317,32 @@ class BertBackbone(keras_hub.models.Backbone):
         }
 
 
-OPTIONAL_INPUTS = ("position_ids", "sequence_ids", "packed_from")
+def check_ids(inputs: dict, limits: dict[str, int]) -> None:
+    """Checks that ids are rows of the tables, where they are known.
 
-
-def complete_inputs(inputs: dict) -> dict:
-    """Adds None for the optional inputs that are not there, and checks the others' axes.
+    Args:
+        inputs: arrays or tensors by name. Those of a traced function and symbolic ones pass.
+        limits: number of rows by name, as `BertBackbone.limits`.
 
     Raises:
-        ValueError: if an input has not the two axes [B, T].
+        ValueError: if an id is not; the error names input, value and row.
     """
-    for name, value in inputs.items():
-        if value is not None and len(value.shape) != 2:
-            raise ValueError(
-                f"input '{name}' has shape {tuple(value.shape)}; expected two axes [batch, "
-                "tokens] (one text alone needs a batch axis in front: value[None])"
-            )
-    return {**dict.fromkeys(OPTIONAL_INPUTS), **inputs}
+    for name, limit in limits.items():
+        ids = _known(inputs.get(name))
+        if ids is None or not ids.size or 0 <= ids.min() <= ids.max() < limit:
+            continue
+        wrong = tuple(np.argwhere((ids < 0) | (ids >= limit))[0])
+        raise ValueError(
+            f"{name} run from {ids.min()} to {ids.max()}; expected 0 to {limit - 1}: row "
+            f"{wrong[0]} holds {ids[wrong]}"
+        )
+
+
+def _known(value):
+    """The array behind a value; None for no value and for one that is not computed yet."""
+    if value is None or isinstance(value, keras.KerasTensor):
+        return None
+    try:
+        return np.asarray(value)
+    except (NotImplementedError, TypeError):  # of a function that TensorFlow or JAX traces
+        return None

@@ -9,7 +9,6 @@ import keras
 import numpy as np
 
 from keras_bert.atomic import write_file
-from keras_bert.models.backbone import OPTIONAL_INPUTS
 
 # ONNX's operator set of December 2022, which runtimes since ONNX Runtime 1.14 know.
 OPSET = 18
@@ -137,8 +136,7 @@ def tokens_function(task, output: str) -> tuple:
             f"the model computes in {dtype}, which other runtimes do in another way or not at "
             'all: load it with dtype="float32"'
         )
-    inputs = {name: x for name, x in task.input.items() if name not in OPTIONAL_INPUTS}
-    specs = [tf.TensorSpec(x.shape, tf.int32, name=name) for name, x in inputs.items()]
+    specs = [tf.TensorSpec(x.shape, tf.int32, name=name) for name, x in task.input.items()]
     trainable = [variable.numpy() for variable in task.trainable_variables]
     others = [variable.numpy() for variable in task.non_trainable_variables]
 
@@ -146,7 +144,7 @@ def tokens_function(task, output: str) -> tuple:
         outputs, _ = task.stateless_call(
             [tf.constant(value) for value in trainable],
             [tf.constant(value) for value in others],
-            dict(zip(inputs, arguments, strict=True)),
+            dict(zip(task.input, arguments, strict=True)),
             training=False,
         )
         return outputs if isinstance(outputs, dict) else {output: outputs}

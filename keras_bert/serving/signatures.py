@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from keras_bert.models.backbone import OPTIONAL_INPUTS
-
 
 class Signature(NamedTuple):
     """One way to ask a model.
@@ -99,7 +97,7 @@ def token_signature(task, run) -> Signature:
     further = {
         name: tensor.shape[1]
         for name, tensor in task.input.items()
-        if name not in limits and name not in OPTIONAL_INPUTS
+        if name not in limits
     }
 
     names = [*limits, *further]

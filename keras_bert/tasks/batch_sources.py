@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
 from keras_bert.data.texts import text_columns
-from keras_bert.tasks.ids import checked_ids
+from keras_bert.tasks.ids import check_batch_in_graph, checked_ids
 from keras_bert.tasks.packing import packed_source
 
 
@@ -27,7 +27,12 @@ def dataset_source(task, dataset, class_weight: dict | None, labelled: bool) -> 
     if labelled and task.needs_whole_batches and dataset.cardinality() != -1:  # that is endless
         # The last batch of a `pretraining_dataset` of one epoch is filled up too.
         multiple = math.lcm(multiple, getattr(dataset, "batch_size", 1))
-    return DatasetSource(dataset, lambda *batch: weigh(prepare(*batch)), multiple)
+
+    def checked(*batch):
+        batch = check_batch_in_graph(task, *keras.utils.unpack_x_y_sample_weight(prepare(*batch)))
+        return weigh(keras.utils.pack_x_y_sample_weight(*batch))
+
+    return DatasetSource(dataset, checked, multiple)
 
 
 def memory_source(

@@ -32,7 +32,7 @@ from keras_bert.tasks.targets import (
     weights_by_id,
 )
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
 PROBLEMS = ("single_label", "multi_label", "regression")
@@ -195,10 +195,9 @@ class BertClassifier(BertTask):
             preset, saved if same else {}, num_classes, labels, skip_mismatch
         )
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = text_side(
-            checkpoint,
+        preprocessor = checkpoint.preprocessor(
             cls.preprocessor_cls,
-            backbone,
+            backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
             tail=tail,

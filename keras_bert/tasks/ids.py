@@ -1,14 +1,20 @@
-"""Checks of ids that users pass in place of texts."""
+"""Checks of ids that users pass in place of texts, in arrays and in datasets."""
 
+import keras
 import numpy as np
 
-from keras_bert.models.backbone import BertBackbone, complete_inputs
+from keras_bert.data.contract import REQUIRED_INPUTS
+from keras_bert.models.backbone import BertBackbone
+from keras_bert.models.backbone import check_ids as check_limits
+
+# Inputs of heads that are positions in the row.
+POSITIONS = ("mask_positions", "entity_positions")
+# Labels by the output that reads them, where the batch contract names them.
+LABELS = {None: "labels", "mlm": "mask_ids", "nsp": "next_sentence_labels"}
 
 
 def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
     """Checks the backbone's inputs.
-
-    A compiled model can't complain: it would read zeros there, or make NaN of them.
 
     Args:
         x: arrays [N, T] by name; others than the backbone's are passed over.
@@ -18,23 +24,18 @@ def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
         ValueError: if one is missing, holds no integers or others than there are rows of a table,
             or rows are longer than there are positions.
     """
-    missing = {"token_ids", "segment_ids", "padding_mask"} - set(x)
+    missing = set(REQUIRED_INPUTS) - set(x)
     if missing:
         raise ValueError(f"ids lack {', '.join(sorted(missing))}; got {', '.join(x) or 'none'}")
-    wrong = [name for name, value in x.items() if value.dtype.kind not in "iub"]
-    if wrong:
-        raise ValueError(f"{wrong[0]} are {x[wrong[0]].dtype}; expected integers")
-    complete_inputs(x)
-    limits = {
-        "token_ids": backbone.vocabulary_size,
-        "segment_ids": backbone.num_segments,
-        "position_ids": backbone.max_sequence_length,
-    }
-    for name, limit in limits.items():
-        if name in x and x[name].size and not 0 <= x[name].min() <= x[name].max() < limit:
+    for name, value in x.items():
+        if value.dtype.kind not in "iub":
+            raise ValueError(f"{name} are {value.dtype}; expected integers")
+        if name not in POSITIONS and value.ndim != 2:
             raise ValueError(
-                f"{name} run from {x[name].min()} to {x[name].max()}; expected 0 to {limit - 1}"
+                f"input '{name}' has shape {value.shape}; expected two axes [batch, tokens] (one "
+                "text alone needs a batch axis in front: value[None])"
             )
+    check_limits(x, backbone.limits)
     length, most = x["token_ids"].shape[1], backbone.max_sequence_length
     if "position_ids" not in x and length > most:
         raise ValueError(
@@ -52,3 +53,68 @@ def checked_ids(task, x: dict) -> dict[str, np.ndarray]:
     columns = {name: np.asarray(value) for name, value in x.items() if value is not None}
     task._check_ids(columns)
     return columns
+
+
+def check_batch_in_graph(task, x, y=None, sample_weight=None):
+    """Has a dataset's map refuse ids and labels out of range, which a compiled step cannot.
+
+    Args:
+        task: a compiled task.
+        x: a dict of int tensors by name, [B, ..., T].
+        y: what the loss reads, by output if there are several; or None.
+        sample_weight: likewise. Labels of weight 0 are not looked at.
+
+    Returns:
+        (x, y, sample_weight), which depend on the checks.
+
+    Raises:
+        ValueError: if rows are known to be longer than the position table.
+        tf.errors.InvalidArgumentError: when the data runs; it names the input and the value.
+    """
+    import tensorflow as tf
+
+    length, most = x["token_ids"].shape[-1], task.backbone.max_sequence_length
+    checks = []
+    if "position_ids" not in x:
+        message = f"token_ids are longer than the {most} positions of the model"
+        if length is not None and length > most:
+            raise ValueError(f"{message}: they have {length} tokens")
+        checks.append(tf.debugging.assert_less_equal(tf.shape(x["token_ids"])[-1], most, message))
+    length = tf.shape(x["token_ids"])[-1]
+    limits = {name: (limit, limit - 1) for name, limit in task.backbone.limits.items()}
+    limits |= dict.fromkeys(POSITIONS, (length, "T - 1"))
+    checks += [_in_range(name, x[name], *limit) for name, limit in limits.items() if name in x]
+    if y is not None and task.reads_label_ids:
+        several = isinstance(task.output, dict)
+        for name in task.output if several else [None]:
+            labels, weights, output = (
+                part.get(name) if isinstance(part, dict) else part
+                for part in (y, sample_weight, task.output)
+            )
+            if labels is None or not labels.dtype.is_integer:
+                continue
+            classes = output.shape[-1] if len(output.shape) > 1 else None
+            if classes is None:  # as many as there are tokens or choices
+                known = x["token_ids"].shape[1]
+                limit = (tf.shape(x["token_ids"])[1], known - 1 if known else "T - 1")
+            elif labels.shape.rank == len(output.shape):  # 0 or 1 for each
+                limit = (2, 1)
+            else:
+                limit = (classes, classes - 1)
+            if weights is not None:
+                labels = tf.where(weights == 0, tf.zeros_like(labels), labels)
+            checks.append(_in_range(LABELS.get(name, f"labels of {name!r}"), labels, *limit))
+    with tf.control_dependencies(checks):
+        batch = (x, y, sample_weight)
+        return keras.tree.map_structure(lambda v: v if v is None else tf.identity(v), batch)
+
+
+def _in_range(name: str, values, limit, last):
+    """Checks that values are from 0 to below a limit; `last` is what the message calls the last."""
+    import tensorflow as tf
+
+    values = tf.reshape(values, [-1])
+    wrong = tf.boolean_mask(values, (values < 0) | (values >= tf.cast(limit, values.dtype)))
+    return tf.debugging.Assert(
+        tf.size(wrong) == 0, [f"{name}: expected 0 to {last}, got", wrong[:1]]
+    )

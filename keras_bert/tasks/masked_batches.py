@@ -10,7 +10,6 @@ from keras_bert.data.masked_source import MaskedSource
 from keras_bert.data.packing import lay_into_rows
 from keras_bert.data.sources import DatasetSource, RowSource
 from keras_bert.data.texts import text_columns
-from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.packing import packed_source
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
 
@@ -61,39 +60,6 @@ def model_inputs(batch: dict) -> dict:
     """What of a batch by the contract the model reads."""
     names = (*REQUIRED_INPUTS, *OPTIONAL_INPUTS, "mask_positions")
     return {name: batch[name] for name in names if name in batch}
-
-
-def check_values(batch: dict, backbone: BertBackbone) -> None:
-    """Checks ids and positions of a batch inside `tf.data`.
-
-    A compiled model can't complain: it would read zeros there, or make NaN of them.
-
-    Raises:
-        ValueError: if rows are longer than the position table.
-        tf.errors.InvalidArgumentError: when the data runs, for the same or another id.
-    """
-    import tensorflow as tf
-
-    length, most = tf.shape(batch["token_ids"])[1], backbone.max_sequence_length
-    if "position_ids" not in batch:
-        known = batch["token_ids"].shape[1]
-        message = f"token_ids are longer than the {most} positions of the model"
-        if known is not None and known > most:
-            raise ValueError(f"{message}: they have {known} tokens")
-        tf.debugging.assert_less_equal(length, most, message)
-    limits = {
-        "token_ids": (backbone.vocabulary_size, backbone.vocabulary_size - 1),
-        "segment_ids": (backbone.num_segments, backbone.num_segments - 1),
-        "position_ids": (most, most - 1),
-        "mask_positions": (length, "T - 1"),
-        "mask_ids": (backbone.vocabulary_size, backbone.vocabulary_size - 1),
-        "next_sentence_labels": (2, 1),
-    }
-    for name, (limit, last) in limits.items():
-        if name in batch:
-            message = f"{name}: expected 0 to {last}"
-            tf.debugging.assert_non_negative(batch[name], message)
-            tf.debugging.assert_less(batch[name], limit, message)
 
 
 def holds_texts(dataset) -> bool:

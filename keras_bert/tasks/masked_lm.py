@@ -14,12 +14,11 @@ from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import fills
 from keras_bert.tasks.fill import Candidate, fill_masks
 from keras_bert.tasks.masked_batches import (
-    check_values,
     holds_texts,
     masked_source,
     model_inputs,
 )
-from keras_bert.tasks.preset_parts import load_heads, read_text_side
+from keras_bert.tasks.preset_parts import load_heads
 from keras_bert.tasks.task import BertTask
 from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
@@ -137,7 +136,12 @@ class BertMaskedLM(BertTask):
         """
         checkpoint = open_checkpoint(preset, load_weights)
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
+        text_side = checkpoint.preprocessor(
+            cls.preprocessor_cls,
+            backbone.max_sequence_length,
+            sequence_length=sequence_length,
+            padding=padding,
+        )
         model = cls(backbone, preprocessor=text_side, **checkpoint.masked_lm_settings())
         load_heads(model, checkpoint, load_weights)
         return model
@@ -380,11 +384,8 @@ class BertMaskedLM(BertTask):
             if y is not None:
                 raise TypeError("the dataset gives (x, y); expected one dict by the contract")
             if labelled:
-                packed = self._pack(batch)
-            else:
-                check_batch(batch, require=["mask_positions"])
-                packed = model_inputs(batch)
-            check_values(batch, self.backbone)
-            return packed
+                return self._pack(batch)
+            check_batch(batch, require=["mask_positions"])
+            return model_inputs(batch)
 
         return prepare

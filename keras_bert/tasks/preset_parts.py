@@ -6,38 +6,8 @@ import keras
 
 from keras_bert.checkpoints import Checkpoint
 from keras_bert.checkpoints.preset import load_h5
-from keras_bert.models.backbone import BertBackbone
-from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
-from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
 
 logger = logging.getLogger("keras_bert")
-
-
-def read_text_side(
-    checkpoint: Checkpoint,
-    backbone: BertBackbone,
-    sequence_length: int | None = None,
-    padding: str | None = None,
-) -> BertMaskedLMPreprocessor | None:
-    """Makes the preprocessor of a checkpoint; None where it has no tokenizer.
-
-    Args:
-        checkpoint: where the tokenizer lies, and perhaps settings.
-        backbone: says how many positions there are.
-        sequence_length: in place of the checkpoint's.
-        padding: in place of the checkpoint's.
-    """
-    if not checkpoint.has_text_side():
-        return None
-    for kind in (BertMaskedLMPreprocessor, BertClassifierPreprocessor):
-        if saved := checkpoint.settings("preprocessor.json", kind.__name__):
-            break
-    return BertMaskedLMPreprocessor(
-        checkpoint.tokenizer(),
-        sequence_length or saved.get("sequence_length") or backbone.max_sequence_length,
-        padding or saved.get("padding", "bucket"),
-        saved.get("masking"),
-    )
 
 
 def saved_heads(checkpoint: Checkpoint) -> list[str]:

@@ -10,7 +10,7 @@ from keras_bert.data.contract import check_batch
 from keras_bert.layers.heads import NextSentenceHead
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.masked_lm import BertMaskedLM
-from keras_bert.tasks.preset_parts import load_heads, read_text_side, saved_heads
+from keras_bert.tasks.preset_parts import load_heads, saved_heads
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
@@ -99,7 +99,12 @@ class BertPretrainer(BertMaskedLM):
         if next_sentence is None:
             next_sentence = saved_heads(checkpoint) != ["masked_lm_head"]
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        text_side = read_text_side(checkpoint, backbone, sequence_length, padding)
+        text_side = checkpoint.preprocessor(
+            cls.preprocessor_cls,
+            backbone.max_sequence_length,
+            sequence_length=sequence_length,
+            padding=padding,
+        )
         model = cls(backbone, next_sentence, text_side, **checkpoint.masked_lm_settings())
         load_heads(model, checkpoint, load_weights)
         return model

@@ -20,7 +20,7 @@ from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.ids import checked_ids
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.spans import Prediction, question_columns, row_labels, unpacked
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.answers import NO_TOKEN
 from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
 
@@ -165,10 +165,9 @@ class BertQuestionAnswerer(RowTask):
             asked = settings["max_question_length"] if asked is None else asked
             # Windows of short rows overlap by half, so that an answer lies whole in one.
             stride = max(1, min(128, (sequence_length - 3 - asked) // 2))
-        preprocessor = text_side(
-            checkpoint,
+        preprocessor = checkpoint.preprocessor(
             cls.preprocessor_cls,
-            backbone,
+            backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
             stride=stride,

@@ -11,7 +11,7 @@ from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.heads import dense_head
+from keras_bert.layers.heads import dense_head, states_at
 from keras_bert.metrics import evaluate, relation_scores
 from keras_bert.metrics.relations import is_relation
 from keras_bert.models.backbone import BertBackbone
@@ -27,7 +27,7 @@ from keras_bert.tasks.targets import (
     likeliest_labels,
     weights_by_id,
 )
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.multiple_choice_preprocessor import best_choices
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 
@@ -146,10 +146,9 @@ class BertRelationClassifier(RowTask):
             preset, saved, num_classes, labels, skip_mismatch
         )
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = text_side(
-            checkpoint,
+        preprocessor = checkpoint.preprocessor(
             cls.preprocessor_cls,
-            backbone,
+            backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
             markers=markers,
@@ -350,20 +349,17 @@ class EntityStates(keras.layers.Layer):
 
     Call arguments:
         x: float [B, T, H].
-        positions: int [B, P], from 0 to T - 1; one outside reads as zeros.
+        positions: int [B, P], from 0 to T - 1.
 
     Returns:
-        float [B, P * H].
+        float [B, P * H]; NaN at a position outside of the row.
     """
 
     def build(self, x_shape, positions_shape):
         self.width = positions_shape[1] * x_shape[2]
 
     def call(self, x, positions):
-        # A product with one-hot rows, as in `MaskedLMHead`: the gradient of a gather scatters.
-        one_hot = ops.one_hot(positions, ops.shape(x)[1], dtype=x.dtype)
-        states = ops.matmul(one_hot, x)  # [B, P, H]
-        return ops.reshape(states, (-1, self.width))
+        return ops.reshape(states_at(x, positions), (-1, self.width))
 
     def compute_output_spec(self, x, positions):
         return keras.KerasTensor((x.shape[0], self.width), dtype=self.compute_dtype)

@@ -1,8 +1,8 @@
 """Tasks that read several texts as one example: choices, pairs to compare."""
 
+import keras
+import numpy as np
 from keras import ops
-
-from keras_bert.models.backbone import OPTIONAL_INPUTS
 
 
 class SeveralTexts:
@@ -15,14 +15,29 @@ class SeveralTexts:
 
     packs_texts = False
 
-    def __call__(self, inputs, *args, **kwargs):
-        return _unfolded(super().__call__, inputs, *args, **kwargs)
+    @property
+    def input_spec(self):
+        """None: `call` takes ids of two and of three axes."""
+        return None
 
-    def call(self, inputs, *args, **kwargs):  # where Keras's JAX trainer comes in
-        return _unfolded(super().call, inputs, *args, **kwargs)
+    def call(self, inputs, training=None, mask=None):
+        if not _has_several(inputs):
+            return super().call(inputs, training=training, mask=mask)
+        output = super().call(fold(inputs), training=training)
+        texts = ops.shape(inputs["token_ids"])[1]
+        return ops.reshape(output, (-1, texts, *output.shape[1:]))
+
+    def compute_output_spec(self, inputs, training=None, mask=None):
+        if not _has_several(inputs):
+            return super().compute_output_spec(inputs)
+        _check_axes(inputs)
+        batch, texts, length = inputs["token_ids"].shape
+        row = {n: keras.KerasTensor((None, length), x.dtype) for n, x in inputs.items()}
+        output = super().compute_output_spec(row)
+        return keras.KerasTensor((batch, texts, *output.shape[1:]), output.dtype)
 
     def _check_ids(self, x) -> None:
-        if _has_several(x):
+        if len(np.shape(x.get("token_ids"))) == 3:
             _check_axes(x)
             x = {name: value.reshape(-1, value.shape[-1]) for name, value in x.items()}
         super()._check_ids(x)
@@ -32,7 +47,7 @@ def fold(inputs: dict) -> dict:
     """Makes rows of the texts of all examples.
 
     Args:
-        inputs: ids by name, [B, C, T] each; None for optional ones that are not there.
+        inputs: ids by name, [B, C, T] each.
 
     Returns:
         The same, [B * C, T].
@@ -42,29 +57,17 @@ def fold(inputs: dict) -> dict:
     """
     _check_axes(inputs)
     return {
-        name: value if value is None else ops.reshape(value, (-1, ops.shape(value)[2]))
-        for name, value in inputs.items()
+        name: ops.reshape(value, (-1, *ops.shape(value)[2:])) for name, value in inputs.items()
     }
 
 
 def _has_several(inputs) -> bool:
-    return isinstance(inputs, dict) and any(
-        value is not None and len(value.shape) == 3 for value in inputs.values()
-    )
-
-
-def _unfolded(call, inputs, *args, **kwargs):
-    if not _has_several(inputs):
-        return call(inputs, *args, **kwargs)
-    first = next(value for name, value in inputs.items() if name not in OPTIONAL_INPUTS)
-    output = call(fold(inputs), *args, **kwargs)
-    texts = ops.shape(first)[1]
-    return ops.reshape(output, (-1, texts, *output.shape[1:]))
+    return isinstance(inputs, dict) and len(inputs["token_ids"].shape) == 3
 
 
 def _check_axes(inputs: dict) -> None:
     for name, value in inputs.items():
-        if value is not None and len(value.shape) != 3:
+        if len(value.shape) != (4 if name == "token_embeddings" else 3):
             raise ValueError(
                 f"input '{name}' has shape {tuple(value.shape)}; expected three axes [batch, "
                 "texts, tokens] as others have"

@@ -6,7 +6,8 @@ import numpy as np
 
 from keras_bert.data.texts import text_columns
 from keras_bert.data.validation_split import split_rows
-from keras_bert.models.backbone import complete_inputs
+from keras_bert.layers.crf import CRFLoss
+from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import ServedTask
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
 from keras_bert.tasks.fitting import fit_source, scored
@@ -23,6 +24,13 @@ from keras_bert.training.compile_arguments import (
 )
 from keras_bert.training.dataset_sizes import quiet_about_size
 from keras_bert.training.step import Step
+
+# Losses whose labels are ids of classes, or 0 and 1.
+LABEL_LOSSES = (
+    keras.losses.SparseCategoricalCrossentropy,
+    keras.losses.BinaryCrossentropy,
+    CRFLoss,
+)
 
 
 class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
@@ -47,16 +55,38 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 f"unknown argument {', '.join(unknown)}: {type(self).__name__} has none so named"
             )
         super().__init__(*args, **kwargs)
+        if not self.compiled:
+            jit_compile = self._prepare(accumulation_steps=1, jit_compile="auto", packing="auto")
+            self.prepare_step(jit_compile=jit_compile)
 
-    def __call__(self, inputs, *args, **kwargs):
-        if isinstance(inputs, dict):
-            inputs = complete_inputs(inputs)
-        return super().__call__(inputs, *args, **kwargs)
+    def call(self, inputs, training=None, mask=None):
+        """As a functional model; inputs may bring what a call of the backbone may add."""
+        options = {
+            n: keras.ops.convert_to_tensor(inputs[n])
+            for n in OPTIONAL_INPUTS
+            if inputs.get(n) is not None
+        }
+        inputs = {n: value for n, value in inputs.items() if n not in OPTIONAL_INPUTS}
+        if not options:
+            return super().call(inputs, training=training, mask=mask)
 
-    def call(self, inputs, *args, **kwargs):
-        if isinstance(inputs, dict):  # Keras's JAX trainer comes here without `__call__`
-            inputs = complete_inputs(inputs)
-        return super().call(inputs, *args, **kwargs)
+        # The graph has no tensors for them: they go to the backbone past it.
+        def with_options(operation):
+            def run(*args, **kwargs):
+                if isinstance(operation, keras.layers.Layer) and training is not None:
+                    kwargs["training"] = training
+                if operation is self.backbone:
+                    args = ({**args[0], **options}, *args[1:])
+                return operation(*args, **kwargs)
+
+            return run
+
+        return self._run_through_graph(self._standardize_inputs(inputs), with_options)
+
+    def compute_output_spec(self, inputs, training=None, mask=None):
+        return super().compute_output_spec(
+            {n: value for n, value in inputs.items() if n not in OPTIONAL_INPUTS}
+        )
 
     def compile(
         self,
@@ -126,10 +156,9 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             if choice not in ("auto", True, False):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
         self._schedule = None
-        self._packing_wanted = packing
         self._kernels_choice = use_kernels
         self._jit_compile_wanted = jit_compile
-        self.accumulation_steps = accumulation_steps
+        jit_compile = self._prepare(accumulation_steps, jit_compile, packing)
         with self.scope():
             if isinstance(optimizer, str) and optimizer == "auto":
                 self._schedule = {
@@ -148,10 +177,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             if isinstance(metrics, str) and metrics == "auto":
                 metrics = self.default_metrics()
             check_takes_logits(loss)
-            accelerated = has_accelerator()
-            if jit_compile == "auto" and not accelerated:
-                jit_compile = False
-            self.compiles_for_accelerator = accelerated and bool(jit_compile)
+            losses = map(keras.losses.get, keras.tree.flatten(loss))
+            self.reads_label_ids = all(isinstance(found, LABEL_LOSSES) for found in losses)
             self.compile_step(
                 optimizer,
                 loss,
@@ -164,6 +191,16 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 **kwargs,
             )
         self._executions_wanted = self.steps_per_execution
+
+    def _prepare(self, accumulation_steps: int, jit_compile, packing):
+        """Sets what predictions need, compiled or not; gives `jit_compile` as it comes to be."""
+        accelerated = has_accelerator()
+        if jit_compile == "auto" and not accelerated:
+            jit_compile = False
+        self.compiles_for_accelerator = accelerated and bool(jit_compile)
+        self._packing_wanted = packing
+        self.accumulation_steps = accumulation_steps
+        return jit_compile
 
     def default_loss(self):
         """The loss of `compile(loss="auto")`."""
@@ -288,6 +325,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 `epochs`, `steps` and `examples` is given, the batch cannot be shared out evenly,
                 or a checkpoint to resume from is of another model.
         """
+        self._assert_compile_called("fit")
         if y is None and not hasattr(x, "element_spec"):
             raise ValueError("y is missing: fit needs the labels of the texts")
         if validation_split:
@@ -350,6 +388,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         Returns:
             As `keras.Model.evaluate`.
         """
+        self._assert_compile_called("evaluate")
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
             x = self._source(x, y, sample_weight, batch_size).one_pass()
             self.build_for(x)
@@ -417,6 +456,21 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         kwargs = kwargs | {"callbacks": callbacks_over(self, batches, kwargs)}
         with quiet_about_size():
             return keras.Model.predict(self, self.ahead(batches), **kwargs)
+
+    def preprocess_samples(self, x, y=None, sample_weight=None):
+        """Makes a batch of texts what the network reads; a dict of ids is that already.
+
+        Args:
+            x: a batch as `fit` takes it.
+            y: its labels, or None.
+            sample_weight: its weights, or None.
+
+        Returns:
+            x, (x, y) or (x, y, sample_weight), as Keras packs them.
+        """
+        if isinstance(x, dict):
+            return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+        return super().preprocess_samples(x, y, sample_weight)
 
     def _preprocess(self, x, y=None, sample_weight=None):
         return self.preprocessor(x, y=y, sample_weight=sample_weight)

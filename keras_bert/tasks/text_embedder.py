@@ -25,7 +25,7 @@ from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.several_texts import SeveralTexts
 from keras_bert.tasks.targets import numbers
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor, cosine, nearest
 from keras_bert.training.pair_losses import CosinePearson, CosineSquaredError, InBatchNegatives
 
@@ -215,10 +215,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         backbone = checkpoint.backbone(load_weights, **kwargs)
         if beside and sequence_length is None and beside.sequence_length:
             sequence_length = min(beside.sequence_length, backbone.max_sequence_length)
-        preprocessor = text_side(
-            checkpoint,
+        preprocessor = checkpoint.preprocessor(
             cls.preprocessor_cls,
-            backbone,
+            backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
             tail=tail,

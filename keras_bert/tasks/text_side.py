@@ -1,25 +1,6 @@
-"""The preprocessor of a task: made from a checkpoint, and checked beside its backbone."""
+"""The preprocessor of a task, checked beside its backbone."""
 
-from keras_bert.checkpoints import Checkpoint
 from keras_bert.models.backbone import BertBackbone
-
-
-def text_side(checkpoint: Checkpoint, preprocessor: type, backbone: BertBackbone, **wanted):
-    """Makes the preprocessor of a task; None where the checkpoint has no tokenizer.
-
-    Args:
-        checkpoint: where the tokenizer lies, and perhaps the settings.
-        preprocessor: its class, whose `settings` are the names of its arguments.
-        backbone: says how many positions there are.
-        **wanted: settings in place of the checkpoint's; None for what it says.
-    """
-    if not checkpoint.has_text_side():
-        return None
-    saved = checkpoint.settings("preprocessor.json", preprocessor.__name__)
-    settings = {"sequence_length": backbone.max_sequence_length, "padding": "bucket"}
-    settings |= {name: saved[name] for name in preprocessor.settings if name in saved}
-    settings |= {name: value for name, value in wanted.items() if value is not None}
-    return preprocessor(checkpoint.tokenizer(), **settings)
 
 
 def check_text_side(preprocessor, backbone: BertBackbone) -> None:

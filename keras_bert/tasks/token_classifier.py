@@ -33,7 +33,7 @@ from keras_bert.tasks.tagging import (
     words_of_texts,
 )
 from keras_bert.tasks.targets import check_classes, check_names, class_ids, weights_by_id
-from keras_bert.tasks.text_side import check_text_side, text_side
+from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.entities import TaggedEntity, marks_entity, tag_places
 from keras_bert.text.token_classifier_preprocessor import IGNORED, BertTokenClassifierPreprocessor
 
@@ -180,10 +180,9 @@ class BertTokenClassifier(RowTask):
         )
         fits = fits and same  # not the same only with skip_mismatch
         backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = text_side(
-            checkpoint,
+        preprocessor = checkpoint.preprocessor(
             cls.preprocessor_cls,
-            backbone,
+            backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
             stride=stride,

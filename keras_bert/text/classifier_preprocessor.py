@@ -2,6 +2,8 @@
 
 import keras
 import keras_hub
+import numpy as np
+from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
 from keras_bert.text import windows
 from keras_bert.text.packing import pack
@@ -46,6 +48,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
     tokenizer_cls = BertTokenizer
     most_texts = 2  # of an example; None for any number
     settings = ("sequence_length", "padding", "tail")  # arguments that a preset keeps
+    takes_settings_of: tuple[str, ...] = ()  # classes whose saved settings are good for this one
 
     def __init__(
         self,
@@ -72,12 +75,39 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         self.padding = padding
         self.tail = tail
 
+    @classmethod
+    def from_preset(cls, preset, **settings):
+        """Makes a preprocessor from a checkpoint.
+
+        Args:
+            preset: any checkpoint that a task's `from_preset` takes, or a folder that
+                `save_to_preset` of a preprocessor or tokenizer wrote.
+            **settings: arguments of the class beside the tokenizer; by default those that the
+                checkpoint holds for this class, else as many tokens as it has positions.
+
+        Returns:
+            The preprocessor.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            TypeError: if the class has no such setting.
+            ValueError: if a file is damaged, or there is no tokenizer.
+        """
+        from keras_bert.checkpoints import open_checkpoint  # which makes these classes
+
+        preprocessor = open_checkpoint(preset, load_weights=False).preprocessor(cls, **settings)
+        if preprocessor is None:
+            raise ValueError(f"{preset} has no tokenizer")
+        return preprocessor
+
     def build(self, *_):
         """Nothing to build; Keras asks."""
 
     def __call__(self, *args, **kwargs):
         # Past KerasHub's `__call__`, which takes a tuple alone, our pair of texts, for (x, y).
-        return keras.layers.Layer.__call__(self, *args, **kwargs)
+        output = keras.layers.Layer.__call__(self, *args, **kwargs)
+        # Grain's workers hand arrays to each other, no tensors.
+        return keras.tree.map_structure(np.asarray, output) if in_grain() else output
 
     def call(self, x, y=None, sample_weight=None):
         segments = x if isinstance(x, tuple) else (x,)

@@ -27,6 +27,7 @@ class BertMaskedLMPreprocessor(BertClassifierPreprocessor):
     """
 
     settings = ("sequence_length", "padding", "masking")
+    takes_settings_of = ("BertClassifierPreprocessor",)
 
     def __init__(
         self,

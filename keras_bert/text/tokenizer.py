@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import keras_hub
+from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
 from keras_bert.text.vocabulary import check_vocabulary, read_vocabulary, write_vocabulary
 
@@ -94,6 +95,31 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         for name, token in SPECIAL_TOKENS.items():
             setattr(self, name, token)
         self.set_vocabulary(vocabulary)
+
+    @classmethod
+    def from_preset(cls, preset: str | os.PathLike[str], **settings: Any) -> "BertTokenizer":
+        """Makes a tokenizer from a checkpoint.
+
+        Args:
+            preset: any checkpoint that a task's `from_preset` takes, or a folder that
+                `save_to_preset` of a tokenizer or preprocessor wrote.
+            **settings: arguments of the class in place of the checkpoint's.
+
+        Returns:
+            The tokenizer.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            ValueError: if a file is damaged, or there is no tokenizer.
+        """
+        if cls is not BertTokenizer:  # a user's, which KerasHub finds by its registered name
+            return super().from_preset(preset, **settings)
+        from keras_bert.checkpoints import open_checkpoint  # which makes this class
+
+        checkpoint = open_checkpoint(preset, load_weights=False)
+        if not checkpoint.has_text_side():
+            raise ValueError(f"{preset} has no tokenizer")
+        return checkpoint.tokenizer(**settings)
 
     # Vocabulary.
 
@@ -254,7 +280,11 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         # Keras looks at every string of a list by itself, which takes longer than to cut them.
         if not hasattr(inputs, "dtype"):
             inputs = _line_module().to_strings(inputs)
-        return super().__call__(inputs, *args, **kwargs)
+        ids = super().__call__(inputs, *args, **kwargs)
+        if not in_grain():
+            return ids
+        # Grain's workers hand arrays and lists to each other, no tensors.
+        return ids.to_list() if hasattr(ids, "to_list") else ids.numpy()
 
     def call(self, inputs: Any, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
         # KerasHub's own `call` makes Python lists of ragged results; here they stay tensors.

@@ -28,8 +28,12 @@ class KerasStep:
                 f"accumulation_steps={accumulation_steps} needs the TensorFlow backend; on "
                 f"{keras.config.backend()} give the optimizer gradient_accumulation_steps"
             )
-        self._uses_kernels = kernels.chosen(use_kernels, _on_one_gpu())
+        self.prepare_step(use_kernels=use_kernels)
         keras.Model.compile(self, optimizer, loss, **kwargs)
+
+    def prepare_step(self, accumulation_steps: int = 1, jit_compile="auto", use_kernels="auto"):
+        """Says whether layers use kernels; arguments as `TensorFlowStep.prepare_step`."""
+        self._uses_kernels = kernels.chosen(use_kernels, _on_one_gpu())
 
     def stateless_call(self, *args, **kwargs):
         """As `keras.Model.stateless_call`; where Keras's steps call the model."""

@@ -69,23 +69,15 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         Raises:
             ValueError: if the optimizer accumulates gradients itself on several replicas.
         """
-        strategy = self.distribute_strategy
         replicas_in_sync = self.replica_count
-        on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
-        if replicas_in_sync > 1 and not on_tpu and steps_per_execution > 1:
+        self.prepare_step(accumulation_steps, jit_compile, use_kernels)
+        if replicas_in_sync > 1 and not self._on_tpu and steps_per_execution > 1:
             logger.warning(
                 "steps_per_execution=%d does not work in Keras on %d replicas: using 1",
                 steps_per_execution,
                 replicas_in_sync,
             )
             steps_per_execution = 1
-        # The steps compile their own parts: Keras's compilation fails on several replicas, and
-        # a TPUStrategy compiles the whole step itself.
-        self._xla = bool(jit_compile) and not on_tpu
-        self._on_tpu = on_tpu
-        self._kernels_wanted = use_kernels
-        self._accumulation_steps = accumulation_steps
-        self._one_piece = replicas_in_sync == 1 or self._xla and replicas.xla_adds_up(strategy)
         keras.Model.compile(
             self,
             optimizer,
@@ -105,6 +97,27 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         # Past Keras's tracking, which would list the tracker among the metrics a second time.
         object.__setattr__(self, "_loss_tracker", LossMeans(self._step_losses))
         self._counters = BatchCounters()
+
+    def prepare_step(
+        self, accumulation_steps: int = 1, jit_compile="auto", use_kernels="auto"
+    ) -> None:
+        """Says how the functions inside the steps are made; a model predicts without `compile`.
+
+        Args:
+            accumulation_steps: as `compile_step`.
+            jit_compile: as there.
+            use_kernels: as there.
+        """
+        strategy = self.distribute_strategy
+        self._on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        # The steps compile their own parts: Keras's compilation fails on several replicas, and
+        # a TPUStrategy compiles the whole step itself.
+        self._xla = bool(jit_compile) and not self._on_tpu
+        self._kernels_wanted = use_kernels
+        self._accumulation_steps = accumulation_steps
+        self._one_piece = self.replica_count == 1 or (
+            self._xla and replicas.xla_adds_up(strategy)
+        )
         # In a plain object: functions that are attributes become part of every SavedModel.
         self._compiled = types.SimpleNamespace()
 

@@ -13,7 +13,6 @@ from keras_bert import (
     BertPretrainer,
     BertTokenizer,
 )
-from keras_bert.models.backbone import complete_inputs
 
 ROWS, TOKENS, SLOTS, HIDDEN, WORDS = 3, 7, 5, 11, 63
 
@@ -181,7 +180,7 @@ def test_forward_and_backward_compile_with_xla():
         return loss, tape.gradient(loss, trained)
 
     trained = [tf.convert_to_tensor(v.value) for v in model.trainable_variables]
-    x = complete_inputs({name: tf.constant(value) for name, value in x.items()})
+    x = {name: tf.constant(value) for name, value in x.items()}
     loss, gradients = tf.function(step, jit_compile=True)(trained, x)
     assert np.isfinite(loss) and float(loss) == pytest.approx(np.log(63) + np.log(2), rel=0.05)
     assert all(np.isfinite(gradient).all() for gradient in gradients)
