@@ -412,7 +412,7 @@ def test_settings_that_the_form_lacks_come_back_and_are_noted(tmp_path):
         "lowercase": False,
         "strip_accents": True,
         "max_word_length": 100,
-        "splitting": "bert",
+        "splitting": "spaces",
         "special_tokens_in_text": True,
     }
     notes = google.write(made, tmp_path)
