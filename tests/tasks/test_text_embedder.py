@@ -202,7 +202,7 @@ def test_errors(deep, regression):
     with pytest.raises(ValueError, match=r"shape \(3, 7\); expected those of pairs, .N, 2, T"):
         deep.fit(ids)
     for wrong, match in (
-        ({"pooling": "sum"}, "pooling='sum': expected one of cls, mean, max, pooler"),
+        ({"pooling": "sum"}, "pooling='sum': expected some of cls, mean, max, pooler"),
         ({"loss": "mse"}, "loss='mse'"),
         ({"layers": (3,)}, r"layers=\(3,\): expected numbers of hidden states, from -3 to 2"),
         ({"layers": (2, -1)}, "a layer is there twice"),
