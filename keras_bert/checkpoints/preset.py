@@ -32,7 +32,7 @@ PACKAGE = "keras_bert>"
 FILES = ("*.json", "*.weights.h5", "assets")
 # Settings of a backbone beside the numbers.
 _FLAGS = ("output_hidden_states", "output_attentions", "gradient_checkpointing")
-_OTHERS = ("activation", "adapter_dim", "name", "trainable", "dtype")
+_OTHERS = ("activation", "adapter_dim", "name", "trainable", "dtype", "frozen", "lora")
 
 
 def settings(source: Source, file: str, class_name: str) -> dict[str, Any]:
@@ -94,7 +94,8 @@ def load_backbone(
     if load_weights:
         _check_sizes(config, source)
     config |= overrides
-    config.pop("trainable", None)  # what was frozen for one training is free for the next
+    tuning = {name: config.pop(name, None) for name in ("frozen", "lora")}
+    trainable = config.pop("trainable", True)
     config["dtype"] = dtype_policy(config.get("dtype"), source)
     adapters_are_new = config.get("adapter_dim") != saved_dim
     all_are_read = load_weights and not adapters_are_new
@@ -110,6 +111,8 @@ def load_backbone(
             f"{source.name} has adapters of adapter_dim={saved_dim}, without which its other "
             f"weights have no meaning: got adapter_dim={backbone.adapter_dim}"
         )
+    backbone.trainable = trainable
+    backbone.restore_tuning(**tuning)
     new = backbone.adapters if saved_dim is None else []
     path = source.path("model.weights.h5")
     load_h5(lambda p: keras.saving.load_weights(backbone, p, objects_to_skip=new), path)
@@ -126,6 +129,16 @@ def _check_backbone(config: dict[str, Any], where: str) -> None:
     for name in _FLAGS:
         if not isinstance(config.get(name, False), bool):
             raise ValueError(f"{where}: {name} is {short(config[name])}; expected true or false")
+    frozen, lora = config.get("frozen") or [], config.get("lora")
+    if not isinstance(frozen, list) or not all(isinstance(path, str) for path in frozen):
+        raise ValueError(f"{where}: frozen is {short(frozen)}; expected paths of weights")
+    if lora is not None:
+        alpha, layers = (lora.get(k) if isinstance(lora, dict) else 0 for k in ("alpha", "layers"))
+        if not isinstance(alpha, int | float) or not isinstance(layers, list):
+            raise ValueError(f"{where}: lora is {short(lora)}; expected rank, alpha and layers")
+        check_size(lora.get("rank"), "rank of lora", where)
+        if lora["rank"] > config["hidden_dim"] or not all(isinstance(x, str) for x in layers):
+            raise ValueError(f"{where}: lora is {short(lora)}; expected a rank up to hidden_dim")
     if config.get("adapter_dim") is not None:
         check_size(config["adapter_dim"], "adapter_dim", where)
     if config["activation"] not in ("gelu_exact", "gelu_tanh"):

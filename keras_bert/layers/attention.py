@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_bert import kernels
 from keras_bert.kernels.attention import can_attend
-from keras_bert.layers.dense import plain, product
+from keras_bert.layers.dense import Dense, plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 
@@ -105,7 +105,7 @@ class SelfAttention(keras.layers.Layer):
             )
         self.head_dim = hidden_dim // self.num_heads
         for name in ("query", "key", "value", "output"):
-            dense = keras.layers.Dense(
+            dense = Dense(
                 hidden_dim,
                 kernel_initializer=truncated_normal(self.initializer_range),
                 dtype=self.dtype_policy,

@@ -1,7 +1,50 @@
-"""Dense layers whose bias is added elsewhere, together with what follows."""
+"""Dense layers: whose low-rank updates are saved, and whose bias is added elsewhere."""
 
 import keras
 from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class Dense(keras.layers.Dense):
+    """Keras's layer, whose low-rank update comes back from files.
+
+    Keras saves the kernel with the update added and sets the update to zero when it loads, from
+    where it can't be trained. Here its factors lie beside that kernel.
+    """
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        """As `keras.layers.Dense.quantize`, which refuses subclasses."""
+        super().quantize(mode, type_check=False, config=config)
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        if self.lora_enabled:
+            for name in _FACTORS:
+                store[name] = getattr(self, name)
+
+    def load_own_variables(self, store):
+        keys = set(store.keys())
+        super().load_own_variables({key: store[key] for key in keys - {*_FACTORS}})
+        if not self.lora_enabled or not {*_FACTORS} <= keys:
+            return
+        self.lora_kernel_a.assign(store["lora_kernel_a"])
+        if self.quantization_mode is not None:
+            return  # the update is part of the kernel, and B zero: a new one begins
+        self.lora_kernel_b.assign(store["lora_kernel_b"])
+        kernel = next(weight for weight in self.weights if weight.name == "kernel")
+        kernel.assign(ops.convert_to_numpy(kernel) - lora_update(self))
+
+
+_FACTORS = ("lora_kernel_a", "lora_kernel_b")
+
+
+def lora_update(layer: keras.layers.Dense):
+    """What a layer's low-rank update adds to its kernel, a NumPy array.
+
+    In NumPy, as accelerators may multiply float32 with fewer digits.
+    """
+    a, b = (ops.convert_to_numpy(getattr(layer, name)) for name in _FACTORS)
+    return (layer.lora_alpha / layer.lora_rank) * (a @ b)
 
 
 def plain(layer: keras.layers.Dense) -> bool:

@@ -81,9 +81,7 @@ class BertEmbeddings(keras.layers.Layer):
         )
         self.layer_norm.build((*token_ids_shape, self.hidden_dim))
 
-    def call(
-        self, token_ids, segment_ids, position_ids=None, token_embeddings=None, training=None
-    ):
+    def call(self, token_ids, segment_ids, position_ids=None, token_embeddings=None, training=None):
         length = token_ids.shape[1]
         if position_ids is None and length is not None and length > self.max_sequence_length:
             raise ValueError(
@@ -105,7 +103,7 @@ class BertEmbeddings(keras.layers.Layer):
             x = x + _rows_of(positions, position_ids)
         # Compiled, a lookup outside of a table would give a plausible row, and an error is out of
         # the question. NaN goes in where it costs least: there are few segments.
-        missing = ops.where(inside, 0.0, float("nan"))[..., None]  # [B, T, 1]
+        missing = ops.expand_dims(ops.where(inside, 0.0, float("nan")), -1)  # [B, T, 1]
         x = x + _rows_of(ops.cast(self.segment_table, self.compute_dtype), segment_ids, missing)
         return self.dropout(self.layer_norm(x), training=training)
 

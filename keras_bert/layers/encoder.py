@@ -11,7 +11,7 @@ from keras_bert.kernels.residual_norm import can_normalize
 from keras_bert.layers.activations import gelu_exact, gelu_tanh, get_activation, in_training
 from keras_bert.layers.adapter import Adapter
 from keras_bert.layers.attention import SelfAttention
-from keras_bert.layers.dense import bias, plain, product
+from keras_bert.layers.dense import Dense, bias, plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 
@@ -88,12 +88,8 @@ class EncoderBlock(keras.layers.Layer):
             name="attention",
             **common,
         )
-        self.intermediate = keras.layers.Dense(
-            self.intermediate_dim, name="intermediate", **kernel, **common
-        )
-        self.feedforward_output = keras.layers.Dense(
-            x_shape[-1], name="feedforward_output", **kernel, **common
-        )
+        self.intermediate = Dense(self.intermediate_dim, name="intermediate", **kernel, **common)
+        self.feedforward_output = Dense(x_shape[-1], name="feedforward_output", **kernel, **common)
         norm = {"epsilon": self.layer_norm_epsilon, **common}
         self.attention_norm = keras.layers.LayerNormalization(name="attention_norm", **norm)
         self.feedforward_norm = keras.layers.LayerNormalization(name="feedforward_norm", **norm)

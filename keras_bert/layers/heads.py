@@ -108,7 +108,7 @@ def states_at(x, positions):
     inside = ops.logical_and(positions >= 0, positions < length)
     missing = ops.cast(ops.where(inside, 0.0, float("nan")), x.dtype)
     one_hot = ops.one_hot(positions, length, dtype=x.dtype)
-    return ops.matmul(one_hot + missing[..., None], x)
+    return ops.matmul(one_hot + ops.expand_dims(missing, -1), x)
 
 
 def _word_table(layer: keras.layers.Embedding):

@@ -314,7 +314,49 @@ class BertBackbone(keras_hub.models.Backbone):
             "output_attentions": self.output_attentions,
             "gradient_checkpointing": self.gradient_checkpointing,
             "adapter_dim": self.adapter_dim,
+            **self._tuning(),
         }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        tuning = {name: config.pop(name, None) for name in ("frozen", "lora")}
+        backbone = super().from_config(config)
+        backbone.restore_tuning(**tuning)
+        return backbone
+
+    def _tuning(self) -> dict:
+        """What is frozen, and low-rank updates, as `restore_tuning` takes them; {} for neither."""
+        found = {}
+        trained = {id(weight) for weight in self.trainable_weights}
+        if trained and len(trained) < len(self.weights):
+            found["frozen"] = [w.path for w in self.weights if id(w) not in trained]
+        layers = [x for x in self._flatten_layers() if getattr(x, "lora_enabled", False)]
+        if layers:
+            found["lora"] = {
+                "rank": layers[0].lora_rank,
+                "alpha": layers[0].lora_alpha,
+                "layers": sorted({layer.name for layer in layers}),
+            }
+        return found
+
+    def restore_tuning(self, frozen: list[str] | None = None, lora: dict | None = None) -> None:
+        """Gives layers low-rank updates and freezes weights, as a saved model had them.
+
+        Args:
+            frozen: paths of weights; None for none.
+            lora: `rank`, `alpha` and names of `layers`; None for none.
+        """
+        if lora:
+            trainable = self.trainable
+            self.enable_lora(lora["rank"], list(lora["layers"]))
+            for layer in self._flatten_layers(include_self=False):
+                layer.trainable = True
+                if getattr(layer, "lora_enabled", False):
+                    layer.lora_alpha = lora["alpha"]
+            self.trainable = trainable
+        for weight in self.weights if frozen else ():
+            weight.trainable = weight.path not in frozen
 
 
 def check_ids(inputs: dict, limits: dict[str, int]) -> None:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import keras
 
+from keras_bert.layers.dense import lora_update
+
 KINDS = ("all", "head", "bitfit", "adapters", "lora")
 
 # Weights of the backbone that a kind trains, by their names. A LayerNorm's beta is a bias.
@@ -100,9 +102,9 @@ def tune(model: keras.Model, what: str, lora_rank: int = 8) -> Tuned:
 def merge_lora(model: keras.Model) -> int:
     """Adds the low-rank updates to their kernels and removes them, so that the model is plain.
 
-    Outputs stay the same up to rounding. The sum is formed in float32 under every dtype policy,
-    where saving a model with updates would round kernels to the compute type. What was frozen
-    stays so: call `tune` and compile before further training.
+    Outputs stay the same up to rounding; kernels of int8 are rounded anew. The sum is formed in
+    float32 under every dtype policy, where saving a model with updates would round kernels to the
+    compute type. What was frozen stays so: call `tune` and compile before further training.
 
     Args:
         model: a task.
@@ -111,7 +113,8 @@ def merge_lora(model: keras.Model) -> int:
         How many layers had an update; 0 leaves the model as it is.
 
     Raises:
-        ValueError: if a layer with an update is not a dense one.
+        ValueError: if a layer with an update is not a dense one, or is quantized in another way
+            than to int8.
     """
     layers = lora_layers(model.backbone)
     for layer in layers:
@@ -119,6 +122,10 @@ def merge_lora(model: keras.Model) -> int:
             raise ValueError(
                 f"{layer.path} is of type {type(layer).__name__}; only the updates of "
                 "Dense layers can be merged"
+            )
+        if layer.quantization_mode not in (None, "int8"):
+            raise ValueError(
+                f"{layer.path} is quantized to {layer.quantization_mode}: expected int8, or none"
             )
     gc.freeze()  # Keras collects garbage at each deletion, which takes long over all of TensorFlow
     try:
@@ -157,11 +164,15 @@ def forget_traces(model: keras.Model) -> None:
 
 
 def _merge(layer: keras.layers.Dense) -> None:
-    # In NumPy: accelerators may multiply float32 with fewer digits.
-    a, b = map(keras.ops.convert_to_numpy, (layer.lora_kernel_a, layer.lora_kernel_b))
     kernel = next(weight for weight in layer.weights if weight.name == "kernel")
-    update = (layer.lora_alpha / layer.lora_rank) * (a @ b)
-    kernel.assign(keras.ops.convert_to_numpy(kernel) + update)
+    value, update = keras.ops.convert_to_numpy(kernel), lora_update(layer)
+    if layer.quantization_mode == "int8":
+        whole = value / keras.ops.convert_to_numpy(layer.kernel_scale) + update
+        value, scale = keras.quantizers.abs_max_quantize(whole, axis=0, to_numpy=True)
+        kernel.assign(value)
+        layer.kernel_scale.assign(keras.ops.squeeze(scale, 0))
+    else:
+        kernel.assign(value + update)
     del layer.lora_kernel_a, layer.lora_kernel_b
     layer.lora_enabled, layer.lora_rank, layer.lora_alpha = False, None, None
 

@@ -56,7 +56,8 @@ def settings_of(task, **options) -> dict[str, Any]:
     own = {
         name: value
         for name, value in config.items()
-        if name not in ("name", "trainable", "dtype", "backbone", "preprocessor", "dropout")
+        if name
+        not in ("name", "trainable", "dtype", "frozen", "backbone", "preprocessor", "dropout")
         and _is_plain(value)
     }
     text = {}

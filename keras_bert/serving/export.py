@@ -188,7 +188,7 @@ def float32_copy(task):
     own = {
         name: value
         for name, value in config.items()
-        if name not in ("name", "trainable", "dtype", "backbone", "preprocessor")
+        if name not in ("name", "trainable", "dtype", "frozen", "backbone", "preprocessor")
     }
     copy = type(task)(backbone, preprocessor=task.preprocessor, **own)
     for new, old in zip(copy.weights, task.weights, strict=True):

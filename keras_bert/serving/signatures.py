@@ -94,11 +94,7 @@ def token_signature(task, run) -> Signature:
         "segment_ids": backbone.num_segments,
         "padding_mask": 2,
     }
-    further = {
-        name: tensor.shape[1]
-        for name, tensor in task.input.items()
-        if name not in limits
-    }
+    further = {name: tensor.shape[1] for name, tensor in task.input.items() if name not in limits}
 
     names = [*limits, *further]
 

@@ -5,14 +5,17 @@ from collections.abc import Callable
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
 from keras_bert.data.texts import text_columns
 from keras_bert.tasks.ids import check_batch_in_graph, checked_ids
 from keras_bert.tasks.packing import packed_source
+from keras_bert.tasks.targets import checked_weights, class_weights
+from keras_bert.training.task_metrics import LABELS, NUMBERS
 
 
-def dataset_source(task, dataset, class_weight: dict | None, labelled: bool) -> DatasetSource:
+def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource:
     """Makes the source of a `tf.data.Dataset`.
 
     Args:
@@ -21,7 +24,7 @@ def dataset_source(task, dataset, class_weight: dict | None, labelled: bool) -> 
         class_weight: weights by label, or None.
         labelled: whether to read labels; else batches of x alone come out.
     """
-    weigh = class_weigher(task, class_weight)
+    weigh = class_weigher(task, class_weight, None)
     prepare = task._dataset_preparer(dataset, labelled)
     multiple = task.replica_count * task.accumulation_steps if labelled else 1
     if labelled and task.needs_whole_batches and dataset.cardinality() != -1:  # that is endless
@@ -43,7 +46,7 @@ def memory_source(
     batch_size: int | None,
     shuffle: bool,
     seed: int,
-    class_weight: dict | None,
+    class_weight,
 ):
     """Makes the source of texts or ids in memory; packed rows where that pays.
 
@@ -73,16 +76,21 @@ def memory_source(
         )
     columns = None if ids else text_columns(x, task.most_texts)
     labels = None if y is None else task.encode_labels(y)
-    weights = None if sample_weight is None else np.asarray(sample_weight, "float32")
+    weights = checked_weights(sample_weight)
     batch_size = batch_size or 32
     if ids:
         columns = checked_ids(task, x)
         if keras.config.backend() != "tensorflow":
             if class_weight is not None:
-                table = weight_table(task, class_weight)
-                weights = table[labels] * (1 if weights is None else weights)
+                table = weight_table(task, class_weight, labels)
+                weights = np.asarray(_weighed(task, table, labels, weights))
+            if weights is not None and task.output_kind in (LABELS, NUMBERS) and weights.ndim > 1:
+                raise ValueError(
+                    f"weights of labels, {list(weights.shape)}, need the TensorFlow backend: "
+                    "expected one a row"
+                )
             return ArraySource(columns, labels, weights, batch_size, shuffle, seed)
-    weigh = class_weigher(task, class_weight)  # after the labels, which may be the first to name
+    weigh = class_weigher(task, class_weight, labels)  # labels may be the first to name classes
 
     def preprocess(x, y=None, sample_weight=None):
         if ids:
@@ -93,28 +101,56 @@ def memory_source(
     return packed_source(task, *parts) or RowSource(*parts, task.needs_whole_batches)
 
 
-def weight_table(task, class_weight: dict) -> np.ndarray:
-    """Weights of a task's K classes by id, float32 [K], from a user's by label."""
-    by_id = task.encode_class_weight(class_weight)
+def weight_table(task, class_weight, labels: np.ndarray | None) -> np.ndarray:
+    """Weights of a task's K classes by id, float32 [K].
+
+    Args:
+        task: it says what its classes are.
+        class_weight: as `BertTask.fit` takes it.
+        labels: as the loss reads them; None of a dataset.
+    """
+    task.encode_class_weight({})  # says so where there are no classes
+    several = task.output_kind == LABELS
+    by_id = task.encode_class_weight(class_weights(class_weight, task.num_classes, labels, several))
     return np.array([by_id[i] for i in range(len(by_id))], "float32")
 
 
-def class_weigher(task, class_weight: dict | None) -> Callable:
-    """Multiplies the weights of batches by those of their classes, inside `tf.data`."""
+def class_weigher(task, class_weight, labels: np.ndarray | None) -> Callable:
+    """Multiplies the weights of batches by those of their classes, inside `tf.data`.
+
+    Args:
+        task: as `weight_table`.
+        class_weight: as there, or None.
+        labels: as there.
+    """
     if class_weight is None:
         return lambda batch: batch
     import tensorflow as tf
 
-    table = tf.constant(weight_table(task, class_weight))
+    table = tf.constant(weight_table(task, class_weight, labels))
 
     def weigh(batch):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
-        weights = tf.gather(table, y)
-        if sample_weight is not None:
-            weights *= tf.cast(sample_weight, "float32")
-        return x, y, weights
+        return x, y, _weighed(task, table, y, sample_weight)
 
     return weigh
+
+
+def _weighed(task, table, y, sample_weight):
+    """Weights of a batch: those of its classes times those of its rows or labels."""
+    if task.output_kind == LABELS:
+        weights = ops.where(ops.cast(y, "float32") > 0, table, 1.0)  # [B, K]
+    else:
+        soft = len(y.shape) == 2 and y.shape[1] == task.num_classes
+        weights = ops.take(table, ops.argmax(y, axis=-1) if soft else ops.reshape(y, (-1,)))
+    if sample_weight is None:
+        return weights
+    sample_weight = ops.cast(sample_weight, "float32")
+    if len(sample_weight.shape) == 2 and len(weights.shape) == 1:
+        sample_weight = ops.squeeze(sample_weight, -1)
+    elif len(sample_weight.shape) < len(weights.shape):
+        sample_weight = sample_weight[:, None]
+    return weights * sample_weight
 
 
 def dataset_preparer(task, dataset, labelled: bool) -> Callable:
@@ -135,8 +171,9 @@ def dataset_preparer(task, dataset, labelled: bool) -> Callable:
                 "give ((firsts, seconds),)"
             )
         y = task.encode_labels_in_graph(y) if labelled else None
+        sample_weight = sample_weight if labelled else None
         if texts:
-            return task._preprocess(x, y, sample_weight if labelled else None)
-        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight if labelled else None)
+            return task._preprocess(x, y, sample_weight)
+        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
     return preprocess

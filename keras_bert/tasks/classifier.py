@@ -25,6 +25,8 @@ from keras_bert.tasks.targets import (
     check_classes,
     check_names,
     class_ids,
+    class_labels,
+    classes_in_graph,
     found_names,
     label_matrix,
     likeliest_labels,
@@ -34,6 +36,7 @@ from keras_bert.tasks.targets import (
 from keras_bert.tasks.task import BertTask
 from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
+from keras_bert.training.task_metrics import CLASSES, LABELS, NUMBERS
 
 PROBLEMS = ("single_label", "multi_label", "regression")
 
@@ -133,6 +136,11 @@ class BertClassifier(BertTask):
             )
         self._thresholds = values
 
+    @property
+    def output_kind(self) -> str:
+        """As `BertTask.output_kind`, by the problem."""
+        return {"multi_label": LABELS, "regression": NUMBERS}.get(self.problem, CLASSES)
+
     @classmethod
     def from_preset(
         cls,
@@ -220,7 +228,7 @@ class BertClassifier(BertTask):
 
     def default_metrics(self) -> list:
         if self.problem == "multi_label":
-            return [keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)]
+            return [keras.metrics.BinaryAccuracy(name="accuracy")]
         if self.problem == "regression":
             error = keras.metrics.MeanSquaredError(name="mean_squared_error")
             return [error, *([PearsonCorrelation()] if self.num_classes == 1 else [])]
@@ -230,12 +238,13 @@ class BertClassifier(BertTask):
         """Checks labels and turns names into ids.
 
         Args:
-            y: N ids or names; of a multi-label problem N lists of them, or 0 and 1 [N, K]; of a
-                regression numbers, [N] or [N, K]. The first names that a single-label classifier
-                without `labels` sees become its labels, sorted.
+            y: N ids or names, or probabilities of the classes [N, K], rows that sum to 1; of a
+                multi-label problem N lists of names or ids, or 0 and 1 [N, K]; of a regression
+                numbers, [N] or [N, K]. The first names that a single-label classifier without
+                `labels` sees become its labels, sorted.
 
         Returns:
-            int32 ids [N]; of the other problems float32 [N, K].
+            int32 ids [N]; of probabilities and of the other problems float32 [N, K].
 
         Raises:
             ValueError: if a label is unknown; the error names its row.
@@ -246,17 +255,20 @@ class BertClassifier(BertTask):
             return label_matrix(y, self.num_classes, self.labels)
         if self.labels is None:
             self.labels = check_names(found_names(y), self.num_classes)
-        return class_ids(y, self.num_classes, self.labels)
+        return class_labels(y, self.num_classes, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
         """Turns weights by label name or id into weights by id; 1 where there is none.
 
+        Of several labels a weight is that of a label's yes against its no.
+
         Raises:
-            ValueError: if a label is unknown or named twice, or a row has not one label.
+            ValueError: if a label is unknown or named twice, a weight is negative or infinite, or
+                the problem has no classes.
         """
-        if self.problem != "single_label":
+        if self.problem == "regression":
             raise ValueError(f"class_weight has no meaning for the problem {self.problem!r}")
-        ids = self.encode_labels(list(class_weight))
+        ids = class_ids(list(class_weight), self.num_classes, self.labels)
         return weights_by_id(class_weight, ids, self.num_classes)
 
     def encode_labels_in_graph(self, y):
@@ -264,12 +276,15 @@ class BertClassifier(BertTask):
 
         Raises:
             ValueError: if the classifier has no names, or the problem is not "single_label".
-            tf.errors.InvalidArgumentError: when the data runs, if a label is unknown.
+            tf.errors.InvalidArgumentError: when the data runs, if a label is unknown, or
+                probabilities [B, K] do not sum to 1.
         """
         import tensorflow as tf
 
         if y is not None and self.problem == "regression":
             return tf.reshape(tf.cast(y, tf.float32), [-1, self.num_classes])
+        if y is not None and y.dtype != tf.string and self.problem == "single_label":
+            return classes_in_graph(y, self.num_classes)
         if y is None or y.dtype != tf.string:
             return y
         if self.problem != "single_label":
@@ -462,6 +477,7 @@ class BertClassifier(BertTask):
             names = ["micro_f1", "macro_f1", "samples_f1"]
             return evaluate(names, labels, _sigmoid(outputs), self.thresholds)
         if self.problem == "single_label":
+            labels = labels.argmax(axis=1) if labels.ndim == 2 else labels
             names = ["accuracy", "macro_f1", "matthews"] + ["f1"] * (self.num_classes == 2)
             return evaluate(names, labels, outputs)
         if self.num_classes == 1:

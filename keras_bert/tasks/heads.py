@@ -100,6 +100,7 @@ def load_head(
     there = there and load_weights
     if there and checkpoint.contents is None:
         load_h5(model.load_task_weights, checkpoint.source.path("task.weights.h5"))
+        model.freeze_own(checkpoint.settings("task.json", type(model).__name__).get("frozen"))
         report.loaded += paths
     elif there and "head" in checkpoint.heads():
         checkpoint.fill_head(model, "head")

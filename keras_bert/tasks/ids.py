@@ -6,11 +6,14 @@ import numpy as np
 from keras_bert.data.contract import REQUIRED_INPUTS
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.models.backbone import check_ids as check_limits
+from keras_bert.tasks.targets import checked_weights_in_graph
 
 # Inputs of heads that are positions in the row.
 POSITIONS = ("mask_positions", "entity_positions")
 # Labels by the output that reads them, where the batch contract names them.
 LABELS = {None: "labels", "mlm": "mask_ids", "nsp": "next_sentence_labels"}
+
+WEIGHTS = {"mlm": "mask_weights"}  # weights by the output whose loss they weigh, likewise
 
 
 def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
@@ -62,7 +65,7 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
         task: a compiled task.
         x: a dict of int tensors by name, [B, ..., T].
         y: what the loss reads, by output if there are several; or None.
-        sample_weight: likewise. Labels of weight 0 are not looked at.
+        sample_weight: likewise, finite and 0 or more. Labels of weight 0 are not looked at.
 
     Returns:
         (x, y, sample_weight), which depend on the checks.
@@ -73,6 +76,13 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
     """
     import tensorflow as tf
 
+    if isinstance(sample_weight, dict):
+        sample_weight = {
+            name: checked_weights_in_graph(v, WEIGHTS.get(name, f"sample_weight of {name!r}"))
+            for name, v in sample_weight.items()
+        }
+    elif sample_weight is not None:
+        sample_weight = checked_weights_in_graph(sample_weight)
     length, most = x["token_ids"].shape[-1], task.backbone.max_sequence_length
     checks = []
     if "position_ids" not in x:

@@ -23,6 +23,7 @@ from keras_bert.tasks.task import BertTask
 from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
+from keras_bert.training.task_metrics import CHOICES, CLASSES
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -53,6 +54,11 @@ class BertMaskedLM(BertTask):
 
     backbone_cls = BertBackbone
     preprocessor_cls = BertMaskedLMPreprocessor
+
+    @property
+    def output_kind(self) -> dict[str, str]:
+        """As `BertTask.output_kind`: a token is no class, a next sentence is."""
+        return {name: CHOICES if name == "mlm" else CLASSES for name in self.output}
 
     def __init__(
         self,

@@ -18,11 +18,13 @@ from keras_bert.tasks.chunks import encode_in_chunks
 from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.several_texts import SeveralTexts
+from keras_bert.tasks.targets import classes_in_graph, probabilities
 from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.multiple_choice_preprocessor import (
     BertMultipleChoicePreprocessor,
     best_choices,
 )
+from keras_bert.training.task_metrics import CHOICES
 
 NO_CHOICE = -1e9  # finite, so that its gradient is 0 and no NaN
 
@@ -57,6 +59,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
 
     head_kind = "choice"  # of `keras_bert.checkpoints.contents.HEADS`
     outputs_by_token = False
+    output_kind = CHOICES
 
     def __init__(
         self,
@@ -160,7 +163,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
                 `ChoiceExamples`, which bring their labels; a dict of int arrays [N, C, T] with
                 the backbone's inputs; or a `tf.data.Dataset` of batches (x, y), of strings or
                 ids.
-            y: numbers of the right choices, from 0.
+            y: numbers of the right choices, from 0; or probabilities [N, C].
             batch_size: examples of a batch, C rows each; 32 by default.
             epochs: passes over the data.
             sample_weight: N weights of the examples' losses.
@@ -225,6 +228,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         """Gives the "accuracy" of choices; takes what `fit` takes."""
         x, y = _columns(x, y)
         right = self.encode_labels(y)
+        right = right.argmax(axis=1) if right.ndim == 2 else right
         found = self.predict(x, **{"verbose": 0} | kwargs).argmax(axis=1)
         return {"accuracy": float(np.mean(found == right))}
 
@@ -247,8 +251,13 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         return rows, y, sample_weight
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks numbers of right choices; int32 [N]. How many choices there are is not known."""
+        """Checks numbers of right choices, int32 [N], or their probabilities, float32 [N, C].
+
+        How many choices there are is not known.
+        """
         numbers = np.asarray(y)
+        if numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.dtype.kind == "f":
+            return probabilities(numbers, numbers.shape[1])
         if numbers.ndim == 2 and numbers.shape[1] == 1:
             numbers = numbers[:, 0]
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
@@ -262,7 +271,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         raise ValueError("class_weight has no meaning: choices have no classes")
 
     def encode_labels_in_graph(self, y):
-        return y
+        return y if y is None else classes_in_graph(y)
 
     def _check_ids(self, x) -> None:
         shape = np.shape(x.get("token_ids"))
@@ -274,12 +283,23 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         if y is not None and not hasattr(x, "element_spec"):
             y = self.encode_labels(y)
             there = _are_choices(x)
-            for row, (label, own) in enumerate(zip(y.tolist(), there, strict=False)):
-                if not 0 <= label < len(own) or not own[label]:
-                    count = int(np.max(np.flatnonzero(own), initial=0))
-                    raise ValueError(
-                        f"label {label} in row {row} is no choice; expected 0 to {count}"
-                    )
+            if getattr(self.loss, "label_smoothing", 0) and not np.all(there):
+                raise ValueError(
+                    "label_smoothing needs as many choices in each example: one that is none would "
+                    "get a share"
+                )
+            if y.ndim == 2 and len(there):
+                probabilities(y, len(there[0]))
+                if (y[~np.asarray(there)] > 0).any():
+                    row = int(np.argmax(((y > 0) & ~np.asarray(there)).any(axis=1)))
+                    raise ValueError(f"labels of row {row} give a choice that is none a share")
+            elif y.ndim == 1:
+                for row, (label, own) in enumerate(zip(y.tolist(), there, strict=False)):
+                    if not 0 <= label < len(own) or not own[label]:
+                        count = int(np.max(np.flatnonzero(own), initial=0))
+                        raise ValueError(
+                            f"label {label} in row {row} is no choice; expected 0 to {count}"
+                        )
         return super()._source(x, y, *args, **kwargs)
 
     def answer_signatures(self, run, **options):

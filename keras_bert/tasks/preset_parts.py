@@ -43,6 +43,7 @@ def load_heads(model, checkpoint: Checkpoint, load_weights: bool) -> None:
             lambda path: keras.saving.load_weights(model, path, objects_to_skip=skipped),
             checkpoint.source.path("task.weights.h5"),
         )
+        model.freeze_own(checkpoint.settings("task.json", type(model).__name__).get("frozen"))
     for head in heads:
         paths = [weight.path for weight in head.weights]
         if head in new:

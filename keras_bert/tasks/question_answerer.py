@@ -23,6 +23,7 @@ from keras_bert.tasks.spans import Prediction, question_columns, row_labels, unp
 from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.answers import NO_TOKEN
 from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
+from keras_bert.training.task_metrics import CHOICES
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -64,6 +65,7 @@ class BertQuestionAnswerer(RowTask):
     preprocessor_cls = BertQuestionAnswererPreprocessor
 
     head_kind = "span"  # of `keras_bert.checkpoints.contents.HEADS`
+    output_kind = {"start": CHOICES, "end": CHOICES}
 
     def __init__(
         self,
@@ -185,6 +187,11 @@ class BertQuestionAnswerer(RowTask):
 
     def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
         """As `BertTask.compile`; the task's own loss is the mean of those of start and end."""
+        if smoothing := kwargs.get("label_smoothing"):
+            raise ValueError(
+                f"label_smoothing={smoothing} is not supported by BertQuestionAnswerer: a share of "
+                "each label would go to padding"
+            )
         if isinstance(loss, str) and loss == "auto" and loss_weights is None:
             loss_weights = {"start": 0.5, "end": 0.5}
         super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)

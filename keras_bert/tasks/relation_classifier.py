@@ -23,6 +23,8 @@ from keras_bert.tasks.targets import (
     check_classes,
     check_names,
     class_ids,
+    class_labels,
+    classes_in_graph,
     found_names,
     likeliest_labels,
     weights_by_id,
@@ -264,6 +266,7 @@ class BertRelationClassifier(RowTask):
         """
         x, y = self._columns(x, y)
         right, logits = self.encode_labels(y), self.predict(x, **{"verbose": 0} | kwargs)
+        right = right.argmax(axis=1) if right.ndim == 2 else right
         found = evaluate(["accuracy", "macro_f1"], right, logits)
         if self.labels and all(map(is_relation, self.labels)):
             columns = ([self.labels[i] for i in ids] for ids in (right, logits.argmax(axis=1)))
@@ -275,20 +278,20 @@ class BertRelationClassifier(RowTask):
         return self._rows(x), y, sample_weight
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks labels and turns names into ids, int32 [N]; see `BertClassifier`."""
+        """Checks labels as `BertClassifier` does: int32 ids [N], or float32 [N, K]."""
         if self.labels is None:
             self.labels = check_names(found_names(y), self.num_classes)
-        return class_ids(y, self.num_classes, self.labels)
+        return class_labels(y, self.num_classes, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
         """Turns weights by label name or id into weights by id; 1 where there is none."""
-        ids = self.encode_labels(list(class_weight))
+        ids = class_ids(list(class_weight), self.num_classes, self.labels)
         return weights_by_id(class_weight, ids, self.num_classes)
 
     def encode_labels_in_graph(self, y):
         if y is not None and y.dtype.name == "string":
             raise ValueError("the dataset's labels are names; expected ids")
-        return y
+        return y if y is None else classes_in_graph(y, self.num_classes)
 
     def _check_ids(self, x) -> None:
         super()._check_ids(x)

@@ -56,9 +56,7 @@ def fold(inputs: dict) -> dict:
         ValueError: if an input has not three axes.
     """
     _check_axes(inputs)
-    return {
-        name: ops.reshape(value, (-1, *ops.shape(value)[2:])) for name, value in inputs.items()
-    }
+    return {name: ops.reshape(value, (-1, *ops.shape(value)[2:])) for name, value in inputs.items()}
 
 
 def _has_several(inputs) -> bool:

@@ -40,10 +40,13 @@ def labelled_rows(model, x, y=None, sample_weight=None) -> tuple[dict, object, o
         y = model.encode_labels(y)
         if len(y) != len(sentences) or not isinstance(sentences[0], str):
             check_tags(sentences, y)
+    by_word = False
     if sample_weight is not None:
-        sample_weight = np.asarray(sample_weight, "float32")
+        by_word = np.ndim(sample_weight[0]) == 1
         if len(sample_weight) != len(sentences):
             raise ValueError(f"{len(sentences)} sentences but {len(sample_weight)} weights")
+        if by_word and model.crf:
+            raise ValueError("sample_weight of words: with crf=True the loss is a sentence's")
     ids, labels, weights = [], [], []
     for first, rows in rows_of(model, sentences):
         ids.append({name: value.numpy() for name, value in rows.ids.items()})
@@ -54,6 +57,14 @@ def labelled_rows(model, x, y=None, sample_weight=None) -> tuple[dict, object, o
         labels.append(labels_of_rows(rows, to_tensor(some, "int32")).numpy())
         if sample_weight is None:
             weights.append(np.ones(len(rows.sentence), "float32"))
+        elif by_word:
+            given = sample_weight[first : first + CHUNK]
+            for number, (own, tags) in enumerate(zip(given, some, strict=True)):
+                if len(own) != len(tags):
+                    raise ValueError(
+                        f"sentence {first + number}: {len(tags)} words, {len(own)} weights"
+                    )
+            weights.append(labels_of_rows(rows, to_tensor(given, "float32"), 0.0).numpy())
         else:
             weights.append(sample_weight[rows.sentence.numpy() + first])
     ids = {name: np.concatenate([part[name] for part in ids]) for name in ids[0]}

@@ -1,8 +1,11 @@
 """What a user passes as labels, checked and turned into what the losses read."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+
+SUM_TOLERANCE = 1e-3  # how far the sum of a row of probabilities may be from 1
 
 
 def check_labels(labels: Sequence[str] | None) -> list[str] | None:
@@ -83,6 +86,119 @@ def class_ids(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
     return y.astype("int32")
 
 
+def class_labels(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
+    """One class a row, or a probability of each class.
+
+    Args:
+        y: N names or ids; or probabilities [N, K], rows that sum to 1.
+        num_classes: number of classes K.
+        labels: their K names, or None for ids alone.
+
+    Returns:
+        int32 ids [N], or float32 [N, K].
+
+    Raises:
+        ValueError: if a label is unknown, or a row is no distribution; the error names its row.
+    """
+    array = np.asarray(y)
+    if array.ndim == 2 and array.dtype.kind in "iufb" and array.shape[1] > 1:
+        return probabilities(array, num_classes)
+    return class_ids(y, num_classes, labels)
+
+
+def probabilities(y, num_classes: int) -> np.ndarray:
+    """Probabilities of K classes as labels, float32 [N, K].
+
+    Raises:
+        ValueError: if the shape is another, or a row is no distribution; the error names it.
+    """
+    values = np.asarray(y, "float32")
+    if values.ndim != 2 or values.shape[1] != num_classes:
+        raise ValueError(
+            f"labels have shape {values.shape}; expected one a row, [N], or a probability of each "
+            f"class, [N, {num_classes}]"
+        )
+    with np.errstate(invalid="ignore"):
+        good = (values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) < SUM_TOLERANCE)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise ValueError(
+            f"label {values[row].tolist()} in row {row}: expected probabilities that sum to 1"
+        )
+    return values
+
+
+def classes_in_graph(y, num_classes: int | None = None):
+    """As `class_labels`, of a batch of numbers inside `tf.data`.
+
+    Args:
+        y: ids [B] or [B, 1], or probabilities [B, K].
+        num_classes: K, if known.
+
+    Returns:
+        ids [B], or float32 [B, K].
+    """
+    import tensorflow as tf
+
+    if y.shape.rank != 2:
+        return y
+    if y.shape[1] == 1:
+        return y[:, 0]
+    y = tf.ensure_shape(tf.cast(y, tf.float32), [None, num_classes])
+    good = (y >= 0) & (tf.abs(tf.reduce_sum(y, axis=1, keepdims=True) - 1) < SUM_TOLERANCE)
+    message = ["labels: expected probabilities in rows that sum to 1, got", y]
+    with tf.control_dependencies([tf.Assert(tf.reduce_all(good), message)]):
+        return tf.identity(y)
+
+
+def checked_weights(weights, name: str = "sample_weight"):
+    """Checks weights of losses.
+
+    Args:
+        weights: numbers in an array or in lists, which may differ in length; or None.
+        name: what to call them in an error.
+
+    Returns:
+        float32 array; lists that differ in length as a list of float32 arrays; or None.
+
+    Raises:
+        ValueError: if one is negative, infinite or no number; the error names its place.
+    """
+    if weights is None:
+        return None
+    weights = weights.tolist() if hasattr(weights, "tolist") else list(weights)
+    try:
+        lengths = {np.size(row) if hasattr(row, "__len__") else None for row in weights}
+        if len(lengths) > 1 and None not in lengths:
+            return [
+                checked_weights(row, f"{name}[{i}]") if len(row) else np.zeros(0, "float32")
+                for i, row in enumerate(weights)
+            ]
+        values = np.asarray(weights, "float32")
+    except (TypeError, ValueError) as error:
+        if str(error).startswith(name):
+            raise
+        raise ValueError(f"{name}: expected numbers ({error})") from error
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if wrong.any():
+        place = np.argwhere(wrong)[0].tolist()
+        raise ValueError(
+            f"{name}{place} is {values[tuple(place)]:g}: expected a finite number of 0 or more"
+        )
+    return values
+
+
+def checked_weights_in_graph(weights, name: str = "sample_weight"):
+    """As `checked_weights`, of a batch inside `tf.data`: float32 of the same shape."""
+    import tensorflow as tf
+
+    weights = tf.cast(weights, tf.float32)
+    wrong = tf.boolean_mask(weights, ~(tf.math.is_finite(weights) & (weights >= 0)))
+    message = [f"{name}: expected finite numbers of 0 or more, got", wrong[:1]]
+    with tf.control_dependencies([tf.Assert(tf.size(wrong) == 0, message)]):
+        return tf.identity(weights)
+
+
 def found_names(y) -> list[str] | None:
     """The names that labels hold, sorted; None where they are ids.
 
@@ -122,6 +238,11 @@ def weights_by_id(class_weight: dict, ids: np.ndarray, num_classes: int) -> dict
     """
     if len(set(ids.tolist())) < len(ids):
         raise ValueError(f"class_weight={class_weight} names a class twice")
+    for label, weight in class_weight.items():
+        if not 0 <= weight < math.inf:
+            raise ValueError(
+                f"class_weight[{label!r}] is {weight}: expected a finite number of 0 or more"
+            )
     weights = dict.fromkeys(range(num_classes), 1.0)
     return weights | dict(zip(ids.tolist(), class_weight.values(), strict=True))
 
@@ -148,6 +269,47 @@ def likeliest_labels(probabilities: np.ndarray, names: Sequence, top_k: int | st
         {names[i]: float(row[i]) for i in order}
         for row, order in zip(probabilities, orders.tolist(), strict=True)
     ]
+
+
+def class_weights(given, num_classes: int, y: np.ndarray | None, several: bool) -> dict:
+    """Weights of classes by label, of all forms that a user may give.
+
+    Args:
+        given: weights by name or id; K numbers; or "balanced", for N / (K * rows of a class) as
+            scikit-learn has them, over the classes that occur. Of several labels a weight is that
+            of a label's yes against its no, and balanced (rows without) / (rows with).
+        num_classes: number of classes K.
+        y: labels of the task as its loss reads them, -1 where there is none; None of a dataset.
+        several: whether a row has any number of labels.
+
+    Returns:
+        Weights by name or id.
+
+    Raises:
+        ValueError: if there are not K numbers, or nothing to balance by.
+    """
+    if isinstance(given, str):
+        if given != "balanced" or y is None:
+            raise ValueError(
+                f"class_weight={given!r}: expected weights by label, {num_classes} numbers, or "
+                "'balanced' with labels in memory"
+            )
+        if several:
+            with_it = (y > 0).sum(axis=0)
+            counts = [float(len(y) - n) / n if n else 1.0 for n in with_it.tolist()]
+            return dict(enumerate(counts))
+        ids = y.argmax(axis=-1) if y.dtype.kind == "f" else y[y >= 0]
+        counts = np.bincount(ids, minlength=num_classes).tolist()
+        there = sum(n > 0 for n in counts)
+        return {i: sum(counts) / (there * n) if n else 1.0 for i, n in enumerate(counts)}
+    if hasattr(given, "keys"):
+        return dict(given)
+    weights = given.tolist() if hasattr(given, "tolist") else list(given)
+    if len(weights) != num_classes:
+        raise ValueError(
+            f"class_weight={given!r}: expected {num_classes} numbers, or weights by label"
+        )
+    return dict(enumerate(weights))
 
 
 def _names(values: list) -> list[str]:

@@ -1,5 +1,8 @@
 """What all tasks share: the text pipeline under `fit` and the default optimizer."""
 
+from collections.abc import Sequence
+from types import SimpleNamespace
+
 import keras
 import keras_hub
 import numpy as np
@@ -14,23 +17,23 @@ from keras_bert.tasks.fitting import fit_source, scored
 from keras_bert.tasks.ids import check_ids
 from keras_bert.tasks.like_lengths import predict_by_length
 from keras_bert.tasks.one_batch import predict_at_once
+from keras_bert.tasks.targets import checked_weights
 from keras_bert.tasks.weights import TaskWeights
 from keras_bert.training.automatic_optimizer import automatic_optimizer
 from keras_bert.training.callback_list import callbacks_over
 from keras_bert.training.compile_arguments import (
-    check_takes_logits,
+    check_label_smoothing,
     has_accelerator,
     joined_metrics,
+    task_loss,
 )
 from keras_bert.training.dataset_sizes import quiet_about_size
+from keras_bert.training.losses import TaskLoss
 from keras_bert.training.step import Step
+from keras_bert.training.task_metrics import CLASSES, task_metrics
 
 # Losses whose labels are ids of classes, or 0 and 1.
-LABEL_LOSSES = (
-    keras.losses.SparseCategoricalCrossentropy,
-    keras.losses.BinaryCrossentropy,
-    CRFLoss,
-)
+LABEL_LOSSES = (TaskLoss, keras.losses.BinaryCrossentropy, CRFLoss)
 
 
 class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
@@ -42,6 +45,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
     `keras_bert.training.tensorflow_step`), and presets are written whole or not at all.
     """
 
+    output_kind: str | dict[str, str] = CLASSES  # of `keras_bert.training.task_metrics`
     packs_texts = True  # whether several texts can share a row of the encoder
     most_texts = 2  # columns of texts in an example; None for any number
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
@@ -102,6 +106,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         decay: str = "linear",
         layer_decay: float | None = None,
         epsilon: float = 1e-6,
+        label_smoothing: float = 0.0,
         accumulation_steps: int = 1,
         steps_per_execution: int = 1,
         jit_compile="auto",
@@ -115,12 +120,18 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             optimizer: "auto" for `keras_bert.training.AdamW`, which `fit` gives a warm-up and
                 decay over its own number of steps; each `fit` then starts a new schedule. Or
                 any Keras optimizer, used as it is.
-            loss: "auto" for the task's own, or a Keras loss on logits. Whatever its reduction
-                ("sum" excepted), a batch's loss is sum(weight * loss) / sum(weight) over all
-                rows of the batch, on whatever replica or in whatever micro-batch they are.
+            loss: "auto" for the task's own, or a Keras loss on logits; labels come to it as ids
+                or one-hot, as it expects them. Whatever its reduction ("sum" excepted), a batch's
+                loss is sum(weight * loss) / sum(weight) over all rows of the batch, on whatever
+                replica or in whatever micro-batch they are. Losses of regularization are added.
             loss_weights: factors of the losses of several outputs.
-            metrics: "auto" for the task's own, or Keras metrics. They weigh rows as the loss
-                does; rows of weight 0 count nowhere.
+            metrics: "auto" for the task's own, or Keras metrics; None or [] for none. They weigh
+                rows as the loss does; rows of weight 0 count nowhere. A metric of Keras is given
+                what it expects: probabilities, by a softmax or a sigmoid; with `from_logits=True`
+                logits; the margins of hinge metrics are logits too. Labels come as ids or
+                one-hot. Of two classes, metrics of a yes or no (`Precision`, `AUC`) read class 1,
+                of more all classes one-hot, unless they name a class. Metrics and functions of
+                your own get labels and outputs as they are: ids and logits.
             weighted_metrics: more of the same; Keras has two lists.
             learning_rate: peak rate of the automatic optimizer.
             weight_decay: decay of the automatic optimizer; biases and LayerNorm are left out.
@@ -129,6 +140,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             layer_decay: factor on the rate from each block to the one below it, such as 0.9.
             epsilon: of the automatic optimizer; 1e-6 as in google-research/bert, where PyTorch and
                 transformers have 1e-8.
+            label_smoothing: with loss="auto", the share of each label that is spread evenly over
+                all classes (Szegedy et al. 2016, section 7); of several labels, over yes and no.
             accumulation_steps: micro-batches that every batch is cut into, so that it needs less
                 memory. The result is that of the whole batch, and one update is made for it.
             steps_per_execution: batches run without a return to Python. On several replicas
@@ -148,16 +161,25 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             **kwargs: as `keras.Model.compile`.
 
         Raises:
-            ValueError: if the loss expects probabilities, or a number is out of range.
+            ValueError: if the loss expects probabilities, a metric has no meaning for the task,
+                or a number is out of range.
         """
         if accumulation_steps < 1:
             raise ValueError(f"accumulation_steps={accumulation_steps}: expected 1 or more")
         for name, choice in {"packing": packing, "use_kernels": use_kernels}.items():
             if choice not in ("auto", True, False):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
+        check_label_smoothing(label_smoothing, loss)
         self._schedule = None
         self._kernels_choice = use_kernels
         self._jit_compile_wanted = jit_compile
+        # In a plain object: Keras would list the metrics in a dict a second time.
+        self._given = SimpleNamespace(
+            loss=loss,
+            label_smoothing=label_smoothing,
+            metrics=metrics,
+            weighted_metrics=weighted_metrics,
+        )
         jit_compile = self._prepare(accumulation_steps, jit_compile, packing)
         with self.scope():
             if isinstance(optimizer, str) and optimizer == "auto":
@@ -176,18 +198,20 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 loss = self.default_loss()
             if isinstance(metrics, str) and metrics == "auto":
                 metrics = self.default_metrics()
-            check_takes_logits(loss)
+            metrics = joined_metrics(metrics, weighted_metrics)
+            loss = task_loss(loss, self.output_kind, label_smoothing)
             losses = map(keras.losses.get, keras.tree.flatten(loss))
             self.reads_label_ids = all(isinstance(found, LABEL_LOSSES) for found in losses)
             self.compile_step(
                 optimizer,
                 loss,
                 loss_weights=loss_weights,
-                weighted_metrics=joined_metrics(metrics, weighted_metrics),
+                weighted_metrics=task_metrics(metrics, self.output_kind),
                 accumulation_steps=accumulation_steps,
                 steps_per_execution=steps_per_execution,
                 jit_compile=jit_compile,
                 use_kernels=use_kernels,
+                counted_classes=self.output.shape[-1] if self.output_kind == CLASSES else None,
                 **kwargs,
             )
         self._executions_wanted = self.steps_per_execution
@@ -255,6 +279,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
     def get_compile_config(self):
         config = super().get_compile_config()
         if config is not None:
+            config |= keras.saving.serialize_keras_object(vars(self._given))
             config["jit_compile"] = self._jit_compile_wanted
             config["accumulation_steps"] = self.accumulation_steps
             config["packing"] = self._packing_wanted
@@ -281,7 +306,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         validation_split: float = 0.0,
         shuffle: bool = True,
         seed: int = 0,
-        class_weight: dict | None = None,
+        class_weight: dict | Sequence[float] | str | None = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         steps: int | None = None,
@@ -302,12 +327,13 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             y: N labels, as ids or as names. Not with a dataset.
             batch_size: rows of a batch over all replicas, 32 by default. Not with a dataset.
             epochs: passes over the data, which may be a fraction; 1 by default.
-            sample_weight: N weights of the rows' losses.
+            sample_weight: N weights of the rows' losses, finite and 0 or more.
             validation_data: (x, y) or (x, y, sample_weight), or a dataset.
             validation_split: share of the rows, from the end, to validate on instead.
             shuffle: whether to draw a new order of the rows every epoch.
             seed: seed of the orders.
-            class_weight: weights of the losses by label id or name; 1 where it names none. They
+            class_weight: weights of the losses by label id or name, 1 where it names none; K
+                numbers; or "balanced", N / (K * rows of the class), as scikit-learn has them. They
                 multiply `sample_weight`, in the losses and metrics of training.
             initial_epoch: epoch to begin with.
             steps_per_epoch: batches in an epoch; by default all.
@@ -321,13 +347,15 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if columns differ in length, a label is unknown, more than one of
+            ValueError: if columns differ in length, a label is unknown, a weight is negative or
+                not finite, more than one of
                 `epochs`, `steps` and `examples` is given, the batch cannot be shared out evenly,
                 or a checkpoint to resume from is of another model.
         """
         self._assert_compile_called("fit")
         if y is None and not hasattr(x, "element_spec"):
             raise ValueError("y is missing: fit needs the labels of the texts")
+        sample_weight = checked_weights(sample_weight)
         if validation_split:
             if validation_data is not None:
                 raise ValueError("got both validation_data and validation_split")
@@ -344,7 +372,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             if not isinstance(validation_data, tuple | list):
                 validation_data = [validation_data]
             size = None if hasattr(validation_data[0], "element_spec") else batch_size
-            validation = self._source(*validation_data, batch_size=size)
+            x, y, weights = keras.utils.unpack_x_y_sample_weight(tuple(validation_data))
+            validation = self._source(x, y, checked_weights(weights), batch_size=size)
             validation_data = self.ahead(validation.one_pass())
         return fit_source(
             self,
@@ -390,12 +419,14 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         """
         self._assert_compile_called("evaluate")
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
-            x = self._source(x, y, sample_weight, batch_size).one_pass()
+            x = self._source(x, y, checked_weights(sample_weight), batch_size).one_pass()
             self.build_for(x)
             kwargs["callbacks"] = callbacks_over(self, x, kwargs)
             x = self.ahead(x)
         with quiet_about_size():
-            return keras.Model.evaluate(self, x, **kwargs)
+            found = keras.Model.evaluate(self, x, **kwargs)
+        self.warn_of_one_class()
+        return found
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
         """Scores answers, as the task's benchmarks do; `evaluate` gives loss and metrics.

@@ -28,6 +28,7 @@ from keras_bert.tasks.task import BertTask
 from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor, cosine, nearest
 from keras_bert.training.pair_losses import CosinePearson, CosineSquaredError, InBatchNegatives
+from keras_bert.training.task_metrics import COSINES, NOTHING
 
 LOSSES = ("contrastive", "cosine")
 _QUERIES = 256  # that are compared with a corpus at once
@@ -270,6 +271,11 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             self.prompts,
             self.default_prompt,
         )
+
+    @property
+    def output_kind(self) -> str:
+        """As `BertTask.output_kind`, by the loss."""
+        return NOTHING if self.pair_loss == "contrastive" else COSINES
 
     @property
     def only_in_presets(self) -> tuple[str, ...]:

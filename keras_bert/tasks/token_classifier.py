@@ -206,12 +206,6 @@ class BertTokenClassifier(RowTask):
     def default_metrics(self) -> list:
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
-    def get_compile_config(self):
-        config = super().get_compile_config()
-        if config is not None and isinstance(self.loss, CRFLoss):
-            config["loss"] = "auto"  # it belongs to this very model
-        return config
-
     def encode_labels(self, y):
         """Checks labels and turns names into ids.
 
@@ -284,7 +278,8 @@ class BertTokenClassifier(RowTask):
                 list of entities, (first character, character after the last, type).
             batch_size: rows of a batch, 32 by default. Not with a dataset.
             epochs: passes over the data; 1 by default.
-            sample_weight: N weights of the sentences.
+            sample_weight: N weights of the sentences, or for each sentence a list of weights, one a
+                word; of ids, [N] or [N, T].
             validation_data: what x and y take.
             **kwargs: as `BertTask.fit`.
 
@@ -355,7 +350,7 @@ class BertTokenClassifier(RowTask):
                 y = self.encode_labels(np.asarray(y))
                 sample_weight = token_weights(y, sample_weight)
             if class_weight is not None:
-                table = weight_table(self, class_weight)
+                table = weight_table(self, class_weight, y)
                 sample_weight = sample_weight * table[np.maximum(y, 0)]
                 class_weight = None
         elif class_weight is not None:

@@ -36,6 +36,40 @@ class TaskWeights:
 
         write_folder(preset_dir, write, FILES)
 
+    def get_config(self) -> dict:
+        known = {id(weight) for weight in self.backbone.weights}
+        own = [weight for weight in self.weights if id(weight) not in known]
+        trained = {id(weight) for weight in self.trainable_weights}
+        frozen = [weight.path for weight in own if id(weight) not in trained]
+        return super().get_config() | ({"frozen": frozen} if frozen else {})
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        frozen = config.pop("frozen", ())
+        task = super().from_config(config)
+        task.freeze_own(frozen)
+        return task
+
+    def freeze_own(self, paths) -> None:
+        """Freezes weights beside the backbone's, by their paths."""
+        for weight in self.weights if paths else ():
+            if weight.path in paths:
+                weight.trainable = False
+
+    def load_weights(self, filepath, skip_mismatch: bool = False, **kwargs) -> None:
+        """Reads what `save_weights` wrote, with the state of a compiled model's optimizer.
+
+        Args:
+            filepath: a file .weights.h5.
+            skip_mismatch: as `keras.Model.load_weights`.
+            **kwargs: as there.
+        """
+        if self.compiled and not self.optimizer.built:
+            with self.scope():
+                self.optimizer.build(self.trainable_variables)
+        super().load_weights(filepath, skip_mismatch=skip_mismatch, **kwargs)
+
     def save_task_weights(self, filepath: str) -> None:
         """Writes what the task has on top of the backbone; no state of the optimizer."""
         keras.saving.save_weights(self, filepath, objects_to_skip=self._not_of_the_task())

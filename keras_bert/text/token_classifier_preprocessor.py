@@ -177,19 +177,20 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         return super().get_config() | {"stride": self.stride}
 
 
-def labels_of_rows(rows: TokenRows, labels):
-    """Puts the labels of words on their first pieces, in graph.
+def labels_of_rows(rows: TokenRows, labels, ignored: int | float = IGNORED):
+    """Puts the labels, or weights, of words on their first pieces, in graph.
 
     Args:
         rows: from `rows`.
-        labels: int32 ragged [B, None], one for each word.
+        labels: int32 or float32 ragged [B, None], one for each word.
+        ignored: what stands where no word is answered for.
 
     Returns:
-        int32 [R, T], `IGNORED` where no word is answered for.
+        A tensor of the same type, [R, T].
     """
     import tensorflow as tf
 
     begin = tf.gather(tf.cast(labels.row_starts(), tf.int32), rows.sentence)[:, None]
-    values = tf.concat([labels.flat_values, [IGNORED]], 0)
+    values = tf.concat([labels.flat_values, [ignored]], 0)
     spare = tf.size(labels.flat_values)
     return tf.gather(values, tf.where(rows.word >= 0, begin + rows.word, spare))

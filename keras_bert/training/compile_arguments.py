@@ -4,6 +4,71 @@ import inspect
 
 import keras
 
+from keras_bert.training.losses import TaskLoss
+from keras_bert.training.task_metrics import CHOICES, CLASSES, LABELS
+
+# Losses that know no logits.
+_OF_PROBABILITIES = {
+    name
+    for pair in (
+        ("CategoricalGeneralizedCrossEntropy", "categorical_generalized_cross_entropy"),
+        ("Dice", "dice"),
+        ("KLDivergence", "kl_divergence"),
+        ("Tversky", "tversky"),
+    )
+    for name in pair
+}
+
+
+def task_loss(loss, kind, label_smoothing: float = 0.0):
+    """Makes of a user's loss one that reads a task's labels and outputs.
+
+    Args:
+        loss: as `BertTask.compile` takes it, "auto" excepted.
+        kind: of the outputs, as `keras_bert.training.task_metrics` has them.
+        label_smoothing: as there.
+
+    Returns:
+        The same, where labels are classes a loss of Keras in a `TaskLoss`.
+
+    Raises:
+        ValueError: if a loss expects probabilities, or there are no classes to smooth over.
+    """
+    if isinstance(loss, dict):
+        kinds = kind if isinstance(kind, dict) else {}
+        return {
+            name: task_loss(one, kinds.get(name), label_smoothing) for name, one in loss.items()
+        }
+    if isinstance(kind, dict) and len(kind) == 1:
+        (kind,) = kind.values()
+    if loss is None:
+        return None
+    if kind in (CLASSES, CHOICES, LABELS):
+        check_takes_logits(loss)
+    known = isinstance(loss, keras.losses.Loss) and type(loss).call.__module__.startswith("keras.")
+    if label_smoothing and kind == LABELS:
+        return type(loss).from_config(loss.get_config() | {"label_smoothing": label_smoothing})
+    if known and kind in (CLASSES, CHOICES):
+        return TaskLoss(loss, label_smoothing)
+    if label_smoothing:
+        raise ValueError(
+            f"label_smoothing={label_smoothing}: {type(loss).__name__} has no classes to spread a "
+            "label over"
+        )
+    return loss
+
+
+def check_label_smoothing(value: float, loss) -> None:
+    """Refuses a label smoothing that is no share, or that nothing would heed.
+
+    Raises:
+        ValueError: if it is.
+    """
+    if not 0 <= value < 1:
+        raise ValueError(f"label_smoothing={value}: expected a number from 0 to below 1")
+    if value and loss != "auto":
+        raise ValueError(f"label_smoothing={value}: give it to loss={loss!r} itself")
+
 
 def check_takes_logits(loss) -> None:
     """Refuses a loss that would read the tasks' logits as probabilities.
@@ -12,6 +77,8 @@ def check_takes_logits(loss) -> None:
         ValueError: if it would.
     """
     found = keras.losses.get(loss) if isinstance(loss, str) else loss
+    if getattr(found, "__name__", type(found).__name__) in _OF_PROBABILITIES:
+        raise ValueError(f"loss={loss!r} expects probabilities, but the model gives logits")
     reads_logits = getattr(found, "from_logits", None)
     if reads_logits is None and inspect.isfunction(found):
         parameter = inspect.signature(found).parameters.get("from_logits")

@@ -61,7 +61,13 @@ class OutputLosses:
         """
         found = []
         for name, function, weight in zip(self.names, self.functions, weights, strict=True):
-            values = function(_of(y, name), ops.cast(_of(y_pred, name), "float32"))
+            labels, outputs = _of(y, name), ops.cast(_of(y_pred, name), "float32")
+            values = function(labels, outputs)
+            if len(weight.shape) == len(outputs.shape) > len(values.shape) and (
+                weight.shape[-1] != 1
+            ):  # weights of labels: the loss of each by itself
+                labels = ops.reshape(ops.cast(labels, "float32"), ops.shape(outputs))
+                values = function(labels[..., None], outputs[..., None])
             while len(weight.shape) > len(values.shape) and weight.shape[-1] == 1:
                 weight = ops.squeeze(weight, -1)
             if len(weight.shape) > len(values.shape):
@@ -78,38 +84,132 @@ class OutputLosses:
         return found
 
     def total(self, sums, divisors):
-        """The loss of all outputs together from sums and divisors over the whole batch."""
+        """The whole loss of a batch.
+
+        Args:
+            sums: of weight * loss over the batch, one scalar per output, and regularization.
+            divisors: sums of the weights over the batch, one scalar per output.
+        """
+        *sums, extra = sums
         parts = zip(self.factors, sums, divisors, self.divided, strict=True)
-        return sum(f * (_divide(s, d) if divided else s) for f, s, d, divided in parts)
+        return extra + sum(f * (_divide(s, d) if divided else s) for f, s, d, divided in parts)
+
+
+class TaskLoss(keras.losses.Loss):
+    """A loss of Keras on logits that takes ids and probabilities alike.
+
+    A loss of ids gets ids, and is the cross-entropy itself where labels are probabilities; another
+    gets probabilities, for ids one-hot.
+
+    Args:
+        loss: the loss.
+        label_smoothing: share of each label that is spread over all K classes; of a loss of ids.
+
+    Call arguments:
+        y_true: int [...], or float [..., K].
+        y_pred: logits [..., K].
+
+    Returns:
+        float [...] before reduction.
+    """
+
+    def __init__(self, loss: keras.losses.Loss, label_smoothing: float = 0.0):
+        super().__init__(name=loss.name, reduction=loss.reduction)
+        self.loss = loss
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true, y_pred):
+        y_true = ops.convert_to_tensor(y_true)
+        soft = is_soft(y_true, y_pred)
+        if not soft and len(y_true.shape) == len(y_pred.shape):
+            y_true = ops.squeeze(y_true, -1)
+        if not isinstance(self.loss, keras.losses.SparseCategoricalCrossentropy):
+            if not soft:
+                y_true = ops.one_hot(y_true, ops.shape(y_pred)[-1], dtype=y_pred.dtype)
+            return self.loss.call(y_true, y_pred)
+        smoothing = self.label_smoothing
+        if soft:
+            return keras.losses.categorical_crossentropy(
+                y_true, y_pred, from_logits=True, label_smoothing=smoothing
+            )
+        losses = self.loss.call(y_true, y_pred)
+        if smoothing:
+            spread = -ops.mean(ops.log_softmax(y_pred, axis=-1), axis=-1)
+            losses = (1 - smoothing) * losses + smoothing * spread
+        return losses
+
+
+def is_soft(y, logits) -> bool:
+    """Whether labels are a number for each class, not ids."""
+    return len(y.shape) == len(logits.shape) and y.shape[-1] != 1
 
 
 class LossMeans(keras.metrics.Metric):
     """The losses of an epoch: sum(weight * loss) / sum(weight) over all its elements.
 
-    Losses of regularization are trained but not in it. A loss of the reduction "sum" is logged as
-    a mean too.
+    To it comes the mean of regularization over the epoch's batches, each weighed by its rows, as
+    Keras reports it. A loss of the reduction "sum" is logged as a mean too.
 
     Args:
         losses: what is counted.
+        counted_classes: K, to count rows by class too; None not to.
         name: name of the total in logs; with several outputs each one's is NAME_loss.
     """
 
-    def __init__(self, losses: OutputLosses, name: str = "loss"):
+    def __init__(
+        self, losses: OutputLosses, counted_classes: int | None = None, name: str = "loss"
+    ):
         super().__init__(name=name)
         self.losses = losses
         shape = (len(losses.names),)
         self.sums = self.add_variable(shape, "zeros", name="sums")
         self.weights = self.add_variable(shape, "zeros", name="weights")
+        # Regularization times rows, and rows: sums, which replicas can add up.
+        self.extra = self.add_variable((2,), "zeros", name="extra")
+        self.classes = None  # rows by class, of labels and of predictions, float32 [2, K]
+        if counted_classes:
+            self.classes = self.add_variable((2, counted_classes), "zeros", name="classes")
 
-    def update_state(self, sums, weights):
-        """Adds the sums and the weight sums of a batch, one scalar per output."""
+    def update_state(self, sums, weights, extra, rows):
+        """Adds a batch.
+
+        Args:
+            sums: of weight * loss, one scalar per output.
+            weights: sums of the weights, one scalar per output.
+            extra: losses of regularization, scalars.
+            rows: rows of the batch that have a target.
+        """
         self.sums.assign(self.sums + ops.stack(sums))
         self.weights.assign(self.weights + ops.stack(weights))
+        if extra:
+            rows = ops.cast(rows, "float32")
+            both = ops.stack([rows * sum(ops.cast(v, "float32") for v in extra), rows])
+            self.extra.assign(self.extra + both)
+
+    def count_classes(self, y, y_pred, weights) -> None:
+        """Adds a batch's rows by class.
+
+        Args:
+            y: ids [...], or probabilities [..., K].
+            y_pred: logits [..., K].
+            weights: [...]; rows of weight 0 do not count.
+        """
+        if self.classes is None:
+            return
+        count = self.classes.shape[1]
+        ids = ops.argmax(y, axis=-1) if is_soft(y, y_pred) else y
+        real = ops.reshape(ops.cast(weights != 0, "float32"), (-1, 1))
+        rows = [
+            ops.sum(real * ops.one_hot(ops.reshape(v, (-1,)), count, dtype="float32"), axis=0)
+            for v in (ops.cast(ids, "int32"), ops.argmax(y_pred, axis=-1))
+        ]
+        self.classes.assign(self.classes + ops.stack(rows))
 
     def result(self):
         means = ops.unstack(_divide(self.sums, self.weights), len(self.losses.names))
         factors = self.losses.factors
-        total = {self.name: sum(f * m for f, m in zip(factors, means, strict=True))}
+        total = sum(f * m for f, m in zip(factors, means, strict=True))
+        total = {self.name: total + _divide(self.extra[0], self.extra[1])}
         if len(means) == 1:
             return total
         return total | {f"{n}_loss": m for n, m in zip(self.losses.names, means, strict=True)}

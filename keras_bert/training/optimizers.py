@@ -165,36 +165,8 @@ class Optimizer(keras.optimizers.Optimizer):
     # === Pure functions ===
 
     def clipped(self, gradients) -> tuple[list, object]:
-        """Clips gradients by the limit that is set, if one is.
-
-        Args:
-            gradients: one tensor per variable.
-
-        Returns:
-            (float32 gradients, their global norm before clipping as a float32 scalar). The rule
-            is that of `tf.clip_by_global_norm`: g * c / max(norm, c). Where the norm is not
-            finite no clipped gradient is: an overflow must not look like a zero.
-        """
-        gradients = [ops.cast(gradient, "float32") for gradient in gradients]
-        parts = gradients
-        if not self.clipnorm:  # as in `_groups`
-            vectors = [gradient for gradient in gradients if len(gradient.shape) == 1]
-            parts = [gradient for gradient in gradients if len(gradient.shape) != 1]
-            parts += [ops.concatenate(vectors)] if vectors else []
-        squares = [ops.sum(ops.square(part)) for part in parts]
-        norm = ops.sqrt(ops.sum(ops.stack(squares)))
-        sound = ops.where(ops.isfinite(norm), 1.0, math.nan)
-        if self.global_clipnorm:
-            scale = sound * self.global_clipnorm / ops.maximum(norm, self.global_clipnorm)
-            gradients = [gradient * scale for gradient in gradients]
-        elif self.clipnorm:
-            limit = self.clipnorm
-            scales = [sound * limit / ops.maximum(ops.sqrt(s), limit) for s in squares]
-            gradients = [g * scale for g, scale in zip(gradients, scales, strict=True)]
-        elif self.clipvalue:
-            limit = self.clipvalue
-            gradients = [sound * ops.clip(gradient, -limit, limit) for gradient in gradients]
-        return gradients, norm
+        """Clips gradients by the limit that is set; see `clipped` of this module."""
+        return clipped(self, gradients)
 
     def updated(self, gradients, values, slots, step, learning_rate) -> tuple[list, list]:
         """Values and slots after one update.
@@ -307,6 +279,38 @@ class Optimizer(keras.optimizers.Optimizer):
             "bias_correction": self.bias_correction,
             "rate_scales": dict(self.rate_scales),
         }
+
+
+def clipped(optimizer: keras.optimizers.Optimizer, gradients) -> tuple[list, object]:
+    """Clips gradients by the limit that an optimizer sets, if it does.
+
+    Args:
+        optimizer: any Keras optimizer.
+        gradients: one tensor per variable.
+
+    Returns:
+        (float32 gradients, their global norm before clipping as a float32 scalar). The rule
+        is that of `tf.clip_by_global_norm`: g * c / max(norm, c). Where the norm is not
+        finite no clipped gradient is: an overflow must not look like a zero.
+    """
+    gradients = [ops.cast(gradient, "float32") for gradient in gradients]
+    parts = gradients
+    if not optimizer.clipnorm:  # as in `Optimizer._groups`
+        vectors = [gradient for gradient in gradients if len(gradient.shape) == 1]
+        parts = [gradient for gradient in gradients if len(gradient.shape) != 1]
+        parts += [ops.concatenate(vectors)] if vectors else []
+    squares = [ops.sum(ops.square(part)) for part in parts]
+    norm = ops.sqrt(ops.sum(ops.stack(squares)))
+    sound = ops.where(ops.isfinite(norm), 1.0, math.nan)
+    if limit := optimizer.global_clipnorm:
+        scale = sound * limit / ops.maximum(norm, limit)
+        gradients = [gradient * scale for gradient in gradients]
+    elif limit := optimizer.clipnorm:
+        scales = [sound * limit / ops.maximum(ops.sqrt(s), limit) for s in squares]
+        gradients = [g * scale for g, scale in zip(gradients, scales, strict=True)]
+    elif limit := optimizer.clipvalue:
+        gradients = [sound * ops.clip(gradient, -limit, limit) for gradient in gradients]
+    return gradients, norm
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

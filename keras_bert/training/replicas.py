@@ -78,6 +78,30 @@ def local(variable) -> tf.Variable:
     return copies[_local_index() % len(copies)]  # workers hold equally many
 
 
+def remade(thing, what: str, may_remake: bool = True):
+    """An optimizer or metric of Keras as it is, or where it is not the strategy's own, anew.
+
+    Args:
+        thing: the optimizer or metric, made in the strategy's scope or elsewhere.
+        what: what to call it in an error.
+        may_remake: False for one whose settings are not known to be whole.
+
+    Raises:
+        ValueError: if it is in use already, or may not be made anew.
+    """
+    values = [variable.value for variable in thing.variables]
+    if all(isinstance(value, tf.distribute.DistributedValues) for value in values):
+        return thing
+    if what == "optimizer" and thing.built and count() == 1:
+        return thing
+    if not may_remake or (what == "optimizer" and thing.built):
+        raise ValueError(
+            f"{what} {thing.name} was made outside of the strategy's scope: make it in "
+            "strategy.scope()"
+        )
+    return type(thing).from_config(thing.get_config())
+
+
 def _local_index() -> int:
     # The threads that trace a MirroredStrategy's step each know their place as a constant.
     place = tf.distribute.get_replica_context().replica_id_in_sync_group

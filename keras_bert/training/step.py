@@ -5,6 +5,7 @@ import contextlib
 import keras
 
 from keras_bert import kernels
+from keras_bert.training.task_metrics import make_variables
 
 
 class KerasStep:
@@ -16,9 +17,16 @@ class KerasStep:
     """
 
     def compile_step(
-        self, optimizer, loss, *, accumulation_steps: int = 1, use_kernels="auto", **kwargs
+        self,
+        optimizer,
+        loss,
+        *,
+        accumulation_steps: int = 1,
+        use_kernels="auto",
+        counted_classes: int | None = None,
+        **kwargs,
     ) -> None:
-        """Compiles the model; arguments as `TensorFlowStep.compile_step`.
+        """Compiles the model; arguments as `TensorFlowStep.compile_step`. Nothing is counted.
 
         Raises:
             ValueError: for micro-batches, which these steps do not know.
@@ -52,10 +60,12 @@ class KerasStep:
         """
         metrics = self._compile_metrics
         if metrics is not None and not metrics.built:
-            batch = getattr(batches, "element_spec", None) or next(iter(batches))
-            metrics.build(keras.utils.unpack_x_y_sample_weight(batch)[1], self.output)
+            make_variables(self, getattr(batches, "element_spec", None) or next(iter(batches)))
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
+
+    def warn_of_one_class(self) -> None:
+        """Nothing: these steps do not count the classes that are predicted."""
 
     def with_weight_sums(self, batches):
         """The batches as they are: the step sees them whole."""

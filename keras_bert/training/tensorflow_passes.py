@@ -20,8 +20,8 @@ class TensorFlowPasses:
         """Gradients of this replica's part of the global loss, and the state after it.
 
         Returns:
-            (gradients, loss sums and metric variables, packed; other variables; metric
-            variables; counts), all as values.
+            (gradients, loss sums, regularization and metric variables, packed; other variables;
+            metric variables; counts), all as values.
         """
         steps = self._accumulation_steps
         if steps == 1:
@@ -41,7 +41,7 @@ class TensorFlowPasses:
 
         zeros = (
             [tf.zeros_like(v) for v in trainable],
-            [tf.zeros((), tf.float32) for _ in weights],
+            [tf.zeros((), tf.float32) for _ in [*weights, "regularization"]],
             tf.zeros_like(BatchCounters.count(batch[0], weights)),
         )
         _, (gradients, sums, counts), others, metrics = tf.while_loop(
@@ -56,11 +56,10 @@ class TensorFlowPasses:
             y_pred, others, extra = self._call_with(trainable, others, x, training=True)
             with self._values(trainable, others):  # a loss may read weights, as a CRF's does
                 sums = self._step_losses.sums(y, y_pred, weights)
-            loss = self._step_losses.total(sums, divisors)
-            if extra:  # losses of regularization, the same in every part
-                parts = self._accumulation_steps * replicas.count()
-                loss += tf.add_n([tf.cast(v, loss.dtype) for v in extra]) / parts
-            loss *= scale
+            # Losses of regularization are the same in every part.
+            parts = self._accumulation_steps * replicas.count()
+            sums = [*sums, sum((tf.cast(v, tf.float32) for v in extra), tf.constant(0.0)) / parts]
+            loss = self._step_losses.total(sums, divisors) * scale
         found = tape.gradient(loss, trainable)
         self._untrained = [gradient is None for gradient in found]  # `_updates` leaves them alone
         # The gradient of a gather is sparse; sums over replicas and XLA want it whole.
@@ -68,17 +67,17 @@ class TensorFlowPasses:
             tf.zeros_like(value) if gradient is None else tf.convert_to_tensor(gradient)
             for gradient, value in zip(found, trainable, strict=True)
         ]
-        metrics = self._updated_metrics(metrics, batch, y_pred, sums, weights)
+        metrics = self._updated_metrics(metrics, batch, y_pred, sums, weights, extra)
         return gradients, others, metrics, sums, BatchCounters.count(x, weights)
 
     def _forward_for_test(self, trainable, others, metrics, batch):
         x, y, sample_weight = batch
         trainable, others = read(trainable), read(others)
-        y_pred, _, _ = self._call_with(trainable, others, x, training=False)
+        y_pred, _, extra = self._call_with(trainable, others, x, training=False)
         weights = self._step_losses.weights(y, sample_weight)
         with self._values(trainable, others):
             sums = self._step_losses.sums(y, y_pred, weights)
-        values = self._updated_metrics(read(metrics), batch, y_pred, sums, weights)
+        values = self._updated_metrics(read(metrics), batch, y_pred, sums, weights, extra)
         with tf.control_dependencies(tensors(batch)):  # see `TensorFlowStep.train_step`
             write(metrics, values)
         return values
@@ -107,11 +106,14 @@ class TensorFlowPasses:
         mapping = list(zip(variables, [*trainable, *others], strict=True))
         return keras.StatelessScope(state_mapping=mapping, **kwargs)
 
-    def _updated_metrics(self, values, batch, y_pred, sums, weights):
+    def _updated_metrics(self, values, batch, y_pred, sums, weights, extra):
         x, y, sample_weight = batch
         mapping = list(zip(self.metrics_variables, values, strict=True))
         with keras.StatelessScope(state_mapping=mapping) as scope:
-            self._loss_tracker.update_state(sums, [tf.reduce_sum(w) for w in weights])
+            rows = BatchCounters.count(x, weights)[0]
+            totals = [tf.reduce_sum(weight) for weight in weights]
+            self._loss_tracker.update_state(sums[: len(totals)], totals, extra, rows)
+            self._loss_tracker.count_classes(y, y_pred, weights[0])
             self.compute_metrics(x, y, y_pred, sample_weight)
         return [tf.convert_to_tensor(scope.get_current_value(v)) for v in self.metrics_variables]
 

@@ -19,6 +19,7 @@ import logging
 import types
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_bert import kernels
@@ -29,6 +30,7 @@ from keras_bert.training.iterator_functions import by_shapes, on_data, over_iter
 from keras_bert.training.losses import LossMeans, OutputLosses
 from keras_bert.training.replica_seeds import seed_shift, shifted
 from keras_bert.training.step_variables import StepVariables, local_copies, read, tensors, write
+from keras_bert.training.task_metrics import TaskMetric, make_variables
 from keras_bert.training.tensorflow_passes import TensorFlowPasses
 from keras_bert.training.tensorflow_update import TensorFlowUpdate
 
@@ -49,6 +51,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         steps_per_execution: int = 1,
         jit_compile="auto",
         use_kernels="auto",
+        counted_classes: int | None = None,
         **kwargs,
     ) -> None:
         """Compiles the model; call it inside of `scope()`.
@@ -64,6 +67,8 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
                 for yes.
             use_kernels: whether layers use `keras_bert.kernels`; "auto" for where XLA compiles
                 for GPUs on which they work. True elsewhere is an error of the first step.
+            counted_classes: K where outputs are logits of K classes, to be counted for
+                `warn_of_one_class`.
             **kwargs: as `keras.Model.compile`.
 
         Raises:
@@ -78,6 +83,10 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
                 replicas_in_sync,
             )
             steps_per_execution = 1
+        if tf.distribute.has_strategy():
+            optimizer = replicas.remade(keras.optimizers.get(optimizer), "optimizer")
+        if replicas_in_sync > 1:
+            weighted_metrics = keras.tree.map_structure(_on_replicas, weighted_metrics)
         keras.Model.compile(
             self,
             optimizer,
@@ -93,9 +102,14 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
                 "the optimizer's gradient_accumulation_steps does not work on several replicas: "
                 "use compile(accumulation_steps=...)"
             )
+        if replicas_in_sync > 1 and self._inner_optimizer().ema_overwrite_frequency:
+            raise ValueError(
+                "the optimizer's ema_overwrite_frequency does not work on several replicas: leave "
+                "it None, for the averages to be written when training ends"
+            )
         self._step_losses = OutputLosses(loss, loss_weights, self.output)
         # Past Keras's tracking, which would list the tracker among the metrics a second time.
-        object.__setattr__(self, "_loss_tracker", LossMeans(self._step_losses))
+        object.__setattr__(self, "_loss_tracker", LossMeans(self._step_losses, counted_classes))
         self._counters = BatchCounters()
 
     def prepare_step(
@@ -115,9 +129,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         self._xla = bool(jit_compile) and not self._on_tpu
         self._kernels_wanted = use_kernels
         self._accumulation_steps = accumulation_steps
-        self._one_piece = self.replica_count == 1 or (
-            self._xla and replicas.xla_adds_up(strategy)
-        )
+        self._one_piece = self.replica_count == 1 or (self._xla and replicas.xla_adds_up(strategy))
         # In a plain object: functions that are attributes become part of every SavedModel.
         self._compiled = types.SimpleNamespace()
 
@@ -150,8 +162,22 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         Args:
             batches: a `tf.data.Dataset` of batches like those to train on.
         """
-        specs = keras.utils.unpack_x_y_sample_weight(batches.element_spec)
-        self.build_step_state(specs[1])
+        self.build_step_state(batches.element_spec)
+
+    def warn_of_one_class(self) -> None:
+        """Says so if the last evaluation's predictions are all of one class, and labels are not."""
+        counts = self._loss_tracker.classes
+        if counts is None:
+            return
+        right, found = np.asarray(keras.ops.convert_to_numpy(counts))
+        if np.count_nonzero(found) == 1 < np.count_nonzero(right):
+            logger.warning(
+                "all %d predictions of the evaluation are class %d, and the labels are of %d "
+                "classes",
+                found.sum(),
+                int(np.argmax(found)),
+                np.count_nonzero(right),
+            )
 
     def with_weight_sums(self, batches):
         """Has batches bring the weight sums of their losses, if several replicas share them.
@@ -203,7 +229,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
     def _maybe_symbolic_build(self, iterator=None, data_batch=None) -> None:
         """Instead of Keras's way, which reads a batch ahead and fails with several workers."""
         if data_batch is not None:
-            self.build_step_state(data_batch[1])
+            self.build_step_state(data_batch)
 
     # === Functions that Keras asks for; None stands for "trace it again" ===
 
@@ -262,7 +288,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
     def train_step(self, data):
         data, sums = (data[:3], data[3]) if _has_sums(data) else (data, None)
         data = keras.utils.unpack_x_y_sample_weight(data)
-        self.build_step_state(data[1])
+        self.build_step_state(data)
         if self._applies_itself() and self._one_piece:
             logs, finite = self._compiled._whole(
                 self._step_variables(), data, sums, seed_shift(), self._loss_scale()
@@ -293,7 +319,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
 
     def test_step(self, data):
         data = keras.utils.unpack_x_y_sample_weight(data)
-        self.build_step_state(data[1])
+        self.build_step_state(data)
         metrics = self._compiled._forward_for_test(
             local_copies(self.trainable_variables),
             local_copies(self.non_trainable_variables),
@@ -308,11 +334,11 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
             local_copies(self.trainable_variables), local_copies(self.non_trainable_variables), x
         )
 
-    def build_step_state(self, y) -> None:
+    def build_step_state(self, batch) -> None:
         """Makes the variables of metrics and optimizer, once, outside of any graph.
 
         Args:
-            y: labels, or their specs, as the steps get them.
+            batch: (x, y) or (x, y, sample_weight) as the steps get them, or their specs.
         """
         missing = not self.optimizer.built
         metrics = self._compile_metrics
@@ -322,7 +348,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
             return
         with tf.init_scope(), self.distribute_strategy.scope():
             if metrics is not None and not metrics.built:
-                metrics.build(y, self.output)
+                make_variables(self, batch)
             if not self.optimizer.built:
                 self.optimizer.build(self.trainable_variables)
 
@@ -387,6 +413,13 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
             # Keras takes the mean of the workers' logs along an axis that scalars lack.
             logs = {name: value[None] for name, value in logs.items()}
         return logs
+
+
+def _on_replicas(metric: keras.metrics.Metric) -> keras.metrics.Metric:
+    """A metric with a copy on each replica; one of a user's own has to have it already."""
+    if not isinstance(metric, TaskMetric):
+        return replicas.remade(metric, "metric", may_remake=False)
+    return TaskMetric(replicas.remade(metric.metric, "metric"), metric.kind, metric.name)
 
 
 def _has_sums(data) -> bool:

@@ -4,7 +4,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.training import replicas
-from keras_bert.training.optimizers import Optimizer
+from keras_bert.training.optimizers import Optimizer, clipped
 from keras_bert.training.step_variables import read, write
 
 
@@ -19,7 +19,7 @@ class TensorFlowUpdate:
     def _unpack(self, shared):
         """(gradients, loss sums, metric variables) from what `_backward` packed."""
         variables, metrics = self.trainable_variables, self.metrics_variables
-        losses = [tf.TensorShape([])] * len(self._step_losses.names)
+        losses = [tf.TensorShape([])] * (len(self._step_losses.names) + 1)  # and regularization
         found = replicas.unpack(
             shared, [v.shape for v in variables] + losses + [v.shape for v in metrics]
         )
@@ -110,13 +110,11 @@ class TensorFlowUpdate:
 
     def _apply_through_keras(self, gradients) -> None:
         """The way of optimizers that are not ours: whole, but slower on several replicas."""
-        if replicas.count() == 1:
-            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
-            return
-
-        def apply(strategy, *gradients):
-            # They are added up already. Keras would do it again in a replica's context.
-            whole = [strategy.experimental_local_results(g)[0] for g in gradients]
-            self.optimizer.apply_gradients(zip(whole, self.trainable_variables, strict=True))
-
-        tf.distribute.get_replica_context().merge_call(apply, args=tuple(gradients))
+        count = replicas.count()
+        if count > 1:
+            # They are added up already, and Keras adds up once more, after it has clipped: so they
+            # are clipped here, and parted. What is clipped and parted Keras's clipping leaves be.
+            scale = self._loss_scale()
+            whole, _ = clipped(self._inner_optimizer(), [g / scale for g in gradients])
+            gradients = [g * (scale / count) for g in whole]
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))

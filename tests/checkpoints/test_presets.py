@@ -334,14 +334,6 @@ def test_a_preset_for_ids_alone(tmp_path, batch):
     np.testing.assert_array_equal(again.predict(batch, verbose=0), model.predict(batch, verbose=0))
 
 
-def test_frozen_weights_are_free_again_in_a_preset(tmp_path):
-    model = BertClassifier.from_preset(TINY)
-    model.backbone.freeze()
-    model.save_to_preset(tmp_path / "frozen")
-    again = BertClassifier.from_preset(tmp_path / "frozen")
-    assert len(again.trainable_weights) == len(again.weights)
-
-
 def test_generic_label_names_are_no_names(copy):
     names = {str(i): f"LABEL_{i}" for i in range(3)}
     edit(copy / "config.json", id2label=names)

@@ -291,9 +291,7 @@ def test_gradient_checkpointing_in_a_plain_model_run_eagerly():
     moved = []
     for checkpointing in (False, True):
         encoder = backbone(gradient_checkpointing=checkpointing)
-        model = keras.Model(
-            encoder.input, keras.layers.Dense(1)(encoder.output["sequence_output"])
-        )
+        model = keras.Model(encoder.input, keras.layers.Dense(1)(encoder.output["sequence_output"]))
         keras.utils.set_random_seed(5)
         weights = [v.numpy() for v in encoder.trainable_weights]
         model.layers[-1].kernel.assign(np.ones((8, 1)))

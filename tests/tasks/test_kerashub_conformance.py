@@ -18,6 +18,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:The `check_types` argument is deprecated:DeprecationWarning"  # KerasHub passes it
 )
 
+
 class Case(test_case.TestCase):
     __test__ = False
 

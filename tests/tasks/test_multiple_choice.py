@@ -148,6 +148,20 @@ def test_numbers_of_choices_may_differ(model, form):
             assert probabilities[count:].tolist() == [0.0] * (4 - count)
 
 
+def test_shares_of_choices_that_are_not_there_are_refused():
+    model = made()
+    model.compile(label_smoothing=0.1)
+    with pytest.raises(ValueError, match="label_smoothing needs as many choices"):
+        model.fit((CONTEXTS, RAGGED), [1, 3, 0, 1], verbose=0)
+    model.compile()
+    soft = np.eye(4, dtype="float32")[[1, 3, 0, 1]]
+    hard = model.evaluate((CONTEXTS, RAGGED), [1, 3, 0, 1], verbose=0)
+    np.testing.assert_allclose(model.evaluate((CONTEXTS, RAGGED), soft, verbose=0), hard, rtol=1e-5)
+    assert model.scores((CONTEXTS, RAGGED), soft)["accuracy"] == pytest.approx(hard[1])
+    with pytest.raises(ValueError, match="labels of row 0 give a choice that is none a share"):
+        model.fit((CONTEXTS, RAGGED), soft[[1, 1, 1, 1]], verbose=0)
+
+
 def test_choices_that_are_not_there_teach_nothing():
     """The step is that of the examples each by itself, of one weight."""
     updates = []

@@ -16,7 +16,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("train_cases.py")
 # task-devices-microbatches, see train_cases.py; the first is what the others are compared with.
-SHORT = ["classifier-1-1", "classifier-2-3"]
+SHORT = ["classifier-1-1", "classifier-2-3", "classifier-1-1-Adam", "classifier-2-3-Adam"]
+OPTIMIZERS = ["Adadelta", "Adagrad", "Adamax", "AdamW", "Ftrl", "Lamb", "Muon", "Nadam"]
+OPTIMIZERS += ["RMSprop", "SGD"]  # Lion goes by signs, and Adafactor by roots of tiny means
 CLASSIFIER = ["1-1", "2-1", "3-1", "1-3", "2-3", "3-2"]
 PRETRAINER = ["1-1", "2-1", "3-1", "1-3", "2-3"]
 COMPILED = ["1-1-xla", "2-1-xla", "1-3-xla"]
@@ -61,6 +63,7 @@ def few(tmp_path_factory):
 def results(tmp_path_factory):
     cases = [f"classifier-{c}" for c in CLASSIFIER + COMPILED]
     cases += [f"pretrainer-{c}" for c in PRETRAINER]
+    cases += [f"classifier-{devices}-1-{name}" for name in OPTIMIZERS for devices in "12"]
     return run_all(tmp_path_factory.mktemp("cases"), cases)
 
 
@@ -82,6 +85,16 @@ def assert_same(a, b):
 
 def test_two_devices_with_three_micro_batches_are_one_device(few):  # B59, B118, B119
     assert_same(few["classifier-1-1"], few["classifier-2-3"])
+
+
+def test_keras_adam_and_metrics_on_two_devices_are_those_on_one(few):
+    assert_same(few["classifier-1-1-Adam"], few["classifier-2-3-Adam"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_keras_optimizers_on_two_devices_are_those_on_one(results, name):
+    assert_same(*(results[f"classifier-{devices}-1-{name}"] for devices in "12"))
 
 
 @pytest.mark.slow
@@ -118,7 +131,9 @@ def test_counts_leave_out_rows_without_weight(few):
 
 
 @pytest.mark.slow
-def test_two_worker_processes_are_one_device(few, tmp_path):  # B121
+@pytest.mark.parametrize("optimizer", ["", "-Adam"])
+def test_two_worker_processes_are_one_device(few, tmp_path, optimizer):  # B121
+    case = f"classifier-workers-1{optimizer}"
     sockets = [socket.socket() for _ in range(2)]
     for s in sockets:
         s.bind(("localhost", 0))
@@ -129,11 +144,11 @@ def test_two_worker_processes_are_one_device(few, tmp_path):  # B121
     for index, folder in enumerate(folders):
         folder.mkdir()
         config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
-        processes.append(start(folder, ["classifier-workers-1"], TF_CONFIG=json.dumps(config)))
+        processes.append(start(folder, [case], TF_CONFIG=json.dumps(config)))
     seen = []
     for process, folder in zip(processes, folders, strict=True):
-        worker = finish(process, folder, ["classifier-workers-1"])["classifier-workers-1"]
-        assert_same(few["classifier-1-1"], worker)
+        worker = finish(process, folder, [case])[case]
+        assert_same(few[f"classifier-1-1{optimizer}"], worker)
         seen += worker["seen"].tolist()
     # Each row is seen once an epoch over all workers.
     assert sorted(seen) == list(range(29))

@@ -1,7 +1,8 @@
 """Trains tiny models for ten updates in several ways; run by test_replicas.py.
 
 Writes DIR/CASE.npz with weights, losses and rows seen. A case is TASK-DEVICES-MICROBATCHES, with
--xla behind it where it is compiled; "workers" instead of devices trains as TF_CONFIG says.
+-xla behind it where it is compiled, or the name of an optimizer of Keras, which comes with metrics
+of Keras and with regularization; "workers" instead of devices trains as TF_CONFIG says.
 """
 
 import functools
@@ -65,7 +66,8 @@ def make_strategy(devices):
     return training.strategy("mirrored", devices=[f"{kind}:{i}" for i in range(int(devices))])
 
 
-def train(task, devices, parts, xla):
+def train(task, devices, parts, xla=None):
+    optimizer = None if xla in (None, "xla") else getattr(keras.optimizers, xla)
     strategy = make_strategy(devices)
     keras.utils.set_random_seed(5)
     with strategy.scope():
@@ -76,7 +78,15 @@ def train(task, devices, parts, xla):
             model = BertClassifier(backbone, num_classes=3, dropout=0.0)
         else:
             model = BertPretrainer(backbone)
-    model.compile(learning_rate=2e-3, accumulation_steps=int(parts), jit_compile=xla or "auto")
+    settings = {"learning_rate": 2e-3, "accumulation_steps": int(parts)}
+    settings["jit_compile"] = True if xla == "xla" else "auto"
+    if optimizer is not None:  # made outside of the strategy's scope, as users do
+        clip = {} if optimizer is keras.optimizers.Muon else {"global_clipnorm": 0.5}
+        settings["optimizer"] = optimizer(2e-2, **clip)
+        metrics = [keras.metrics.F1Score("macro"), keras.metrics.AUC(), keras.metrics.R2Score()]
+        settings["metrics"] = [*metrics, keras.metrics.Precision(class_id=1), "accuracy"]
+        model.head.kernel.regularizer = keras.regularizers.L2(0.1)
+    model.compile(**settings)
     start = model.get_weights()
     losses = Losses()
     seen = []
@@ -112,7 +122,6 @@ def train(task, devices, parts, xla):
 
 
 for case in cases:
-    task, devices, parts, *xla = case.split("-")
-    arrays = train(task, devices, parts, bool(xla))
+    arrays = train(*case.split("-"))
     np.savez(os.path.join(out, f"{case}.npz"), **arrays)
     print(case, "done", flush=True)
