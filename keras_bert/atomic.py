@@ -29,6 +29,20 @@ def write_file(path: str | Path, content: bytes) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def check_writable(path: str | Path) -> None:
+    """Raises if nothing can be written at `path`: for work that is long.
+
+    Args:
+        path: the file or folder to make; the folder above it is made if need be.
+
+    Raises:
+        OSError: if the folder above it can't be made, or nothing can be made in it.
+    """
+    path = Path(path).resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+
+
 def check_replaceable(path: str | Path, known: Collection[str]) -> None:
     """Raises if `write_folder` would refuse `path`: for work that is long.
 
@@ -38,7 +52,9 @@ def check_replaceable(path: str | Path, known: Collection[str]) -> None:
 
     Raises:
         FileExistsError: if `path` is a file, or a folder with any other file.
+        OSError: as `check_writable`.
     """
+    check_writable(path)
     path = Path(path).resolve()
     found = [] if not path.exists() else os.listdir(path) if path.is_dir() else [path.name]
     strange = [name for name in found if not any(fnmatch.fnmatch(name, k) for k in known)]
@@ -66,7 +82,6 @@ def write_folder(path: str | Path, write: Callable[[str], None], known: Collecti
     """
     path = Path(path).resolve()
     check_replaceable(path, known)
-    path.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     new, old = scratch / "new", scratch / "old"
     try:

@@ -9,19 +9,9 @@ Run: python recipes/classify.py --train train.csv --dev dev.csv --text_column te
 import argparse
 from functools import partial
 
-import keras_bert
-from keras_bert.data import Examples, read_table
-from keras_bert.metrics import evaluate
-from keras_bert.tasks.classifier import PROBLEMS
-from keras_bert.training import strategy
-from keras_bert.training.experiment import flags, run_seeds
+from recipe_flags import flags, need
 
-KINDS = {"single_label": "class", "multi_label": "several", "regression": "number"}
-METRICS = {
-    "single_label": ["accuracy", "macro_f1"],
-    "multi_label": ["micro_f1", "macro_f1"],
-    "regression": ["pearson", "spearman"],
-}
+PROBLEMS = ("single_label", "multi_label", "regression")
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -33,7 +23,27 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--label_separator", default=",", help="between several labels of a text")
     parser.add_argument("--problem", choices=PROBLEMS, default="single_label")
     parser.add_argument("--report", action="store_true", help="pictures and the worst mistakes")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.report:
+        need(parser, "matplotlib", "plots", "--report")
+    return args
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before TensorFlow is imported
+
+import keras_bert
+from keras_bert.data import Examples, read_table
+from keras_bert.metrics import evaluate
+from keras_bert.training import strategy
+from keras_bert.training.experiment import run_seeds
+
+KINDS = {"single_label": "class", "multi_label": "several", "regression": "number"}
+METRICS = {
+    "single_label": ["accuracy", "macro_f1"],
+    "multi_label": ["micro_f1", "macro_f1"],
+    "regression": ["pearson", "spearman"],
+}
 
 
 def read(args: argparse.Namespace, path: str) -> Examples:
@@ -69,15 +79,18 @@ def main(argv: list[str] | None = None) -> dict:
             thresholds = model.tune_thresholds(dev.texts, dev.labels)
             return evaluate(METRICS[args.problem], right, model.classify(dev.texts)[1], thresholds)
         outputs = model.predict(dev.texts, args.batch_size)
-        if args.report and args.problem == "single_label":
-            from keras_bert.reports import write_report
-
-            write_report(output / "report", dev.texts, dev.labels, outputs, labels)
         return evaluate(METRICS[args.problem], right.ravel(), outputs)
 
+    def report(model, output):
+        from keras_bert.reports import write_report
+
+        outputs = model.predict(dev.texts, args.batch_size)
+        write_report(output / "report", dev.texts, dev.labels, outputs, labels)
+
+    drawn = args.report and args.problem == "single_label"
     data = {"x": train.texts, "y": train.labels, "validation_data": (dev.texts, dev.labels)}
     monitor = "val_pearson" if args.problem == "regression" else "val_accuracy"
-    return run_seeds(args, devices, make, data, score, monitor)
+    return run_seeds(args, devices, make, data, score, monitor, report=report if drawn else None)
 
 
 if __name__ == "__main__":

@@ -12,24 +12,30 @@ import argparse
 import json
 from functools import partial
 
-import numpy as np
-
-from keras_bert.data import glue
-from keras_bert.metrics import evaluate
-from keras_bert.tasks.text_embedder import LOSSES, BertTextEmbedder
-from keras_bert.training import strategy
-from keras_bert.training.experiment import flags, run_seeds
-
-HIGHEST = 5.0  # score of STS-B, whose lowest is 0
+from recipe_flags import flags
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = flags(__doc__, epochs=4, batch_size=16)
     parser.add_argument("--data_dir", help="GLUE folder, or the task's; TFDS if left out")
-    parser.add_argument("--loss", choices=LOSSES, default="cosine")
+    parser.add_argument("--loss", choices=("contrastive", "cosine"), default="cosine")
     parser.add_argument("--pooling", help="cls, mean, max or pooler; by default the preset's")
     parser.add_argument("--score_only", action="store_true", help="score the preset as it is")
     return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before TensorFlow is imported
+
+import numpy as np
+
+from keras_bert.data import glue
+from keras_bert.metrics import evaluate
+from keras_bert.tasks.text_embedder import BertTextEmbedder
+from keras_bert.training import strategy
+from keras_bert.training.experiment import run_seeds
+
+HIGHEST = 5.0  # score of STS-B, whose lowest is 0
 
 
 def main(argv: list[str] | None = None) -> dict:

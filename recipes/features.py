@@ -11,17 +11,7 @@ import argparse
 import json
 from pathlib import Path
 
-import keras
-import numpy as np
-import tensorflow as tf
-
-from keras_bert.checkpoints import open_checkpoint
-from keras_bert.data import tag_names
-from keras_bert.metrics import tagging_scores
-from keras_bert.models.bilstm_tagger import BiLSTMTagger
-from keras_bert.tasks.features import COMBINATIONS, extract_features
-from keras_bert.training.callbacks import TrainingTimer
-from keras_bert.training.experiment import add_tagged_flags, read_tagged_parts, summary_of
+from recipe_flags import add_tagged_flags, need
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -29,7 +19,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--preset", required=True, help="folder, name or address of a BERT")
     add_tagged_flags(parser)
     parser.add_argument("--layers", type=int, nargs="+", default=[-4, -3, -2, -1])
-    parser.add_argument("--combine", choices=COMBINATIONS, default="concatenate")
+    parser.add_argument("--combine", choices=("concatenate", "sum", "mean"), default="concatenate")
     parser.add_argument("--units", type=int, default=768)
     parser.add_argument("--num_layers", type=int, default=2)
     parser.add_argument("--output_dir", default="runs/features")
@@ -40,7 +30,26 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--sequence_length", type=int, default=128)
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
     parser.add_argument("--limit", type=int, help="train on the first so many sentences only")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.scheme != "none":
+        need(parser, "seqeval", "metrics", "the score of entities")
+    return args
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before TensorFlow is imported
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data import tag_names
+from keras_bert.metrics import tagging_scores
+from keras_bert.models.bilstm_tagger import BiLSTMTagger
+from keras_bert.tasks.features import extract_features
+from keras_bert.training.callbacks import TrainingTimer
+from keras_bert.training.experiment import read_tagged_parts, summary_of
 
 
 def batches(features, labels, batch_size: int, seed: int | None = None) -> tf.data.Dataset:

@@ -10,24 +10,35 @@ import argparse
 import json
 from functools import partial
 
+from recipe_flags import flags, need
+
+TASKS = "sst2 cola mrpc rte qqp stsb mnli qnli wnli".split()
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = flags(__doc__)
+    parser.add_argument("--task", required=True, choices=[*TASKS, "all"])
+    parser.add_argument("--data_dir", help="GLUE folder, or the task's; TFDS if left out")
+    names = "its name; of several the first that is there, such as train train_slice"
+    parser.add_argument("--train_split", nargs="+", default=["train"], help=names)
+    parser.add_argument("--dev_split", nargs="+", default=["dev"], help=names)
+    parser.add_argument("--report", action="store_true", help="pictures and the worst mistakes")
+    args = parser.parse_args(argv)
+    if args.report:
+        need(parser, "matplotlib", "plots", "--report")
+    return args
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before TensorFlow is imported
+
 import numpy as np
 
 import keras_bert
 from keras_bert.data import glue
 from keras_bert.metrics import evaluate
 from keras_bert.training import strategy
-from keras_bert.training.experiment import flags, run_seeds
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = flags(__doc__)
-    parser.add_argument("--task", required=True, choices=[*glue.TASKS, "all"])
-    parser.add_argument("--data_dir", help="GLUE folder, or the task's; TFDS if left out")
-    names = "its name; of several the first that is there, such as train train_slice"
-    parser.add_argument("--train_split", nargs="+", default=["train"], help=names)
-    parser.add_argument("--dev_split", nargs="+", default=["dev"], help=names)
-    parser.add_argument("--report", action="store_true", help="pictures and the worst mistakes")
-    return parser.parse_args(argv)
+from keras_bert.training.experiment import run_seeds
 
 
 def read(args: argparse.Namespace, task: str, splits: list[str]):
@@ -55,16 +66,19 @@ def run(args: argparse.Namespace, devices, name: str) -> dict:
 
     def score(model, output):
         outputs = model.predict(dev.texts, args.batch_size)
-        if args.report and not task.regression:
-            from keras_bert.reports import write_report
-
-            write_report(output / "report", dev.texts, dev.labels, outputs, task.label_names)
         scores = evaluate(task.metric_names, dev.labels, outputs)
         return scores | {"train_split": train_split, "dev_split": dev_split}
 
+    def report(model, output):
+        from keras_bert.reports import write_report
+
+        outputs = model.predict(dev.texts, args.batch_size)
+        write_report(output / "report", dev.texts, dev.labels, outputs, task.label_names)
+
+    drawn = report if args.report and not task.regression else None
     data = {"x": train.texts, "y": train.labels, "validation_data": (dev.texts, dev.labels)}
     monitor = "val_pearson" if task.regression else "val_accuracy"
-    return run_seeds(args, devices, make, data, score, monitor, name=name)
+    return run_seeds(args, devices, make, data, score, monitor, name=name, report=drawn)
 
 
 def main(argv: list[str] | None = None) -> dict:

@@ -12,18 +12,27 @@ Run: python recipes/ner.py --preset DIR --data_dir CONLL2003 --scheme iob1 --see
 import argparse
 from functools import partial
 
-import keras_bert
-from keras_bert.data import tag_names
-from keras_bert.metrics import tagging_scores
-from keras_bert.training import strategy
-from keras_bert.training.experiment import add_tagged_flags, flags, read_tagged_parts, run_seeds
+from recipe_flags import add_tagged_flags, flags, need
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = flags(__doc__, learning_rate=5e-5)
     add_tagged_flags(parser)
     parser.add_argument("--crf", action="store_true", help="a chain over the labels")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.scheme != "none":
+        need(parser, "seqeval", "metrics", "the score of entities")
+    return args
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before TensorFlow is imported
+
+import keras_bert
+from keras_bert.data import tag_names
+from keras_bert.metrics import tagging_scores
+from keras_bert.training import strategy
+from keras_bert.training.experiment import read_tagged_parts, run_seeds
 
 
 def main(argv: list[str] | None = None) -> dict:

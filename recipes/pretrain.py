@@ -13,14 +13,7 @@ import signal
 import time
 from pathlib import Path
 
-import keras
-import numpy as np
-
-import keras_bert
-from keras_bert import training
-from keras_bert.data import pretraining_dataset, read_index
-from keras_bert.training.curves import draw_curves
-from keras_bert.training.strategies import KINDS
+from recipe_flags import STRATEGIES
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -47,7 +40,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--accumulation_steps", type=int, default=1)
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
-    parser.add_argument("--strategy", choices=KINDS, default="auto", help="devices to train on")
+    parser.add_argument("--strategy", choices=STRATEGIES, default="auto", help="of devices")
     parser.add_argument("--report_every", type=int, default=1000, help="steps between evaluations")
     parser.add_argument("--resume", action="store_true", help="save, and go on where it stopped")
     parser.add_argument("--seed", type=int, default=0)
@@ -60,6 +53,18 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     if abs(sum(args.shares) - 1) > 1e-6:
         parser.error(f"--shares add up to {sum(args.shares)}, expected 1")
     return args
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before TensorFlow is imported
+
+import keras
+import numpy as np
+
+import keras_bert
+from keras_bert import training
+from keras_bert.data import pretraining_dataset, read_index
+from keras_bert.training.curves import draw_curves
 
 
 def main(argv: list[str] | None = None) -> dict:

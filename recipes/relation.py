@@ -12,11 +12,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from keras_bert.data.relations import RELATIONS, read_relations
-from keras_bert.metrics import relation_scores
-from keras_bert.tasks.relation_classifier import BertRelationClassifier
-from keras_bert.training import strategy
-from keras_bert.training.experiment import flags, run_seeds
+from recipe_flags import flags
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -26,6 +22,16 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--test_file", default="TEST_FILE_FULL.TXT.gz")
     parser.add_argument("--markers", nargs=4, help="tokens around the first and second entity")
     return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before TensorFlow is imported
+
+from keras_bert.data.relations import RELATIONS, read_relations
+from keras_bert.metrics import relation_scores
+from keras_bert.tasks.relation_classifier import BertRelationClassifier
+from keras_bert.training import strategy
+from keras_bert.training.experiment import run_seeds
 
 
 def main(argv: list[str] | None = None) -> dict:

@@ -12,18 +12,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import keras_bert
-from keras_bert.data import SquadExample, hold_out_articles, read_squad, write_predictions
-from keras_bert.metrics import cmrc_scores, squad_v1_scores, squad_v2_scores
-from keras_bert.training import strategy
-from keras_bert.training.experiment import flags, run_seeds
-
-SCORERS = {"1.1": squad_v1_scores, "2.0": squad_v2_scores, "cmrc": cmrc_scores}
+from recipe_flags import flags, need
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = flags(__doc__, learning_rate=5e-5, sequence_length=384)
-    parser.add_argument("--version", choices=SCORERS, default="1.1", help="rules and scores")
+    versions = ("1.1", "2.0", "cmrc")
+    parser.add_argument("--version", choices=versions, default="1.1", help="rules and scores")
     parser.add_argument("--data_dir", default=".", help="folder of the files below")
     parser.add_argument("--train", required=True, help="JSON file, plain or with .gz added")
     parser.add_argument("--dev", help="likewise; not with --held_out")
@@ -35,7 +30,21 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if (args.dev is None) == (args.held_out is None):
         parser.error("expected one of --dev and --held_out")
+    if args.version == "cmrc":
+        need(parser, "nltk", "metrics", "the score of CMRC 2018")
     return args
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before TensorFlow is imported
+
+import keras_bert
+from keras_bert.data import SquadExample, hold_out_articles, read_squad, write_predictions
+from keras_bert.metrics import cmrc_scores, squad_v1_scores, squad_v2_scores
+from keras_bert.training import strategy
+from keras_bert.training.experiment import run_seeds
+
+SCORERS = {"1.1": squad_v1_scores, "2.0": squad_v2_scores, "cmrc": cmrc_scores}
 
 
 def read(args: argparse.Namespace) -> tuple[list[SquadExample], list[SquadExample]]:

@@ -10,11 +10,7 @@ Run: python recipes/swag.py --preset DIR --data_dir DIR --seed 0
 import argparse
 from pathlib import Path
 
-from keras_bert.data.choices import ChoiceExamples, read_choices
-from keras_bert.metrics import evaluate
-from keras_bert.tasks.multiple_choice import BertMultipleChoice
-from keras_bert.training import strategy
-from keras_bert.training.experiment import flags, run_seeds
+from recipe_flags import flags
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -28,6 +24,16 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         help="share of the train file, from its end, to score on instead of a dev file",
     )
     return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before TensorFlow is imported
+
+from keras_bert.data.choices import ChoiceExamples, read_choices
+from keras_bert.metrics import evaluate
+from keras_bert.tasks.multiple_choice import BertMultipleChoice
+from keras_bert.training import strategy
+from keras_bert.training.experiment import run_seeds
 
 
 def main(argv: list[str] | None = None) -> dict:

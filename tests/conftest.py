@@ -3,6 +3,7 @@
 import os
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,3 +51,11 @@ def exported(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("exported") / "classifier"
     BertClassifier.from_preset(ROOT / "tests" / "golden" / "tiny_hf").export(folder)
     return folder
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """One line that says how many tests were skipped, and for want of what."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    named = "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    terminalreporter.write_line(f"{len(skipped)} tests skipped{': ' if named else ''}{named}")

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "keras_bert"
 
 # What every room may know, and what knows no room.
-FOUNDATION = {"config", "atomic", "version"}
+FOUNDATION = {"arguments", "config", "atomic", "version"}
 # room: the rooms it may know. The root (keras_bert/__init__.py) gathers names and knows them all.
 ALLOWED = {
     "presets": set(),

@@ -13,49 +13,7 @@ import contextlib
 import json
 import time
 
-import keras_bert  # first: it asks TensorFlow for the fastest kernels of a CPU
-
-# isort: split
-import keras
-import numpy as np
-import tensorflow as tf
-
-from keras_bert import training
-from keras_bert.data import pretraining_dataset, read_index
-from keras_bert.serving.contract import versions
-from keras_bert.training.experiment import SWITCH
-
-VOCABULARY_SIZE = 30522
-
-
-class Clock(keras.callbacks.Callback):
-    """Time from the end of step `first` to the end of step `last`, and of the first step."""
-
-    def __init__(self, first: int, last: int, trace_dir: str | None):
-        super().__init__()
-        self.first, self.last, self.trace_dir = first, last, trace_dir
-
-    def on_train_begin(self, logs=None):
-        self.start = time.perf_counter()
-
-    def after_step(self, logs):
-        done = self.model.position.done
-        if done in (1, self.first, self.last):
-            found = self.model.counters.read()  # waits for the device
-            now = time.perf_counter()
-            if done == 1:
-                self.first_step_seconds = now - self.start
-            if done == self.first:
-                self.begin, self.rows = now, found["rows"]
-            if done == self.last:
-                self.seconds = now - self.begin
-                self.loss, self.rows = found["loss"], found["rows"] - self.rows
-        # Five steps of the warm-up, so that tracing does not slow what is timed.
-        if self.trace_dir and done == self.first - 7:
-            tf.profiler.experimental.start(self.trace_dir)
-        if self.trace_dir and done == self.first - 2:
-            self.model.counters.read()
-            tf.profiler.experimental.stop()
+SWITCH = {"auto": "auto", "on": True, "off": False}
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -102,6 +60,53 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     if bool(args.texts) != bool(args.vocabulary) or args.tokenized and not args.texts:
         parser.error("--texts and --vocabulary go together, and --tokenized with them")
     return args
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before the imports that take seconds
+
+import keras_bert  # first: it asks TensorFlow for the fastest kernels of a CPU
+
+# isort: split
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_bert import training
+from keras_bert.data import pretraining_dataset, read_index
+from keras_bert.serving.contract import versions
+
+VOCABULARY_SIZE = 30522
+
+
+class Clock(keras.callbacks.Callback):
+    """Time from the end of step `first` to the end of step `last`, and of the first step."""
+
+    def __init__(self, first: int, last: int, trace_dir: str | None):
+        super().__init__()
+        self.first, self.last, self.trace_dir = first, last, trace_dir
+
+    def on_train_begin(self, logs=None):
+        self.start = time.perf_counter()
+
+    def after_step(self, logs):
+        done = self.model.position.done
+        if done in (1, self.first, self.last):
+            found = self.model.counters.read()  # waits for the device
+            now = time.perf_counter()
+            if done == 1:
+                self.first_step_seconds = now - self.start
+            if done == self.first:
+                self.begin, self.rows = now, found["rows"]
+            if done == self.last:
+                self.seconds = now - self.begin
+                self.loss, self.rows = found["loss"], found["rows"] - self.rows
+        # Five steps of the warm-up, so that tracing does not slow what is timed.
+        if self.trace_dir and done == self.first - 7:
+            tf.profiler.experimental.start(self.trace_dir)
+        if self.trace_dir and done == self.first - 2:
+            self.model.counters.read()
+            tf.profiler.experimental.stop()
 
 
 def classification_rows(args, batch_size: int, preprocessor) -> tuple:

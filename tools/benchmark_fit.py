@@ -12,6 +12,27 @@ import sys
 import time
 from pathlib import Path
 
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    sizes = ("tiny", "mini", "small", "medium", "base", "large")
+    parser.add_argument("--model", choices=("keras_bert", "keras_hub"), default="keras_bert")
+    parser.add_argument("--size", choices=sizes, default="base")
+    parser.add_argument("--sequence_length", type=int, default=128)
+    parser.add_argument("--batch_size", type=int, default=256)
+    parser.add_argument("--dtype", default="mixed_bfloat16")
+    parser.add_argument("--few", type=int, default=30, help="steps of the short fit")
+    parser.add_argument("--many", type=int, default=90, help="steps of the long one")
+    parser.add_argument("--rounds", type=int, default=2)
+    args = parser.parse_args(argv)
+    if not 0 < args.few < args.many:
+        parser.error(f"--few {args.few} --many {args.many}: expected 0 < few < many")
+    return args
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before the imports that take seconds
+
 import keras
 import numpy as np
 
@@ -50,18 +71,7 @@ def keras_hubs(size: str, dtype: str):
 
 
 def main(argv: list[str] | None = None) -> dict:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", choices=("keras_bert", "keras_hub"), default="keras_bert")
-    parser.add_argument("--size", choices=list(SIZES), default="base")
-    parser.add_argument("--sequence_length", type=int, default=128)
-    parser.add_argument("--batch_size", type=int, default=256)
-    parser.add_argument("--dtype", default="mixed_bfloat16")
-    parser.add_argument("--few", type=int, default=30, help="steps of the short fit")
-    parser.add_argument("--many", type=int, default=90, help="steps of the long one")
-    parser.add_argument("--rounds", type=int, default=2)
-    args = parser.parse_args(argv)
-    if not 0 < args.few < args.many:
-        parser.error(f"--few {args.few} --many {args.many}: expected 0 < few < many")
+    args = parse(argv)
     rng = np.random.default_rng(0)
     shape = (args.batch_size * args.many, args.sequence_length)
     x = {

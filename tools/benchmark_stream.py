@@ -10,20 +10,24 @@ import os
 import statistics
 import time
 
-from keras_bert.data.pretraining import OBJECTIVES, pretraining_dataset
-
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("folder", help="of a prepared corpus")
     parser.add_argument("--sequence_length", type=int, default=128)
     parser.add_argument("--max_predictions", type=int, default=20)
-    parser.add_argument("--objective", choices=OBJECTIVES, default="nsp")
+    parser.add_argument("--objective", choices=("nsp", "sop", "mlm"), default="nsp")
     parser.add_argument("--batch_size", type=int, default=256)
     parser.add_argument("--unit", choices=("piece", "word"), default="piece", help="that is masked")
     parser.add_argument("--rows", type=int, default=50_000, help="rows of a part")
     parser.add_argument("--parts", type=int, default=5, help="parts, after one to warm up")
     return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before the imports that take seconds
+
+from keras_bert.data.pretraining import pretraining_dataset
 
 
 def main(argv: list[str] | None = None) -> dict:

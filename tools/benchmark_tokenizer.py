@@ -10,13 +10,6 @@ import json
 import statistics
 import time
 
-import numpy as np
-import tensorflow as tf
-import tokenizers
-
-import keras_bert
-from keras_bert.serving.contract import versions
-
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
@@ -26,6 +19,17 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--batch_size", type=int, default=1024, help="lines")
     parser.add_argument("--rounds", type=int, default=3, help="after one that does not count")
     return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before the imports that take seconds
+
+import numpy as np
+import tensorflow as tf
+import tokenizers
+
+import keras_bert
+from keras_bert.serving.contract import versions
 
 
 def read_lines(path: str, count: int) -> list[str]:

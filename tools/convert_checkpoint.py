@@ -6,8 +6,6 @@ Run: python tools/convert_checkpoint.py --from uncased_L-12_H-768_A-12 --to DIR 
 
 import argparse
 
-from keras_bert.tasks.conversion import FORMS, convert_checkpoint
-
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
@@ -19,8 +17,15 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         help="a folder; the prefix or .index file of a TensorFlow checkpoint; a name or address",
     )
     parser.add_argument("--to", required=True, metavar="DST", help="the folder to make")
-    parser.add_argument("--format", required=True, choices=FORMS)
+    forms = ("google", "huggingface", "kerashub", "keras_bert")
+    parser.add_argument("--format", required=True, choices=forms)
     return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before the imports that take seconds
+
+from keras_bert.tasks.conversion import convert_checkpoint
 
 
 def main(argv: list[str] | None = None) -> list[str]:

@@ -8,13 +8,6 @@ import json
 import shutil
 from pathlib import Path
 
-from keras_bert.atomic import write_folder
-from keras_bert.checkpoints.int8_weights import is_int8, to_int8
-from keras_bert.checkpoints.preset import FILES
-
-KEPT = ("config.json", "task.json", "preprocessor.json", "tokenizer.json", "metadata.json")
-WEIGHTS = ("model.weights.h5", "task.weights.h5")
-
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
@@ -22,6 +15,17 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("target", type=Path)
     parser.add_argument("--dropout", type=float, help="to train the packed preset with")
     return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before the imports that take seconds
+
+from keras_bert.atomic import write_folder
+from keras_bert.checkpoints.int8_weights import is_int8, to_int8
+from keras_bert.checkpoints.preset import FILES
+
+KEPT = ("config.json", "task.json", "preprocessor.json", "tokenizer.json", "metadata.json")
+WEIGHTS = ("model.weights.h5", "task.weights.h5")
 
 
 def main(argv: list[str] | None = None) -> dict:

@@ -1,5 +1,6 @@
 """Checks of the numbers in a checkpoint's settings, before anything is made of them."""
 
+import math
 import reprlib
 from collections.abc import Mapping
 from typing import Any
@@ -103,6 +104,14 @@ def least_numbers(config: Mapping[str, Any]) -> int:
     hidden, inner = config["hidden_dim"], config["intermediate_dim"]
     rows = config["vocabulary_size"] + config["max_sequence_length"] + config["num_segments"]
     return hidden * (rows + config["num_layers"] * (4 * hidden + 2 * inner))
+
+
+def is_labels(value: Any) -> bool:
+    """Whether this is a list of names of classes: strings and finite numbers."""
+    return isinstance(value, list) and all(
+        isinstance(name, str | int) or isinstance(name, float) and math.isfinite(name)
+        for name in value
+    )
 
 
 def check_vocabulary_fits(tokens: list[str] | None, config: Mapping[str, Any], where: str) -> None:

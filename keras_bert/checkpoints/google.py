@@ -298,7 +298,7 @@ def _notes(contents: Contents) -> list[str]:
     notes += [
         f"{name} {value} has no place in this form."
         for name, value in sorted((contents.tokenizer or {}).items())
-        if value != plain[name]
+        if value != plain.get(name, [])
     ]
     if contents.head in ("token_classifier", "choice"):
         notes.append(f"The head is written by the names of a classifier; it is a {contents.head}.")

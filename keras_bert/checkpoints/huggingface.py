@@ -169,14 +169,17 @@ def _needs_sidecar(contents: Contents) -> bool:
     in_text = (contents.tokenizer or {}).get("special_tokens_in_text")
     tuned = contents.thresholds is not None
     dropped = contents.head == "span" and contents.head_dropout
-    return bool(in_text or contents.masked_lm or tuned or dropped)
+    numbers = any(not isinstance(label, str) for label in contents.labels or ())
+    return bool(in_text or contents.masked_lm or tuned or dropped or numbers)
 
 
 def _take_sidecar(contents: Contents, source: Source) -> None:
-    """Takes the four things that the form can't say; all others it says itself."""
+    """Takes the five things that the form can't say; all others it says itself."""
     beside = read_sidecar(source)
     contents.thresholds = beside.get("thresholds")
     contents.masked_lm = beside.get("masked_lm", {})
+    if [str(label) for label in beside.get("labels") or ()] == contents.labels:
+        contents.labels = beside["labels"]  # of which config.json has the strings
     if contents.tokenizer is not None:
         inside = (beside.get("tokenizer") or {}).get("special_tokens_in_text", False)
         contents.tokenizer["special_tokens_in_text"] = inside

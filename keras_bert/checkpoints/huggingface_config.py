@@ -230,8 +230,8 @@ def write_config(contents: Contents, class_name: str, folder: Path) -> None:
     }
     if CLASSES[class_name] in ("classifier", "token_classifier"):
         labels = contents.labels or generic_labels(contents.tensors["head/bias"].size)
-        values["id2label"] = {str(i): label for i, label in enumerate(labels)}
-        values["label2id"] = {label: i for i, label in enumerate(labels)}
+        values["id2label"] = {str(i): str(label) for i, label in enumerate(labels)}
+        values["label2id"] = {str(label): i for i, label in enumerate(labels)}
     if CLASSES[class_name] == "classifier":
         values["problem_type"] = _PROBLEMS[contents.problem]
     text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"

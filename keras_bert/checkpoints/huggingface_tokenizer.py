@@ -30,9 +30,9 @@ def read_tokenizer(
 ) -> tuple[dict[str, Any] | None, list[str] | None]:
     """Reads the text side.
 
-    Tokens that were added to a vocabulary extend it, since they have rows in the word table. Here
-    they are tokens like all others, found by BERT's rule, which splits at punctuation;
-    transformers looks for them in the text before that.
+    Tokens that were added to a vocabulary extend it, since they have rows in the word table. All
+    but the five special tokens are looked for in the text before BERT's rule cuts it, as
+    transformers does.
 
     Args:
         source: the directory.
@@ -68,8 +68,27 @@ def read_tokenizer(
     arguments["special_tokens_in_text"] = False
     arguments["max_word_length"] = model.get("max_input_chars_per_word") or _THEIR_WORD_LENGTH
     tokens = _base_tokens(source, model)
-    _extend(tokens, _added_tokens(source, settings, fast), source.name)
-    _check_text(tokens, source.name)
+    added = [*_added_tokens(source, settings, fast)]
+    _extend(tokens, added, source.name)
+    check_vocabulary(tokens, source.name)
+    # A file that says more of a token goes before one that says less.
+    rules = {token: flags for _, token, flags in reversed(added)}
+    for special in SPECIAL_TOKENS.values():
+        rules.pop(special, None)
+    if alone := [token for token, flags in rules.items() if flags.get("single_word")]:
+        raise ValueError(
+            f"{source.name}: the added tokens {short(alone)} are found as single words alone; "
+            "expected single_word false"
+        )
+    for name, normalized in (("added_tokens", True), ("exact_tokens", False)):
+        found = [
+            token
+            for token in tokens
+            if token in rules
+            and bool(rules[token].get("normalized", not rules[token].get("special"))) is normalized
+        ]
+        if found:
+            arguments[name] = [*dict.fromkeys(found)]
     return arguments, tokens
 
 
@@ -195,8 +214,8 @@ def _base_tokens(source: Source, model: dict[str, Any]) -> list[str]:
 
 def _added_tokens(
     source: Source, settings: dict[str, Any], fast: dict[str, Any]
-) -> Iterator[tuple[Any, Any]]:
-    """Gives (id, token) of all that was added later, as three files may tell it, unchecked."""
+) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
+    """Gives (id, token, flags) of all that was added, as three files may tell it, unchecked."""
     listed = fast.get("added_tokens") or []
     decoder = settings.get("added_tokens_decoder") or {}
     if not isinstance(listed, list) or not isinstance(decoder, dict):
@@ -204,20 +223,21 @@ def _added_tokens(
             f"{source.name}: added_tokens {short(listed)}, added_tokens_decoder {short(decoder)}"
         )
     for entry in listed:
-        yield (entry.get("id"), entry.get("content")) if isinstance(entry, dict) else (None, entry)
+        flags = entry if isinstance(entry, dict) else {}
+        yield flags.get("id"), flags.get("content", entry), flags
     for key, entry in decoder.items():
         is_id = key.isascii() and key.isdigit() and len(key) < 10
-        token = entry.get("content") if isinstance(entry, dict) else entry
-        yield int(key) if is_id else key, token
+        flags = entry if isinstance(entry, dict) else {}
+        yield int(key) if is_id else key, flags.get("content", entry), flags
     if source.has(_ADDED):
         for token, i in source.json(_ADDED).items():
-            yield i, token
+            yield i, token, {}
 
 
-def _extend(tokens: list[str], added: Iterator[tuple[Any, Any]], name: str) -> None:
+def _extend(tokens: list[str], added: list[tuple[Any, Any, dict[str, Any]]], name: str) -> None:
     """Puts added tokens at the end of the vocabulary, where they have not a line in it."""
     by_id: dict[int, str] = {}
-    for i, token in added:
+    for i, token, _ in added:
         if type(i) is not int or i < 0 or not isinstance(token, str):
             raise ValueError(f"{name}: an added token is {short(token)} with the id {short(i)}")
         line = tokens[i] if i < len(tokens) else by_id.setdefault(i, token)
@@ -235,19 +255,11 @@ def _extend(tokens: list[str], added: Iterator[tuple[Any, Any]], name: str) -> N
     tokens += [by_id[i] for i in expected]
 
 
-def _check_text(tokens: list[str], name: str) -> None:
-    check_vocabulary(tokens, name)
-    try:
-        "".join(tokens).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{name}: a token of its vocabulary is no text: {error}") from error
-
-
 def write_tokenizer(contents: Contents, folder: Path) -> list[str]:
     """Writes the text side, for transformers 4 and 5 and for `tokenizers`; nothing without one.
 
-    Special tokens that stand in a text are found there by all of these, which is not our default;
-    texts of others that hold "[SEP]" get other ids there.
+    The five special tokens that stand in a text are found there by all of these, which is not our
+    default; texts of others that hold "[SEP]" get other ids there.
 
     Returns:
         Sentences on what is different there.
@@ -268,7 +280,17 @@ def write_tokenizer(contents: Contents, folder: Path) -> list[str]:
         "strip_accents": arguments.get("strip_accents"),
         "lowercase": lowercase,
     }
-    fast = _fast(ids, special, normalizer, longest)
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+    added = {
+        ids[token]: {"content": token, **flags, "normalized": normalized, "special": is_special}
+        for found, normalized, is_special in (
+            (special.values(), False, True),
+            (arguments.get("added_tokens", ()), True, False),
+            (arguments.get("exact_tokens", ()), False, False),
+        )
+        for token in found
+    }
+    fast = _fast(ids, added, normalizer, longest)
     if splitting == "spaces":
         fast |= {"normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"}}
     _write(folder / FAST, fast)
@@ -281,6 +303,7 @@ def write_tokenizer(contents: Contents, folder: Path) -> list[str]:
         **({"do_basic_tokenize": False} if splitting == "spaces" else {}),
         "model_max_length": int(contents.config["max_sequence_length"]),
         "clean_up_tokenization_spaces": True,
+        "added_tokens_decoder": {str(i): entry for i, entry in sorted(added.items())},
         # null for one that the vocabulary lacks: transformers would add it under a new id.
         **{key: special.get(key) for key in SPECIAL_TOKENS},
     }
@@ -294,11 +317,12 @@ def write_tokenizer(contents: Contents, folder: Path) -> list[str]:
 
 
 def _fast(
-    ids: dict[str, int], special: dict[str, str], normalizer: dict[str, Any], longest: int
+    ids: dict[str, int],
+    added: dict[int, dict[str, Any]],
+    normalizer: dict[str, Any],
+    longest: int,
 ) -> dict[str, Any]:
     """tokenizer.json: what `tokenizers` makes of transformers' BertTokenizer."""
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    added = [{"id": ids[t], "content": t, **flags, "special": True} for t in special.values()]
     around = {t: {"id": t, "ids": [ids[t]], "tokens": [t]} for t in ("[CLS]", "[SEP]") if t in ids}
 
     def mark(token: str, segment: int) -> dict[str, Any]:
@@ -318,7 +342,7 @@ def _fast(
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": sorted(added, key=lambda token: token["id"]),
+        "added_tokens": [{"id": i, **entry} for i, entry in sorted(added.items())],
         "normalizer": normalizer,
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "post_processor": template if len(around) == 2 else None,

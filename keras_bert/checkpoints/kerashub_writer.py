@@ -150,6 +150,10 @@ def _write_text(contents: Contents, folder: Path, notes: list[str]):
     except (ValueError, RuntimeError) as error:  # no [MASK], a token twice
         tokenizer, fine = keras_hub.models.BertTokenizer(**settings), False
         notes.append(f"KerasHub's tokenizer does not take this vocabulary: {error!s:.200}")
+    for name in ("added_tokens", "exact_tokens"):
+        if rule.get(name):
+            shown = ", ".join(map(repr, rule[name][:5]))
+            notes.append(f"KerasHub's tokenizer cuts {name}, such as {shown}; they are {_KEPT}.")
     if fine and [token.rstrip() for token in tokens] != tokens:
         notes.append("KerasHub's tokenizer strips white space that some tokens end with.")
     values = keras.saving.serialize_keras_object(tokenizer)

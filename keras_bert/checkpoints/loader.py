@@ -1,6 +1,7 @@
 """One door for every form of checkpoint."""
 
 import inspect
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from keras_bert.models.backbone import BertBackbone
 from keras_bert.text.tokenizer import BertTokenizer
 from keras_bert.text.vocabulary import read_vocabulary
 
+logger = logging.getLogger("keras_bert")
 _SHOWN = 500  # characters of a file's keys in an error
 
 
@@ -128,6 +130,11 @@ class Checkpoint:
                 f"{', '.join(kind.settings)}"
             )
         if not self.has_text_side():
+            logger.warning(
+                "%s has no vocabulary (vocab.txt or tokenizer.json), so a task takes ids alone; "
+                "for texts set its preprocessor",
+                self.source.name,
+            )
             return None
         if positions is None and self.contents is not None:
             positions = self.contents.config["max_sequence_length"]
@@ -159,6 +166,15 @@ class Checkpoint:
         if found != preset.PACKAGE + class_name:
             return {}
         return preset.settings(self.source, file, class_name)
+
+    def head_name(self) -> str | None:
+        """What the checkpoint holds a head of, in words: a class of ours, or a kind; or None."""
+        if self.contents is not None:
+            return self.contents.head and self.contents.head.replace("_", " ")
+        if not self.source.has("task.json"):
+            return None
+        found = str(self.source.json("task.json").get("registered_name"))
+        return shown(found.removeprefix(preset.PACKAGE))[:_SHOWN]
 
     def heads(self) -> list[str]:
         """The heads that another form holds: names of layers of ours; empty for our presets."""
@@ -205,6 +221,7 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
 
     Raises:
         FileNotFoundError: if there is nothing at `source`, or a file is missing.
+        ConnectionError: if it would have to be fetched, and there is no network.
         ValueError: if what is there is no BERT, or is damaged.
     """
     path, prefix = Path(source), None

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from keras_bert.atomic import write_file
-from keras_bert.checkpoints.checks import check_name
+from keras_bert.checkpoints.checks import check_name, is_labels
 from keras_bert.models.tuning import KINDS
 
 _VERSION = 1
@@ -79,7 +79,7 @@ def _well_formed(header: dict) -> bool:
         and isinstance(header.get("base"), dict)
         and isinstance(header.get("digests"), dict)
         and header.get("tuning", 0) in (None, *KINDS)
-        and (labels is None or names(labels))
+        and (labels is None or is_labels(labels))
         and (
             lora is None
             or isinstance(lora, dict)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
-from keras_bert.checkpoints.checks import NUMBERS, is_number, short
+from keras_bert.checkpoints.checks import NUMBERS, is_labels, is_number, short
 from keras_bert.checkpoints.contents import PROBLEMS
 from keras_bert.text.tokenizer import SPLITTINGS
 
@@ -72,6 +72,8 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a number from 1 to less than 2^31",
     ),
     "splitting": (lambda value: value in SPLITTINGS, f"one of {', '.join(SPLITTINGS)}"),
+    "added_tokens": (_is_names, "a list of tokens"),
+    "exact_tokens": (_is_names, "a list of tokens"),
     # Preprocessors.
     "sequence_length": _COUNT,
     "padding": _WORD,
@@ -82,7 +84,7 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "masking": (_or_none(_is_masking), "null or an object of words, counts and shares"),
     # Tasks.
     "num_classes": _COUNT,
-    "labels": (_or_none(_is_names), "null or a list of names"),
+    "labels": (_or_none(is_labels), "null or a list of names"),
     "dropout": (is_number, "a number from 0 to less than 1"),
     "problem": (lambda value: value in PROBLEMS, f"one of {', '.join(PROBLEMS)}"),
     "thresholds": (_or_none(_is_shares), "null or a list of numbers from 0 to 1"),

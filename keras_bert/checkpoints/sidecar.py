@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.atomic import write_file
-from keras_bert.checkpoints.checks import DTYPES, NUMBERS, is_number, short
+from keras_bert.checkpoints.checks import DTYPES, NUMBERS, is_labels, is_number, short
 from keras_bert.checkpoints.contents import HEADS, PROBLEMS, Contents
 from keras_bert.checkpoints.source import Source
 from keras_bert.text.tokenizer import SPLITTINGS
@@ -72,6 +72,10 @@ def _is_config(values: Any) -> bool:
     )
 
 
+def _is_names(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
 def _is_rule(values: Any) -> bool:
     """Whether these may be arguments of `BertTokenizer`, or None."""
     right = {
@@ -80,6 +84,8 @@ def _is_rule(values: Any) -> bool:
         "special_tokens_in_text": lambda value: isinstance(value, bool),
         "max_word_length": lambda value: type(value) is int and 0 < value < 2**31,
         "splitting": lambda value: value in SPLITTINGS,
+        "added_tokens": _is_names,
+        "exact_tokens": _is_names,
     }
     return values is None or (
         isinstance(values, dict)
@@ -91,10 +97,7 @@ _RIGHT = {
     "config": _is_config,
     "masked_lm": lambda value: _is_config(value) and value.keys() <= set(_MASKED_LM),
     "head": lambda value: value in (None, *HEADS),
-    "labels": lambda value: (
-        value is None
-        or (isinstance(value, list) and all(isinstance(label, str) for label in value))
-    ),
+    "labels": lambda value: value is None or is_labels(value),
     "problem": lambda value: value in PROBLEMS,
     "thresholds": lambda value: (
         value is None

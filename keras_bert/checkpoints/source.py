@@ -1,7 +1,13 @@
 """Finds a checkpoint's files, in a local folder or behind a KerasHub or hf:// address."""
 
 import difflib
+import functools
 import json
+import os
+import socket
+import ssl
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +19,8 @@ from keras_bert.checkpoints.checks import shown
 # Presets that ship with the package, one folder each.
 SHIPPED = Path(__file__).resolve().parents[1] / "presets"
 _LONGEST_NAME = 500
+_SETTINGS = ("config.json", "bert_config.json")  # one of which every checkpoint has
+_SECONDS = 5  # to wait for a host's answer
 _SCHEMES = ("kaggle://", "hf://", "gs://", "modelscope://")
 
 
@@ -53,6 +61,7 @@ class Source:
 
         Raises:
             FileNotFoundError: if the checkpoint has no such file.
+            ConnectionError: if it would have to be fetched, and there is no network.
             ValueError: if `name` leads out of the checkpoint, or is none.
         """
         if Path(name).is_absolute() or ".." in Path(name).parts:
@@ -63,12 +72,40 @@ class Source:
             # What no file system takes for a name would end in an error of the system's.
             raise ValueError(f"{self.name}: {name!r:.200} is no name of a file")
         if self.folder is None:
-            return Path(preset_utils.get_file(self.name, name))
+            return self._fetched(name)
         path = self.folder / name
         if not path.is_file():
             found = ", ".join(sorted(shown(p.name) for p in self.folder.iterdir())) or "nothing"
             raise FileNotFoundError(f"{self.folder} has no {name}; found: {found}")
         return path
+
+    def _fetched(self, name: str) -> Path:
+        """Gives a file behind an address; without a network, what was fetched before."""
+        if not self._reachable:
+            if found := cached(self.name, name):
+                return Path(found)
+            if not any(cached(self.name, other) for other in _SETTINGS):
+                raise ConnectionError(self._no_network(name))
+            raise FileNotFoundError(f"{self.name} has no {name} among the files fetched before")
+        try:
+            return Path(preset_utils.get_file(self.name, name))
+        except Exception as error:
+            if not _is_of_network(error):
+                raise
+            raise ConnectionError(self._no_network(name)) from error
+
+    @functools.cached_property
+    def _reachable(self) -> bool:
+        """Whether the host answers: asked once, for its libraries try again for a minute."""
+        host = _host(self.name)
+        return host is None or is_reachable(host)
+
+    def _no_network(self, name: str) -> str:
+        return (
+            f"no network: {name} of {self.name} was looked for at "
+            f"{_host(self.name) or self.name}, and it was not fetched before. Without a network "
+            f"these work: a folder, and the presets of the package, {', '.join(shipped())}"
+        )
 
     def has(self, name: str) -> bool:
         """Whether the checkpoint holds this file."""
@@ -98,3 +135,62 @@ class Source:
 def shipped() -> list[str]:
     """Names of the presets that ship with the package."""
     return sorted(path.parent.name for path in SHIPPED.glob("*/config.json"))
+
+
+def _host(address: str) -> str | None:
+    """Where the files behind an address lie; None where it is not known."""
+    if address.startswith("hf://"):
+        try:
+            from huggingface_hub import constants
+        except ImportError:  # KerasHub says what to install
+            return None
+        return constants.ENDPOINT
+    if address.startswith("kaggle://") or address in keras_hub.models.BertBackbone.presets:
+        return "https://api.kaggle.com"
+    return None
+
+
+def is_reachable(host: str) -> bool:
+    """Whether a host answers, whatever it says, within some seconds."""
+    if os.environ.get("HF_HUB_OFFLINE", "0").upper() in ("1", "ON", "YES", "TRUE"):
+        return False
+    if os.environ.get("ALL_PROXY") or os.environ.get("all_proxy"):
+        return True  # perhaps by SOCKS, which the question below can't take
+    try:
+        urllib.request.urlopen(urllib.request.Request(host, method="HEAD"), timeout=_SECONDS)
+    except urllib.error.HTTPError:
+        return True
+    except urllib.error.URLError as error:
+        lost = isinstance(error.reason, TimeoutError | ConnectionError | socket.gaierror)
+        unroutable = isinstance(error.reason, OSError) and error.reason.errno is not None
+        return isinstance(error.reason, ssl.SSLError) or not (lost or unroutable)
+    except (TimeoutError, ConnectionError):
+        return False
+    return True
+
+
+def cached(address: str, name: str) -> str | None:
+    """The local path of a file that was fetched before; None if it was not."""
+    if address.startswith("hf://"):
+        from huggingface_hub import try_to_load_from_cache
+
+        found = try_to_load_from_cache(address.removeprefix("hf://"), name)
+        return found if isinstance(found, str) else None  # else it is known to be missing
+    from kagglehub.cache import Cache
+    from kagglehub.handle import parse_model_handle
+
+    if address in keras_hub.models.BertBackbone.presets:
+        address = keras_hub.models.BertBackbone.presets[address]["kaggle_handle"]
+    handle = parse_model_handle(address.removeprefix("kaggle://"))
+    return Cache().load_from_cache(handle, name) if handle.is_versioned() else None
+
+
+def _is_of_network(error: BaseException | None) -> bool:
+    """Whether an error of a library comes from a connection that failed."""
+    while error is not None:
+        if isinstance(error, ConnectionError | TimeoutError | socket.gaierror):
+            return True
+        if type(error).__name__ in ("ConnectError", "ConnectTimeout", "ConnectionError"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -11,7 +11,7 @@ from keras_bert.checkpoints import google, huggingface, kerashub
 from keras_bert.checkpoints.contents import Contents, own_masked_lm
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.tuning import lora_layers
-from keras_bert.text.tokenizer import BertTokenizer
+from keras_bert.text.tokenizer import SETTINGS, BertTokenizer
 
 logger = logging.getLogger("keras_bert")
 
@@ -42,13 +42,6 @@ _CONFIG = (
     "attention_dropout",
     "layer_norm_epsilon",
     "initializer_range",
-)
-_TOKENIZER = (
-    "lowercase",
-    "strip_accents",
-    "special_tokens_in_text",
-    "max_word_length",
-    "splitting",
 )
 
 
@@ -131,6 +124,6 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         problem=getattr(model, "problem", "single_label"),
         thresholds=getattr(model, "thresholds", None) if head else None,
         head_dropout=getattr(model, "dropout", None) if head else None,
-        tokenizer=tokenizer and {name: getattr(tokenizer, name) for name in _TOKENIZER},
+        tokenizer=tokenizer and {name: getattr(tokenizer, name) for name in SETTINGS},
         vocabulary=tokenizer and tokenizer.get_vocabulary(),
     )

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from keras_bert.data.records import TOKENIZER_SETTINGS, vocabulary_content
+from keras_bert.data.records import vocabulary_content
 from keras_bert.data.text_files import find_files
-from keras_bert.text.tokenizer import BertTokenizer
+from keras_bert.text.tokenizer import SETTINGS, BertTokenizer
 
 WORK_FOLDER = "_work"
 PLAN_FILE = "plan.json"
@@ -100,7 +100,7 @@ def make_plan(
         times=[],
         data_dir=data_dir,
         corpus={
-            "tokenizer": {name: config[name] for name in TOKENIZER_SETTINGS},
+            "tokenizer": {name: config[name] for name in SETTINGS if config[name] != []},
             "vocabulary_size": len(vocabulary),
             "vocabulary_sha256": hashlib.sha256(vocabulary_content(vocabulary)).hexdigest(),
             "seed": seed,

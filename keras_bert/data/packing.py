@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import keras
 import numpy as np
 
-from keras_bert.data.sources import RowSource
+from keras_bert.data.ragged import constant, dense_parts, is_ragged
+from keras_bert.data.sources import RowSource, facts_of
 
 # Texts that are sorted and packed together. Of each block only the last row or two stay half
 # empty; smaller blocks would fill rows worse, larger ones keep more texts from their neighbours.
@@ -194,6 +195,7 @@ class PackedSource:
             seed,
             whole,
         )
+        self._choices = shuffle, seed
         self.steps = self._rows.steps
         self.batch_size = batch_size  # what is shared among replicas
         self.texts_per_step = self.size / self.steps
@@ -202,11 +204,16 @@ class PackedSource:
     def lengths(self) -> np.ndarray:
         """Tokens of each text, int [N]."""
         mask = self._table[0]["padding_mask"]
-        return np.asarray(mask.row_lengths() if hasattr(mask, "row_lengths") else mask.sum(axis=1))
+        return np.asarray(mask.row_lengths() if is_ragged(mask) else mask.sum(axis=1))
 
     def most_in_a_row(self, numbers: np.ndarray) -> int:
         """The greatest sum of the numbers [N] of texts that share a row."""
         return int(np.where(self.members < 0, 0, numbers[self.members]).sum(axis=1).max())
+
+    def facts(self) -> dict:
+        """As `RowSource.facts`."""
+        facts = facts_of(self._table, self.size, self.batch_size, *self._choices)
+        return {"packed rows": len(self.members)} | facts
 
     def stream(self, first: int = 0):
         """As `RowSource.stream`."""
@@ -222,7 +229,7 @@ class PackedSource:
         """Before any map is traced: in it they would be constants of its graph."""
         if self._tensors is None:
             self._tensors = [
-                None if part is None else keras.tree.map_structure(_constant, part)
+                None if part is None else keras.tree.map_structure(constant, part)
                 for part in self._table
             ]
 
@@ -243,17 +250,7 @@ class PackedSource:
         there = texts >= 0
         texts = tf.maximum(texts, 0)
 
-        def gather(column):
-            rows = tf.gather(column, texts)
-            if isinstance(rows, tf.RaggedTensor):
-                rows = rows.to_tensor(shape=[None, self._text_length])
-                rows.set_shape([texts.shape[0], self._text_length])  # which XLA has to know
-            return rows
-
-        x, labels, weights = (
-            None if part is None else keras.tree.map_structure(gather, part)
-            for part in self._tensors
-        )
+        x, labels, weights = dense_parts(self._tensors, texts, self._text_length)
         if weights is not None:
             used = tf.cast(there, weights.dtype)
             if sample_weight is not None:  # 0 for rows that fill up the last batch
@@ -271,15 +268,6 @@ class PackedSource:
         lengths = tf.reshape(tf.reduce_sum(mask, axis=1), [rows, slots])
         cells = packed_from(lengths, tf.shape(mask)[1], self._row_length)
         return {**x, "padding_mask": mask, "packed_from": cells}
-
-
-def _constant(table):
-    import tensorflow as tf
-
-    if isinstance(table, tf.RaggedTensor):
-        return table
-    with tf.device("CPU"):  # where `tf.data` reads it
-        return tf.constant(table)
 
 
 def packable_lengths(padding_mask: np.ndarray) -> np.ndarray | None:

@@ -12,17 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from keras_bert.data.whole_files import read_whole
-from keras_bert.text.tokenizer import VOCABULARY_FILE, BertTokenizer
+from keras_bert.text.tokenizer import SETTINGS, VOCABULARY_FILE, BertTokenizer
 
 FORMAT = 1
 INDEX_FILE = "index.json"
-TOKENIZER_SETTINGS = (
-    "lowercase",
-    "strip_accents",
-    "special_tokens_in_text",
-    "max_word_length",
-    "splitting",
-)
 
 
 @dataclass(frozen=True)
@@ -271,7 +264,7 @@ def _check_index(index: CorpusIndex, path: str) -> None:
                 f"{path}, shard {number}: the file {shard.file!r:.80}; expected a name in the "
                 "folder of the index"
             )
-    kinds = dict(zip(TOKENIZER_SETTINGS, (bool, bool | None, bool, int, str), strict=True))
+    kinds = dict(zip(SETTINGS, (bool, bool | None, bool, int, str, list, list), strict=True))
     settings = index.tokenizer
     if not isinstance(settings, dict) or not all(
         name in kinds and isinstance(value, kinds[name]) for name, value in settings.items()

@@ -6,6 +6,7 @@ run that was stopped goes on with the very batches that an unbroken run would se
 """
 
 import functools
+import hashlib
 import itertools
 import math
 from collections.abc import Callable
@@ -13,12 +14,14 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
+from keras_bert.data.ragged import constant, count, dense_parts
+
 
 class RowSource:
     """Rows in memory, gathered and mapped by `tf.data` on the host.
 
     Args:
-        x: a tuple of columns of N texts, or a dict of arrays [N, ...].
+        x: a tuple of columns of N texts, or a dict of arrays [N, ...] or `tf.RaggedTensor`.
         labels: [N, ...] or None.
         weights: [N, ...] or None.
         batch_size: rows of a batch.
@@ -28,6 +31,7 @@ class RowSource:
         seed: seed of the orders.
         whole: whether to fill up the last batch of a pass, so that all have one shape. The
             filling repeats other rows; with labels it has weight 0.
+        width: T, to which ragged rows are filled up in their batch.
 
     Raises:
         ValueError: if there are no rows, or columns differ in length.
@@ -43,6 +47,7 @@ class RowSource:
         shuffle: bool = False,
         seed: int = 0,
         whole: bool = False,
+        width: int | None = None,
     ):
         self.size = check_columns(x, labels, weights)
         self.batch_size = batch_size
@@ -54,7 +59,11 @@ class RowSource:
         rows = (x, labels, weights)
         self._rows = rows[: 1 if labels is None else 2 if weights is None else 3]
         self._preprocess = preprocess
-        self._shuffle, self._seed, self._whole = shuffle, seed, whole
+        self._shuffle, self._seed, self._whole, self._width = shuffle, seed, whole, width
+
+    def facts(self) -> dict:
+        """What decides which batches come, for comparison with a run that was stopped."""
+        return facts_of(self._rows, self.size, self.batch_size, self._shuffle, self._seed)
 
     def stream(self, first: int = 0):
         """An endless `tf.data.Dataset` of batches, from batch `first` of the first pass on."""
@@ -89,12 +98,12 @@ class RowSource:
     def _batches(self, indices):
         import tensorflow as tf
 
-        table = keras.tree.map_structure(tf.constant, self._rows)
+        table = keras.tree.map_structure(constant, self._rows)
 
         def gather(rows, real):
             if not self._whole:
                 rows = tf.boolean_mask(rows, real)
-            batch = keras.tree.map_structure(lambda column: tf.gather(column, rows), table)
+            batch = dense_parts(table, rows, self._width)
             x = batch[0][0] if isinstance(batch[0], tuple) and len(batch[0]) == 1 else batch[0]
             if self._whole and len(batch) == 3:
                 weights = batch[2]
@@ -134,6 +143,13 @@ class DatasetSource:
             return self._batches(self._dataset.starting_at(first) if first else self._dataset)
         return self._batches(self._dataset.repeat().skip(first))
 
+    def facts(self) -> dict:
+        """As `RowSource.facts`; the rows themselves would have to be read."""
+        return {
+            "batches of the dataset": int(self._dataset.cardinality()),
+            "elements of the dataset": str(self._dataset.element_spec),
+        }
+
     def one_pass(self):
         """The batches, once."""
         return self._batches(self._dataset)
@@ -161,20 +177,26 @@ class ArraySource(keras.utils.PyDataset):
         batch_size: rows of a batch; with labels the last is filled up with rows of weight 0.
         shuffle: whether to draw a new order for every pass.
         seed: seed of the orders.
+        width: as `RowSource`.
 
     Raises:
         ValueError: if there are no rows, or columns differ in length.
     """
 
-    def __init__(self, x, labels, weights, batch_size, shuffle=False, seed=0):
+    def __init__(self, x, labels, weights, batch_size, shuffle=False, seed=0, width=None):
         super().__init__()
         self.size = check_columns(x, labels, weights)
         self.steps = math.ceil(self.size / batch_size)
         if labels is not None and weights is None:
             weights = np.ones(self.size, "float32")
         self.x, self.labels, self.weights = x, labels, weights
-        self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
+        self.batch_size, self.shuffle, self.seed, self._width = batch_size, shuffle, seed, width
         self._order = functools.lru_cache(maxsize=2)(self._permutation)
+
+    def facts(self) -> dict:
+        """As `RowSource.facts`."""
+        rows = self.x, self.labels, self.weights
+        return facts_of(rows, self.size, self.batch_size, self.shuffle, self.seed)
 
     def stream(self, first: int = 0):
         """A generator of the batches from number `first` on, without end."""
@@ -197,18 +219,45 @@ class ArraySource(keras.utils.PyDataset):
         if self.labels is None:
             place = place[place < self.size]
         rows = order[place % self.size]
-        x = {name: value[rows] for name, value in self.x.items()}
+        parts = dense_parts((self.x, self.labels, self.weights), rows, self._width)
+        x, labels, weights = keras.tree.map_structure(np.asarray, parts)
         if self.labels is None:
             return (x,)
-        shape = (-1,) + (1,) * (self.weights.ndim - 1)
-        weights = self.weights[rows] * (place < self.size).reshape(shape)
-        labels = keras.tree.map_structure(lambda column: column[rows], self.labels)
+        weights = weights * (place < self.size).reshape((-1,) + (1,) * (weights.ndim - 1))
         return x, labels, weights.astype("float32")
 
     def _permutation(self, number):
         if not self.shuffle:
             return np.arange(self.size)
         return np.random.default_rng([self.seed, number]).permutation(self.size)
+
+
+def facts_of(rows, size: int, batch_size: int, shuffle: bool, seed: int) -> dict:
+    """What decides which batches come of rows in memory.
+
+    Args:
+        rows: texts, ids, labels and weights, in any structure.
+        size: N.
+        batch_size: rows of a batch.
+        shuffle: whether they are shuffled.
+        seed: of the orders.
+    """
+    state = hashlib.blake2b(digest_size=16)
+    for column in keras.tree.flatten(rows):
+        if hasattr(column, "row_splits"):  # a tf.RaggedTensor
+            parts = [column.flat_values, column.row_splits]
+        else:
+            parts = [column]
+        for array in map(np.asarray, parts):
+            if array.dtype == object:
+                for text in array.ravel().tolist():
+                    data = text if isinstance(text, bytes) else str(text).encode()
+                    state.update(len(data).to_bytes(8, "little") + data)
+            else:
+                state.update(f"{array.dtype} {array.shape}".encode())
+                state.update(np.ascontiguousarray(array).tobytes())
+    facts = {"rows": size, "batch_size": batch_size, "shuffle": shuffle, "seed": seed}
+    return facts | {"texts, labels and weights": state.hexdigest()}
 
 
 def check_columns(x, labels, weights) -> int:
@@ -219,10 +268,12 @@ def check_columns(x, labels, weights) -> int:
     """
     columns = x.items() if isinstance(x, dict) else zip(("texts", "second texts"), x, strict=False)
     columns = dict(columns)
-    first, size = next((name, len(column)) for name, column in columns.items())
-    for name, column in (columns | {"labels": labels, "sample weights": weights}).items():
-        if column is not None and len(column) != size:
-            raise ValueError(f"{size} {first} but {len(column)} {name}")
+    columns |= {"labels": labels, "sample weights": weights}
+    sizes = {name: count(column) for name, column in columns.items() if column is not None}
+    first, size = next(iter(sizes.items()))
+    for name, other in sizes.items():
+        if other != size:
+            raise ValueError(f"{size} {first} but {other} {name}")
     if size == 0:
         raise ValueError("there are no texts" if "texts" in columns else "there are no rows")
     return size

@@ -26,7 +26,7 @@ def check_texts(texts: Any, name: str = "texts") -> list:
     texts = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     for row, text in enumerate(texts):
         if not isinstance(text, str | bytes):
-            pairs = isinstance(text, tuple) and len(text) == 2
+            pairs = isinstance(text, tuple | list) and len(text) == 2
             raise TypeError(
                 f"{name}[{row}] is {text!r:.80} of type {type(text).__name__}; expected a str"
                 + (". Pairs go in as two lists: (firsts, seconds)" if pairs else "")

@@ -2,6 +2,8 @@
 
 import math
 
+from keras_bert.data.ragged import count
+
 
 def split_rows(x, y, sample_weight, share: float) -> tuple:
     """Parts the last rows of lists or arrays from the others.
@@ -22,9 +24,10 @@ def split_rows(x, y, sample_weight, share: float) -> tuple:
         raise ValueError("validation_split needs lists or arrays, not a dataset")
     columns = x if isinstance(x, dict | tuple) else (x,)
     parts = list(columns.values()) if isinstance(columns, dict) else list(columns)
-    cut = math.floor(len(parts[0]) * (1 - share))
-    if not 0 < cut < len(parts[0]):
-        raise ValueError(f"validation_split={share} of {len(parts[0])} rows leaves one side empty")
+    rows = count(parts[0])
+    cut = math.floor(rows * (1 - share))
+    if not 0 < cut < rows:
+        raise ValueError(f"validation_split={share} of {rows} rows leaves one side empty")
 
     def take(side):
         cuts = [part[side] for part in parts]

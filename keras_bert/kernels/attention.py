@@ -8,6 +8,7 @@ import math
 from keras import ops
 
 from keras_bert.kernels.call import FLOATS, Kernel, dropout_numbers, run
+from keras_bert.kernels.gradients import custom_gradient
 
 HEAD_DIMS = (32, 64)  # of which there is IR
 BLOCK = 64  # queries, and keys, that a program takes at a time
@@ -45,7 +46,7 @@ def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
     dropout = dropout_numbers(rate if drops else 0.0)
     seed = ops.zeros((2,), "uint32") if seed is None else ops.cast(seed, "uint32")
 
-    @ops.custom_gradient
+    @custom_gradient
     def attended(qkv):
         out, log_sums = run(
             forward,

@@ -8,6 +8,7 @@ import math
 from keras import ops
 
 from keras_bert.kernels.call import FLOATS, Kernel, run
+from keras_bert.kernels.gradients import custom_gradient
 
 ROWS, WIDTH = 16, 512  # of the tile that a program takes at a time
 WARPS = 8
@@ -36,7 +37,7 @@ def add_and_gelu(x, bias, approximate: bool):
     tiles, columns = math.ceil(rows / ROWS), math.ceil(hidden / WIDTH)
     programs = min(tiles, PROGRAMS)
 
-    @ops.custom_gradient
+    @custom_gradient
     def activated(x, bias):
         like = ((rows, hidden), x.dtype)
         (out,) = run(forward, [x, bias], [like], numbers, (tiles, columns, 1))

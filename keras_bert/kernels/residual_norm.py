@@ -6,6 +6,7 @@ Shapes: R rows (tokens) of H units.
 from keras import ops
 
 from keras_bert.kernels.call import FLOATS, Kernel, dropout_numbers, run
+from keras_bert.kernels.gradients import custom_gradient
 
 WIDTHS = (128, 256, 512, 1024)  # of which there is IR; H may be less
 PROGRAMS = 1056  # of the backward pass, 8 for each processor of an H100
@@ -44,7 +45,7 @@ def add_and_normalize(x, y, bias, gamma, beta, epsilon: float, rate: float = 0.0
     # Tensors, where a variable may come: those are not for a gradient of one's own.
     gamma, beta = (ops.reshape(value, (hidden,)) for value in (gamma, beta))
 
-    @ops.custom_gradient
+    @custom_gradient
     def normalized(x, y, bias, gamma, beta):
         like = ((rows, hidden), x.dtype)
         out, total, means, slopes = run(

@@ -6,6 +6,8 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from keras_bert.kernels.gradients import custom_gradient
+
 
 def gelu_exact(x):
     """GELU through the error function: Hugging Face's "gelu".
@@ -35,7 +37,7 @@ def _keeping_its_input(activation: Callable, slope: Callable) -> Callable:
     has no forward derivative.
     """
 
-    @ops.custom_gradient
+    @custom_gradient
     def kept(x):
         def gradient(*args, upstream=None):
             (upstream,) = args if upstream is None else (upstream,)

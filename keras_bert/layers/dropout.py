@@ -5,6 +5,8 @@ import math
 import keras
 from keras import ops
 
+from keras_bert.arguments import check_number
+
 # Of a 32-bit hash found by github.com/skeeto/hash-prospector: shifts by 16, 15 and 15 and these two
 # factors between them. That units are dropped independently is tested, not taken from there.
 FACTORS = (0x21F0AAAD, 0xD35A2D97)
@@ -45,7 +47,8 @@ class Dropout(keras.layers.Layer):
 
     def __init__(self, rate: float, seed: int | None = None, **kwargs):
         super().__init__(**kwargs)
-        if not 0 <= rate < 1:
+        check_number("rate", rate)
+        if rate >= 1:
             raise ValueError(f"rate={rate}: expected 0 <= rate < 1")
         self.rate = rate
         self.seed = seed

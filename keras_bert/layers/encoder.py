@@ -7,6 +7,7 @@ import keras
 
 from keras_bert import kernels
 from keras_bert.kernels.gelu import can_gelu
+from keras_bert.kernels.gradients import recomputed
 from keras_bert.kernels.residual_norm import can_normalize
 from keras_bert.layers.activations import gelu_exact, gelu_tanh, get_activation, in_training
 from keras_bert.layers.adapter import Adapter
@@ -129,7 +130,7 @@ class EncoderBlock(keras.layers.Layer):
                 x, probabilities = self._forward(x, mask, training, seeds)
             return (x,) if probabilities is None else (x, probabilities)
 
-        output = keras.remat(block)(x, *values)
+        output = recomputed(block)(x, *values)
         return output if len(output) == 2 else (*output, None)
 
     def _forward(self, x, mask, training, seeds):

@@ -8,6 +8,8 @@ A text lies in one piece in its row. `keras_bert.data.packing` makes such rows.
 
 from keras import ops
 
+from keras_bert.kernels.gradients import custom_gradient
+
 
 def pack_texts(inputs: dict) -> dict:
     """Lays the tokens of texts into rows; the encoder then sees rows where it saw texts.
@@ -73,7 +75,7 @@ def unpack_texts(x, padding_mask, packed_from):
     origin = ops.reshape(cells + ops.maximum(packed_from, 0), (-1,))
     held = ops.reshape(packed_from >= 0, (-1, 1))
 
-    @ops.custom_gradient
+    @custom_gradient
     def unpack(x):
         y = ops.where(real[:, :, None], ops.take(x, place, axis=0), 0)
 

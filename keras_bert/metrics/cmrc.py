@@ -83,7 +83,8 @@ def _word_tokenizer():
     try:
         from nltk.tokenize import NLTKWordTokenizer
     except ImportError as error:
-        raise ImportError("cmrc_scores needs NLTK: `pip install nltk`") from error
+        message = "cmrc_scores needs NLTK: `pip install --use-pep517 'keras3-bert[metrics]'`"
+        raise ImportError(message) from error
     return NLTKWordTokenizer()
 
 

@@ -151,7 +151,7 @@ def _strict(labels, predictions, scheme):
         import seqeval.scheme
     except ImportError as error:
         raise ImportError(
-            "mode='strict' needs seqeval: `pip install --use-pep517 seqeval`"
+            "mode='strict' needs seqeval: `pip install --use-pep517 'keras3-bert[metrics]'`"
         ) from error
     scheme = getattr(seqeval.scheme, scheme)
     right, found = (seqeval.scheme.Entities(part, scheme) for part in (labels, predictions))

@@ -11,7 +11,6 @@ import re
 import string
 from collections import Counter
 from collections.abc import Mapping
-from itertools import groupby
 
 from keras_bert.metrics.answers import Answers, References, check_answers, percent
 
@@ -79,8 +78,10 @@ def squad_v2_scores(
         "exact", "f1" and "total" over all questions; the same with "HasAns_" over those with an
         answer and "NoAns_" over those without, if there are any; with `null_odds`
         "best_exact" and "best_f1", the best scores that a threshold could give, and
-        "best_exact_thresh" and "best_f1_thresh", the lowest such thresholds (for no answer
-        anywhere, just below all odds). Scores are in percent.
+        "best_exact_thresh" and "best_f1_thresh", the lowest such thresholds. These four are
+        those of the script, with its two oddities: where no threshold beats no answer anywhere,
+        the threshold is 0.0; and of equal odds some may get their answer and others not, a score
+        that no threshold gives. Scores are in percent.
 
     Raises:
         ValueError: if there is no question, a text is not a string, odds are missing or not
@@ -100,7 +101,7 @@ def squad_v2_scores(
     if null_odds is not None:
         _check_odds(null_odds, answered)
         for name, scores in (("exact", exact), ("f1", f1)):
-            score, at = _best_threshold(scores, null_odds, has_answer)
+            score, at = _best_threshold(scores, predictions, null_odds, has_answer)
             best |= {f"best_{name}": percent([score], len(references)), f"best_{name}_thresh": at}
     if threshold is not None:
         for question in answered:
@@ -155,17 +156,17 @@ def _check_odds(null_odds, answered) -> None:
         )
 
 
-def _best_threshold(scores, null_odds, has_answer) -> tuple[float, float]:
+def _best_threshold(scores, predictions, null_odds, has_answer) -> tuple[float, float]:
     """The best sum of scores if answers with odds above a threshold become none, and where.
 
-    From the lowest odds up, one more question gets its answer. Equal odds fall on one side of any
-    threshold together; the official script may cut between them and name a score out of reach.
+    From the lowest odds up, one more question gets its answer. One that has none loses its point
+    then, unless the prediction is "" itself: normalization plays no part, as in the script.
     """
-    by_odds = sorted(scores, key=null_odds.__getitem__)
     total = best = float(sum(not has_answer[question] for question in scores))  # none anywhere
-    at = math.nextafter(null_odds[by_odds[0]], -math.inf) if by_odds else 0.0
-    for odds, questions in groupby(by_odds, key=null_odds.__getitem__):
-        total += sum(scores[question] - (not has_answer[question]) for question in questions)
+    at = 0.0
+    for question in sorted(null_odds, key=null_odds.__getitem__):
+        if question in scores:
+            total += scores[question] if has_answer[question] else -bool(predictions[question])
         if total > best:
-            best, at = total, odds
+            best, at = total, null_odds[question]
     return best, at

@@ -4,6 +4,7 @@ import keras
 import keras_hub
 import numpy as np
 
+from keras_bert.arguments import check_count, check_number
 from keras_bert.config import find_size
 from keras_bert.layers import (
     Adapter,
@@ -97,6 +98,18 @@ class BertBackbone(keras_hub.models.Backbone):
             raise TypeError(
                 f"unknown argument {', '.join(unknown)}: BertBackbone has none so named"
             )
+        for name, value, least in (
+            ("vocabulary_size", vocabulary_size, 1),
+            ("num_layers", num_layers, 0),
+            ("num_heads", num_heads, 1),
+            ("hidden_dim", hidden_dim, 1),
+            ("intermediate_dim", intermediate_dim, 1),
+            ("max_sequence_length", max_sequence_length, 1),
+            ("num_segments", num_segments, 1),
+        ):
+            check_count(name, value, least)
+        check_number("layer_norm_epsilon", layer_norm_epsilon)
+        check_number("initializer_range", initializer_range)
         # === Layers ===
         self.embeddings = BertEmbeddings(
             vocabulary_size,
@@ -193,6 +206,14 @@ class BertBackbone(keras_hub.models.Backbone):
     def call(self, inputs, training=None, mask=None):
         check_ids(inputs, self.limits)
         if any(inputs.get(name) is not None for name in OPTIONAL_INPUTS):
+            # Ids of one type, as the functional model makes them: batches on a GPU have int64.
+            inputs = {
+                name: value
+                if name == "token_embeddings"
+                else keras.ops.convert_to_tensor(value, dtype="int32")
+                for name, value in inputs.items()
+                if value is not None
+            }
             return self._encode(inputs, training)
         inputs = {name: value for name, value in inputs.items() if name not in OPTIONAL_INPUTS}
         return super().call(inputs, training=training, mask=mask)

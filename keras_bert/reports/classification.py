@@ -49,7 +49,14 @@ def write_report(
             f"{len(logits)} rows of {logits.shape[1]} logits, with texts and labels of "
             f"{sizes} and {len(names)} names"
         )
-    ids = np.array([_class_id(label, names, row) for row, label in enumerate(labels)], int)
+    by_name = any(not isinstance(name, str) for name in label_names or ())
+    ids = np.array(
+        [
+            _class_id(str(label) if by_name else label, names, row)
+            for row, label in enumerate(labels)
+        ],
+        int,
+    )
     probabilities = softmax(logits)
     matrix = confusion(ids, probabilities.argmax(axis=1), len(names))
 
@@ -83,8 +90,13 @@ def _class_id(label, names: list[str], row: int) -> int:
 
 def _figure(width: float, height: float):
     # Not pyplot: it would set up a window system, and keep every figure.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "write_report needs matplotlib: `pip install 'keras3-bert[plots]'`"
+        ) from error
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)

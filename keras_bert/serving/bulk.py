@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.atomic import write_file
 from keras_bert.data.rows import parse_json
 from keras_bert.serving.bulk_model import ExportedModel, TaskModel
@@ -77,8 +78,7 @@ def answer_file(
         ValueError: if the signature, a column or an option is unknown; or with file and line for
             a row that cannot be read or answered.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size={batch_size}: expected 1 or more")
+    batch_size = check_batch_size(batch_size)
     model = _model(export_or_task, signature, options)
     output, files = Path(output), find_files(input)
     _check_places(output, files)

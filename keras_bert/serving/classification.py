@@ -1,12 +1,13 @@
 """Texts and pairs of texts to labels."""
 
-from keras_bert.serving.signatures import EXAMPLES, Signature, check_texts, texts_spec
+from keras_bert.serving.signatures import EXAMPLES, Signature, check_texts, label_tensor, texts_spec
 
 
 def signatures(task, run, overlap: int | None = None) -> dict[str, Signature]:
     """`serving_default`, of texts, and `pair`, of pairs of texts; both answer alike.
 
-    A single-label classifier gives `label`, string [B] (the id in digits where it has no names),
+    A single-label classifier gives `label` [B], of the type of its names (a string with the id's
+    digits where it has none),
     `probability` of that label, float32 [B], and `logits`, float32 [B, K]. Of a multi-label
     problem it gives `labels`, string [B, K], all of them, their `probabilities`, float32 [B, K],
     `given`, int32 [B, K], 1 for those that reach their threshold, and `logits`; of a regression
@@ -19,7 +20,7 @@ def signatures(task, run, overlap: int | None = None) -> dict[str, Signature]:
     """
     import tensorflow as tf
 
-    names = task.labels or [str(i) for i in range(task.num_classes)]
+    names = label_tensor(task.labels, task.num_classes)
 
     def logits_of(segments):
         if overlap is None:
@@ -34,17 +35,16 @@ def signatures(task, run, overlap: int | None = None) -> dict[str, Signature]:
         logits = logits_of(tuple(segments))
         if task.problem == "regression":
             return {"values": logits}
-        labels = tf.constant(names)
         if task.problem == "multi_label":
             probabilities = tf.sigmoid(logits)
             return {
-                "labels": tf.broadcast_to(labels, tf.shape(logits)),
+                "labels": tf.broadcast_to(names, tf.shape(logits)),
                 "probabilities": probabilities,
                 "given": tf.cast(probabilities >= task.thresholds, tf.int32),
                 "logits": logits,
             }
         return {
-            "label": tf.gather(labels, tf.argmax(logits, axis=-1)),
+            "label": tf.gather(names, tf.argmax(logits, axis=-1)),
             "probability": tf.reduce_max(tf.nn.softmax(logits), axis=-1),
             "logits": logits,
         }

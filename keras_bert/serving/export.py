@@ -1,6 +1,9 @@
 """A task as a SavedModel: strings in, finished answers out, no Python of ours beside it."""
 
+import contextlib
 import json
+import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +59,7 @@ class ServedTask:
         rows: int = ROWS,
         examples: dict[str, Any] | None = None,
         reference: keras.Model | None = None,
+        verbose: int = 1,
         **options,
     ) -> list[str]:
         """Writes a SavedModel that takes strings and gives the task's answers.
@@ -84,6 +88,7 @@ class ServedTask:
             reference: the model before it was quantized, say, that `examples` are compared with;
                 by default the same weights in float32, where the dtype policy is another or
                 `weights` are, unless they are quantized or hold low-rank updates.
+            verbose: 0 to say nothing of what is done.
             **options: of the task's `serving_default`: `overlap` of a classifier; `n_best`,
                 `max_answer_length` and `top_k` of a question answerer; `top_k` and `targets` of a
                 masked language model.
@@ -93,16 +98,17 @@ class ServedTask:
 
         Raises:
             FileExistsError: if the folder holds something else.
+            OSError: if the folder can't be made.
             ValueError: if `text` is asked of a task without preprocessor, an option is unknown or
                 out of range, an answer to the examples is no finite number, or Keras runs on
                 another backend than TensorFlow.
         """
         return export_task(
-            self, path, text, Network(self, weights, rows), examples, reference, options
+            self, path, text, Network(self, weights, rows), examples, reference, verbose, options
         )
 
 
-def export_task(task, path, text, run, examples, reference, options) -> list[str]:
+def export_task(task, path, text, run, examples, reference, verbose, options) -> list[str]:
     """Does the work of `ServedTask.export`."""
     import tensorflow as tf
 
@@ -112,11 +118,16 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
         raise ValueError(
             f"this {type(task).__name__} has no preprocessor: pass text=False to export ids alone"
         )
+    if text:
+        task.check_preprocessor()
     check_replaceable(path, FILES)
     if Path(path).is_dir() and any(Path(path).iterdir()):
         if not (Path(path) / "saved_model.pb").is_file():
             raise FileExistsError(f"{path} is not replaced, for it holds no saved_model.pb")
     settings = settings_of(task, **options)
+    if verbose:
+        message = f"tracing {type(task).__name__} and writing {path}: some seconds, up to a minute"
+        print(message, file=sys.stderr, flush=True)
     found = _signatures(task, run, text, options)
     if examples is not None:
         default = found["serving_default"]
@@ -144,7 +155,8 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
         difference = _difference(expected, shown[0][2])
 
     def write(folder):
-        tf.saved_model.save(module, folder, signatures=concrete)
+        with one_log_line(path):
+            tf.saved_model.save(module, folder, signatures=concrete)
         data = sum(file.stat().st_size for file in (Path(folder) / "variables").iterdir())
         contract = {
             "task": type(task).__name__,
@@ -173,6 +185,32 @@ def export_task(task, path, text, run, examples, reference, options) -> list[str
 
     write_folder(path, write, FILES)
     return text_ops(path)
+
+
+@contextlib.contextmanager
+def one_log_line(path: str | Path):
+    """TensorFlow's log line on what it wrote names `path`, and not where it lies until it is whole.
+
+    One of its messages goes to absl's logger, which gives the root logger a handler, so that all
+    lines would come twice from then on: not where that has one.
+
+    Args:
+        path: the folder that is made.
+    """
+
+    def renamed(record):
+        if str(record.msg).startswith("Assets written to"):
+            record.msg, record.args = "SavedModel written to: %s", (str(path),)
+        return True
+
+    logger, handler = logging.getLogger("tensorflow"), logging.NullHandler()
+    logger.addFilter(renamed)
+    logging.root.addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.root.removeHandler(handler)
+        logger.removeFilter(renamed)
 
 
 def float32_copy(task):

@@ -8,7 +8,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_bert.atomic import write_file
+from keras_bert.atomic import check_writable, write_file
+from keras_bert.serving.export import one_log_line
 
 # ONNX's operator set of December 2022, which runtimes since ONNX Runtime 1.14 know.
 OPSET = 18
@@ -37,12 +38,14 @@ def to_litert(task, path: str | Path, output: str = "logits") -> None:
     """
     import tensorflow as tf
 
+    check_writable(path)
     function, specs = tokens_function(task, output)
     module = tf.Module()
     module.tokens = tf.function(function, input_signature=specs, autograph=False)
     with tempfile.TemporaryDirectory() as folder:
         # By way of a SavedModel, because the converter takes names of signatures from there alone.
-        tf.saved_model.save(module, folder, signatures={"tokens": module.tokens})
+        with one_log_line(path):
+            tf.saved_model.save(module, folder, signatures={"tokens": module.tokens})
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=["tokens"])
         try:
             content = converter.convert()
@@ -85,6 +88,7 @@ def to_onnx(task, path: str | Path, output: str = "logits", opset: int = OPSET) 
         ) from error
     import tensorflow as tf
 
+    check_writable(path)
     function, specs = tokens_function(task, output)
     model, _ = tf2onnx.convert.from_function(
         tf.function(function, input_signature=specs, autograph=False),

@@ -1,6 +1,12 @@
 """Texts with two entities to their relation."""
 
-from keras_bert.serving.signatures import Signature, check_ranks, check_texts, texts_spec
+from keras_bert.serving.signatures import (
+    Signature,
+    check_ranks,
+    check_texts,
+    label_tensor,
+    texts_spec,
+)
 
 
 def signatures(task, run) -> dict[str, Signature]:
@@ -15,7 +21,7 @@ def signatures(task, run) -> dict[str, Signature]:
     """
     import tensorflow as tf
 
-    names = task.labels or [str(i) for i in range(task.num_classes)]
+    names = label_tensor(task.labels, task.num_classes)
 
     def relate(text, spans):
         (text,) = check_texts(text=text)
@@ -31,7 +37,7 @@ def signatures(task, run) -> dict[str, Signature]:
         with tf.control_dependencies([tf.Assert(sizes[0] == sizes[1], [message, *sizes])]):
             logits = run(task.preprocessor.pack((text, spans)))
         return {
-            "label": tf.gather(tf.constant(names), tf.argmax(logits, axis=-1)),
+            "label": tf.gather(names, tf.argmax(logits, axis=-1)),
             "probability": tf.reduce_max(tf.nn.softmax(logits), axis=-1),
             "logits": logits,
         }

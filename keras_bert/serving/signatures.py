@@ -151,6 +151,27 @@ def tokenize_signature(task) -> Signature:
     return Signature(tokenize, [texts_spec("text")], {"text": EXAMPLES})
 
 
+def label_tensor(labels: list | None, num_classes: int):
+    """The names of classes for a served graph.
+
+    Args:
+        labels: K names, or None.
+        num_classes: K.
+
+    Returns:
+        A constant [K]: int64 or bool if all names are such, float64 if all are numbers; else
+        strings, of ids where there are no names.
+    """
+    import tensorflow as tf
+
+    labels = labels or [str(i) for i in range(num_classes)]
+    kinds = {type(label) for label in labels}
+    for types, dtype in (({bool}, "bool"), ({int}, "int64"), ({int, float}, "float64")):
+        if kinds <= types:
+            return tf.constant(labels, dtype)
+    return tf.constant([str(label) for label in labels])
+
+
 def named(output) -> dict:
     """A network's output as a dict: one tensor is called `logits`."""
     return output if isinstance(output, dict) else {"logits": output}

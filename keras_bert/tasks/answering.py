@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from keras_bert.data.ragged import joined_rows, without_padding
 from keras_bert.tasks.spans import Prediction, answer_spans, predictions, question_columns
 from keras_bert.text.answers import NO_TOKEN, choose, decode
 from keras_bert.text.question_answering_preprocessor import QuestionRows, span_labels
@@ -11,7 +12,7 @@ _DECODED = 250  # questions decoded at once: each has some hundred spans, each w
 
 
 def rows_of_questions(preprocessor, x, y=None, sample_weight=None) -> tuple:
-    """Does the work of `BertQuestionAnswerer.make_rows`; see `RowTask.make_rows`.
+    """Does the work of `BertQuestionAnswerer.ragged_rows`; see `RowTask.ragged_rows`.
 
     Args:
         preprocessor: a `BertQuestionAnswererPreprocessor`.
@@ -25,7 +26,9 @@ def rows_of_questions(preprocessor, x, y=None, sample_weight=None) -> tuple:
     for begin in range(0, len(questions), _CHUNK):
         chunk = slice(begin, begin + _CHUNK)
         rows = preprocessor.encode(questions[chunk], contexts[chunk], padding="full")
-        parts.append((begin + rows.example.numpy(), rows.ids()))
+        ids, mask = rows.ids(), rows.padding_mask
+        ids = {name: without_padding(value, mask) for name, value in ids.items()}
+        parts.append((begin + rows.example.numpy(), ids))
         if spans is None:
             continue
         found, has_pieces = span_labels(rows, *spans[chunk].T)
@@ -40,7 +43,7 @@ def rows_of_questions(preprocessor, x, y=None, sample_weight=None) -> tuple:
     if not parts:
         raise ValueError("there are no questions")
     example = np.concatenate([numbers for numbers, _ in parts])
-    ids = {name: np.concatenate([part[name].numpy() for _, part in parts]) for name in parts[0][1]}
+    ids = joined_rows([part for _, part in parts])
     weights = sample_weight
     if weights is not None:
         weights = np.asarray(weights, "float32")

@@ -7,11 +7,14 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.arguments import check_batch_size
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
 from keras_bert.data.texts import text_columns
 from keras_bert.tasks.ids import check_batch_in_graph, checked_ids
 from keras_bert.tasks.packing import packed_source
 from keras_bert.tasks.targets import checked_weights, class_weights
+from keras_bert.text.packing import bucket_lengths
 from keras_bert.training.task_metrics import LABELS, NUMBERS
 
 
@@ -75,11 +78,16 @@ def memory_source(
             f"(token_ids, segment_ids, padding_mask), got {type(x).__name__}"
         )
     columns = None if ids else text_columns(x, task.most_texts)
-    labels = None if y is None else task.encode_labels(y)
-    weights = checked_weights(sample_weight)
-    batch_size = batch_size or 32
+    labels = y if y is None or is_ragged(y) else task.encode_labels(y)
+    weights = sample_weight if is_ragged(sample_weight) else checked_weights(sample_weight)
+    batch_size = check_batch_size(batch_size)
+    width = getattr(task.preprocessor, "sequence_length", None)
     if ids:
         columns = checked_ids(task, x)
+        mask = columns["padding_mask"]
+        if is_ragged(mask) and task.preprocessor.padding == "bucket":
+            longest = int(mask.bounding_shape()[-1])
+            width = next(length for length in bucket_lengths(width) if length >= longest)
         if keras.config.backend() != "tensorflow":
             if class_weight is not None:
                 table = weight_table(task, class_weight, labels)
@@ -89,7 +97,7 @@ def memory_source(
                     f"weights of labels, {list(weights.shape)}, need the TensorFlow backend: "
                     "expected one a row"
                 )
-            return ArraySource(columns, labels, weights, batch_size, shuffle, seed)
+            return ArraySource(columns, labels, weights, batch_size, shuffle, seed, width)
     weigh = class_weigher(task, class_weight, labels)  # labels may be the first to name classes
 
     def preprocess(x, y=None, sample_weight=None):
@@ -98,7 +106,7 @@ def memory_source(
         return weigh(task._preprocess(x, y, sample_weight))
 
     parts = (columns, labels, weights, batch_size, preprocess, shuffle, seed)
-    return packed_source(task, *parts) or RowSource(*parts, task.needs_whole_batches)
+    return packed_source(task, *parts) or RowSource(*parts, task.needs_whole_batches, width)
 
 
 def weight_table(task, class_weight, labels: np.ndarray | None) -> np.ndarray:

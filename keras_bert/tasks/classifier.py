@@ -24,17 +24,18 @@ from keras_bert.tasks.long_texts import (
 from keras_bert.tasks.targets import (
     check_classes,
     check_names,
+    checked_weights,
     class_ids,
     class_labels,
     classes_in_graph,
     found_names,
+    ids_in_graph,
     label_matrix,
     likeliest_labels,
     numbers,
     weights_by_id,
 )
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.training.task_metrics import CLASSES, LABELS, NUMBERS
 
@@ -52,7 +53,8 @@ class BertClassifier(BertTask):
         backbone: a `BertBackbone`.
         num_classes: number of classes K; by default that of `labels`. Of a regression, how many
             numbers there are, by default 1.
-        labels: K names. Without them labels are ids; `fit` on names takes the sorted ones.
+        labels: K names, strings or numbers such as ratings; a number in `y` is then a name.
+            Without them labels are ids; `fit` on strings takes the sorted ones.
         preprocessor: a `BertClassifierPreprocessor`, or None to work on ids alone.
         dropout: share of the pooled output dropped in training.
         problem: "single_label", one class a text, by a softmax; "multi_label", any number of
@@ -95,7 +97,6 @@ class BertClassifier(BertTask):
             num_classes = 1
         least = 2 if problem == "single_label" else 1
         num_classes, labels = check_classes(num_classes, labels, least)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -200,7 +201,7 @@ class BertClassifier(BertTask):
                 "pass skip_mismatch=True for a new one"
             )
         num_classes, labels, fits = choose_classes(
-            preset, saved if same else {}, num_classes, labels, skip_mismatch
+            checkpoint, saved if same else {}, num_classes, labels, skip_mismatch
         )
         backbone = checkpoint.backbone(load_weights, **kwargs)
         preprocessor = checkpoint.preprocessor(
@@ -284,7 +285,7 @@ class BertClassifier(BertTask):
         if y is not None and self.problem == "regression":
             return tf.reshape(tf.cast(y, tf.float32), [-1, self.num_classes])
         if y is not None and y.dtype != tf.string and self.problem == "single_label":
-            return classes_in_graph(y, self.num_classes)
+            return classes_in_graph(y, self.num_classes, self.labels)
         if y is None or y.dtype != tf.string:
             return y
         if self.problem != "single_label":
@@ -294,11 +295,7 @@ class BertClassifier(BertTask):
             )
         if self.labels is None:
             raise ValueError("the dataset's labels are names: give the classifier labels=[...]")
-        matches = tf.reshape(y, [-1, 1]) == tf.constant(self.labels)[None, :]  # [B, K]
-        known = tf.reduce_all(tf.reduce_any(matches, axis=1))
-        message = ["unknown label; expected", *self.labels, "got", y]
-        with tf.control_dependencies([tf.Assert(known, message)]):
-            return tf.argmax(tf.cast(matches, "int32"), axis=1, output_type=tf.int32)
+        return ids_in_graph(y, self.labels)
 
     def fit(
         self,
@@ -335,15 +332,17 @@ class BertClassifier(BertTask):
         """
         if overlap is not None:
             _check_has_windows(x)
+            self._check_labelled(x, y, "fit")
             y = self.encode_labels(y)
             if split := kwargs.pop("validation_split", 0.0):
                 if validation_data is not None:
                     raise ValueError("got both validation_data and validation_split")
                 x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, split)
             if validation_data is not None:
+                validation_data = self._check_validation(validation_data)
                 _check_has_windows(validation_data[0])
                 every = kwargs.pop("validation_freq", 1)
-                validation = WindowValidation(tuple(validation_data), overlap, batch_size, every)
+                validation = WindowValidation(validation_data, overlap, batch_size, every)
                 kwargs["callbacks"] = [
                     validation,
                     *keras.tree.flatten(kwargs.get("callbacks") or []),
@@ -351,7 +350,7 @@ class BertClassifier(BertTask):
                 validation_data = None
             x, text, share = window_rows(self, x, overlap)
             check_columns((np.unique(text),), y, sample_weight)
-            weights = 1.0 if sample_weight is None else np.asarray(sample_weight, "float32")[text]
+            weights = 1.0 if sample_weight is None else checked_weights(sample_weight)[text]
             y, sample_weight = y[text], (share * np.transpose(weights)).T
         return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
 
@@ -383,6 +382,7 @@ class BertClassifier(BertTask):
         if overlap is None:
             return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
         _check_has_windows(x)
+        self._check_labelled(x, y, "evaluate")
         as_dict = kwargs.pop("return_dict", False)
         found = evaluate_windows(self, x, y, batch_size, sample_weight, overlap, **kwargs)
         return found if as_dict else [found.pop("loss"), *found.values()]

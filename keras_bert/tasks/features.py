@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.like_lengths import by_length
 from keras_bert.tasks.sentences import check_sentences, to_tensor
@@ -67,6 +68,7 @@ def extract_features(
     for name, value, known in (("combine", combine, COMBINATIONS), ("per", per, UNITS)):
         if value not in known:
             raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
+    batch_size = check_batch_size(batch_size)
     backbone = getattr(model, "backbone", model)
     text_side = getattr(model, "preprocessor", None)
     if text_side is not None:

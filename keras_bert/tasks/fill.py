@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.data.texts import check_texts
 from keras_bert.text.prompts import MASK, Prompt, candidate_ids, pack_prompts, read_prompts
 
@@ -32,6 +33,7 @@ def fill_masks(
     model, texts: list, top_k: int | None, batch_size: int, targets: list[str] | None, **kwargs
 ) -> list[list[list[Candidate]]]:
     """Does the work of `BertMaskedLM.fill` for a list of texts."""
+    batch_size = check_batch_size(batch_size)
     tokenizer, length = model.preprocessor.tokenizer, model.preprocessor.sequence_length
     candidates, top_k = candidate_ids(tokenizer, top_k, targets)
     texts = [

@@ -1,11 +1,13 @@
 """A run of `fit` over a source of batches: how long it is, where it begins, where it goes on."""
 
+import hashlib
 import logging
 import math
 import sys
 
 import keras
 
+from keras_bert.text.tokenizer import SETTINGS
 from keras_bert.training.automatic_optimizer import start_schedule
 from keras_bert.training.callback_list import CallbackList
 from keras_bert.training.callbacks import ValidationScores
@@ -49,6 +51,8 @@ def fit_source(
     resume = next((c for c in callbacks if isinstance(c, Resume)), None)
     _check_shares(task, source)
     found = None if resume is None else resume.find()
+    if resume is not None:
+        resume.compare(_fingerprint(task, source))
     if source.steps is None and found:
         source.steps = found["steps_per_epoch"]  # counted in the first epoch
     steps_per_epoch = steps_per_epoch or source.steps
@@ -57,6 +61,14 @@ def fit_source(
         if total is None:
             raise ValueError("the dataset has no end: pass steps_per_epoch, steps or examples")
         steps_per_epoch = total
+    if found and total is not None and found["done"] >= total:
+        logger.warning(
+            "the run in %s has made %d steps, and this fit asks for %d: nothing is left to train. "
+            "Pass more epochs or steps, or another folder",
+            resume.directory,
+            found["done"],
+            total,
+        )
     if task._schedule is not None:
         # A run that began without knowing its length goes on with the rate it began with.
         known = total if not found or found["total"] is not None else None
@@ -140,6 +152,19 @@ def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
                 )
             callback.data = tuple(validation_data[:2])
     return scoring + rest
+
+
+def _fingerprint(task, source) -> dict:
+    """What a run that goes on has to have in common with the one that was stopped."""
+    facts = source.facts() | {"schedule": task._schedule}
+    text_side = task.preprocessor
+    if text_side is not None:
+        tokenizer = text_side.tokenizer
+        facts |= {name: getattr(text_side, name) for name in getattr(text_side, "settings", ())}
+        facts |= {name: getattr(tokenizer, name) for name in SETTINGS}
+        words = "\n".join(tokenizer.get_vocabulary()).encode()
+        facts["vocabulary"] = hashlib.blake2b(words, digest_size=16).hexdigest()
+    return facts
 
 
 def _check_shares(task, source) -> None:

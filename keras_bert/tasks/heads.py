@@ -1,12 +1,12 @@
 """How tasks with one head of their own come out of a checkpoint."""
 
 import logging
-from pathlib import Path
 
 import keras
 
 from keras_bert.checkpoints import Checkpoint
 from keras_bert.checkpoints.preset import load_h5
+from keras_bert.tasks.targets import check_labels
 
 logger = logging.getLogger("keras_bert")
 
@@ -36,7 +36,7 @@ def saved_task(checkpoint: Checkpoint, task: type) -> dict:
 
 
 def choose_classes(
-    preset: str | Path,
+    checkpoint: Checkpoint,
     saved: dict,
     num_classes: int | None,
     labels: list[str] | None,
@@ -45,7 +45,7 @@ def choose_classes(
     """Says which classes a task gets, of those that a user asks for and those of a checkpoint.
 
     Args:
-        preset: the checkpoint's name, for errors.
+        checkpoint: for errors, which say what it holds.
         saved: its settings.
         num_classes: asked for, or None.
         labels: asked for, or None.
@@ -57,12 +57,16 @@ def choose_classes(
     Raises:
         ValueError: if the number is not known, or the checkpoint's head is for other classes.
     """
+    labels = check_labels(labels)
+    preset = checkpoint.source.name
     saved_labels, saved_classes = saved.get("labels"), saved.get("num_classes")
     num_classes = num_classes or (labels and len(labels)) or saved_classes
     if num_classes is None:
+        head = checkpoint.head_name()
+        holds = f"the head of a {head}, which this task has no place for" if head else "no head"
         raise ValueError(
-            f"{preset} has no head that can be read, so the number of classes is not known: pass "
-            "num_classes= or labels="
+            f"{preset} holds {holds}, so the number of classes is not known: pass num_classes= or "
+            "labels= for a new one"
         )
     generic = [f"LABEL_{i}" for i in range(saved_classes or 0)]
     renamed = labels and saved_labels not in (None, generic) and list(labels) != saved_labels

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from keras_bert.data.contract import REQUIRED_INPUTS
+from keras_bert.data.ragged import is_ragged
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.models.backbone import check_ids as check_limits
 from keras_bert.tasks.targets import checked_weights_in_graph
@@ -50,9 +51,13 @@ def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
 def checked_ids(task, x: dict) -> dict[str, np.ndarray]:
     """The ids that a user passes as arrays, checked; those that are None are left out.
 
+    Ragged rows were made here, of texts, and stay as they are.
+
     Raises:
         ValueError: if they do not fit the task.
     """
+    if is_ragged(x.get("token_ids")):
+        return x
     columns = {name: np.asarray(value) for name, value in x.items() if value is not None}
     task._check_ids(columns)
     return columns
@@ -107,11 +112,13 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
             if classes is None:  # as many as there are tokens or choices
                 known = x["token_ids"].shape[1]
                 limit = (tf.shape(x["token_ids"])[1], known - 1 if known else "T - 1")
-            elif labels.shape.rank == len(output.shape):  # 0 or 1 for each
-                limit = (2, 1)
+            elif labels.shape.rank == len(output.shape) and (labels.shape[-1] != 1 or classes == 1):
+                limit = (2, 1)  # 0 or 1 for each
             else:
                 limit = (classes, classes - 1)
             if weights is not None:
+                while weights.shape.rank < labels.shape.rank:
+                    weights = weights[..., None]
                 labels = tf.where(weights == 0, tf.zeros_like(labels), labels)
             checks.append(_in_range(LABELS.get(name, f"labels of {name!r}"), labels, *limit))
     with tf.control_dependencies(checks):

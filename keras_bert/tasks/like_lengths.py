@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert.data.packing import PackedSource
+from keras_bert.data.ragged import dense, is_ragged
 from keras_bert.tasks.packing import may_pack
 from keras_bert.text.packing import bucket_lengths
 
@@ -41,14 +42,15 @@ def predict_by_length(task, x, columns, batch_size: int | None, kwargs: dict):
     return keras.tree.map_structure(lambda v: v[np.argsort(order)], outputs)
 
 
-def by_length(predict: Callable, ids: dict[str, np.ndarray], by_token: bool = True):
+def by_length(predict: Callable, ids: dict, by_token: bool = True, longest: int | None = None):
     """Gives a prediction for rows of ids that are in memory, whatever their number.
 
     Args:
         predict: gives the outputs of rows of one length.
-        ids: int32 arrays of R rows, whose last axis is T.
+        ids: int32 arrays of R rows, whose last axis is T; or `tf.RaggedTensor` without padding.
         by_token: whether an axis 1 of outputs that is as long as a cut row is one of tokens, to
             be filled up with zeros to T.
+        longest: T of ragged rows.
 
     Returns:
         The outputs, in the order of the rows.
@@ -56,17 +58,23 @@ def by_length(predict: Callable, ids: dict[str, np.ndarray], by_token: bool = Tr
     Raises:
         ValueError: if there are no rows.
     """
-    rows, length = ids["padding_mask"].shape[0], ids["padding_mask"].shape[-1]
+    mask = ids["padding_mask"]
+    rows, length = mask.shape[0], mask.shape[-1] or longest
     if not rows:
         raise ValueError("there are no rows")
-    used = (ids["padding_mask"] != 0) * np.arange(1, length + 1)  # by the last token
+    if is_ragged(mask):
+        used = mask.row_lengths(axis=mask.shape.rank - 1)
+        used = np.asarray(getattr(used, "flat_values", used))
+    else:
+        used = (mask != 0) * np.arange(1, length + 1)  # by the last token
     used = used.reshape(rows, -1).max(axis=1, initial=1)  # several texts may share a row
     ladder = bucket_lengths(length)
     place = np.searchsorted(ladder, used)
     parts, order = [], []
     for number in np.unique(place):
         chosen, width = np.flatnonzero(place == number), ladder[number]
-        output = predict({name: value[chosen][..., :width] for name, value in ids.items()})
+        part = {name: np.asarray(dense(v, chosen, width))[..., :width] for name, v in ids.items()}
+        output = predict(part)
         if by_token:
             output = keras.tree.map_structure(partial(_filled, width, length), output)
         parts.append(output)

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
+from keras_bert.data.ragged import joined_rows, without_padding
 from keras_bert.data.sources import check_columns
 from keras_bert.data.texts import text_columns
-from keras_bert.tasks.chunks import joined
 from keras_bert.tasks.row_task import predict_rows
+from keras_bert.tasks.targets import checked_weights
 
 _CHUNK = 1000  # texts whose rows are in memory at once
 
@@ -35,8 +37,9 @@ def predict_windows(
         ValueError: if there is no preprocessor, or `overlap` is out of range.
     """
     parts = []
-    for _, texts_of_part, ids, windows in _windows(classifier, texts, overlap):
-        logits = predict_rows(classifier, ids, batch_size or 32, **kwargs)
+    for _, texts_of_part, rows, windows in _windows(classifier, texts, overlap):
+        ids = {name: value.numpy() for name, value in rows.items()}
+        logits = predict_rows(classifier, ids, check_batch_size(batch_size), **kwargs)
         weights = np.maximum(windows.length.numpy(), 1)[:, None]
         sums = np.zeros((2, texts_of_part, logits.shape[1]))
         np.add.at(sums[0], windows.text.numpy(), weights * logits)
@@ -54,26 +57,24 @@ def window_rows(classifier, texts, overlap: int) -> tuple[dict, np.ndarray, np.n
         overlap: as there.
 
     Returns:
-        (ids, text, share): int32 arrays [W, T] by name; the text of each window, int32 [W]; and
-        its share of the text's pieces, float32 [W], by which answers are pooled.
+        (ids, text, share): int32 `tf.RaggedTensor` [W, tokens] by name, without padding; the text
+        of each window, int32 [W]; and its share of the text's pieces, float32 [W], by which
+        answers are pooled.
 
     Raises:
         ValueError: as `predict_windows`, or if there are no texts.
     """
     parts, texts_of_rows, shares = [], [], []
-    for first, count, ids, windows in _windows(classifier, texts, overlap):
+    for first, count, rows, windows in _windows(classifier, texts, overlap):
         text, length = windows.text.numpy(), np.maximum(windows.length.numpy(), 1)
-        parts.append(ids)
+        mask = rows["padding_mask"]
+        parts.append({name: without_padding(value, mask) for name, value in rows.items()})
         texts_of_rows.append(text + first)
         shares.append(length / np.bincount(text, length, count)[text])
     if not parts:
         raise ValueError("there are no texts")
-    pad = classifier.preprocessor.tokenizer.pad_token_id
-    ids = {
-        name: joined([part[name] for part in parts], pad if name == "token_ids" else 0)
-        for name in parts[0]
-    }
-    return ids, np.concatenate(texts_of_rows), np.concatenate(shares).astype("float32")
+    shares = np.concatenate(shares).astype("float32")
+    return joined_rows(parts), np.concatenate(texts_of_rows), shares
 
 
 def evaluate_windows(
@@ -95,7 +96,7 @@ def evaluate_windows(
     """
     y = classifier.encode_labels(y)
     logits = predict_windows(classifier, x, overlap, batch_size, **kwargs)
-    weights = np.ones(len(logits)) if sample_weight is None else np.asarray(sample_weight)
+    weights = np.ones(len(logits)) if sample_weight is None else checked_weights(sample_weight)
     check_columns((logits,), y, weights)
     # Of the mean 1, so that every reduction of a loss divides by their sum.
     weights = (weights * weights.size / weights.sum()).astype("float32")
@@ -134,9 +135,8 @@ def _windows(classifier, texts, overlap: int) -> Iterator:
     """Gives (number of the first text, how many, their rows, `Windows`) of some texts at a time."""
     if classifier.preprocessor is None:
         raise ValueError("this classifier has no preprocessor, which windows over texts need")
+    classifier.check_preprocessor()
     columns = text_columns(texts)
     for begin in range(0, len(columns[0]), _CHUNK):
         chunk = tuple(np.array(column[begin : begin + _CHUNK], object) for column in columns)
-        rows, windows = classifier.preprocessor.pack_windows(chunk, overlap)
-        ids = {name: value.numpy() for name, value in rows.items()}
-        yield begin, len(chunk[0]), ids, windows
+        yield begin, len(chunk[0]), *classifier.preprocessor.pack_windows(chunk, overlap)

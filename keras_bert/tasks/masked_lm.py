@@ -5,6 +5,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.contract import check_batch
 from keras_bert.data.texts import text_columns
@@ -20,7 +21,6 @@ from keras_bert.tasks.masked_batches import (
 )
 from keras_bert.tasks.preset_parts import load_heads
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
 from keras_bert.training.task_metrics import CHOICES, CLASSES
@@ -68,7 +68,6 @@ class BertMaskedLM(BertTask):
         head_epsilon: float | None = None,
         **kwargs,
     ):
-        check_text_side(preprocessor, backbone)
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
@@ -231,6 +230,8 @@ class BertMaskedLM(BertTask):
             return fill_masks(self, [texts], top_k, batch_size, targets, **kwargs)[0]
         return fill_masks(self, texts, top_k, batch_size, targets, **kwargs)
 
+    needs_labels = False
+
     def fit(
         self,
         x=None,
@@ -342,6 +343,7 @@ class BertMaskedLM(BertTask):
                 f"this {type(self).__name__} has no preprocessor, whose tokenizer {what} needs: "
                 "make it with preprocessor=BertMaskedLMPreprocessor(tokenizer)"
             )
+        self.check_preprocessor()
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
         super()._check_ids(x)
@@ -376,7 +378,7 @@ class BertMaskedLM(BertTask):
             raise ValueError(
                 "a dataset brings its own batches: got sample_weight or batch_size beside it"
             )
-        return masked_source(self, x, sample_weight, batch_size or 32, shuffle, seed)
+        return masked_source(self, x, sample_weight, check_batch_size(batch_size), shuffle, seed)
 
     def _dataset_preparer(self, dataset, labelled):
         import tensorflow as tf

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.texts import check_texts
@@ -19,7 +20,6 @@ from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.several_texts import SeveralTexts
 from keras_bert.tasks.targets import classes_in_graph, probabilities
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.multiple_choice_preprocessor import (
     BertMultipleChoicePreprocessor,
     best_choices,
@@ -68,7 +68,6 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         dropout: float = 0.1,
         **kwargs,
     ):
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -195,10 +194,10 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         if isinstance(x, dict) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
         self.check_has_preprocessor()
-        rows = self.make_rows(x)[0]
-        if not len(rows["token_ids"]):
+        rows = self.ragged_rows(x)[0]
+        if not rows["token_ids"].shape[0]:
             return np.zeros(rows["token_ids"].shape[:2], "float32")
-        return self.predict_rows(rows, batch_size or 32, **kwargs)
+        return self.predict_rows(rows, check_batch_size(batch_size), **kwargs)
 
     def choose(self, contexts, choices=None, batch_size: int | None = None, **kwargs):
         """Gives the choice that goes best with each context.
@@ -232,8 +231,8 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         found = self.predict(x, **{"verbose": 0} | kwargs).argmax(axis=1)
         return {"accuracy": float(np.mean(found == right))}
 
-    def make_rows(self, x, y=None, sample_weight=None):
-        """Turns examples into rows of ids [N, C, T]; see `RowTask.make_rows`."""
+    def ragged_rows(self, x, y=None, sample_weight=None):
+        """Turns examples into rows of ids [N, C, T]; see `RowTask.ragged_rows`."""
         if not isinstance(x, tuple) or len(x) != 2:
             raise ValueError(
                 f"expected a tuple (contexts, choices), got {type(x).__name__}"
@@ -244,9 +243,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
             empty = np.zeros((0, 0, self.preprocessor.sequence_length), "int32")
             return dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), empty), y, None
         rows = encode_in_chunks(
-            lambda columns, _: self.preprocessor.pack(columns),
-            (contexts, choices),
-            self.preprocessor.tokenizer.pad_token_id,
+            lambda columns, _: self.preprocessor.pack(columns), (contexts, choices)
         )
         return rows, y, sample_weight
 

@@ -7,8 +7,10 @@ import time
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.data.contract import REQUIRED_INPUTS
 from keras_bert.data.packing import BLOCK, PackedSource, pack_lengths, packable_lengths
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import check_columns
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 
@@ -25,6 +27,8 @@ LEAST_SAVING = 0.1
 MOST_OFF = 0.25
 # Batches within which texts keep their order where they are not shuffled.
 NEAR = 4
+# Predictions of fewer batches are made before the pipeline of packed rows has begun.
+FEWEST_BATCHES = 8
 # Places of a row are rounded up to a multiple: XLA compiles for each number anew.
 PLACES = 4
 
@@ -50,6 +54,12 @@ def may_pack(task) -> bool:
     return not reason and (wanted is True or task.compiles_for_accelerator)
 
 
+def packs_predictions(task, rows: int, batch_size: int) -> bool:
+    """Whether a task packs so many rows to predict them."""
+    fewest = 1 if task._packing_wanted is True else FEWEST_BATCHES
+    return rows > fewest * batch_size and may_pack(task)
+
+
 def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, seed):
     """Makes the source of packed rows, if the task packs and it pays.
 
@@ -69,13 +79,16 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
     Raises:
         ValueError: if `packing=True` was asked for and can't be done.
     """
-    if not may_pack(task) or not len(next(iter(x.values())) if isinstance(x, dict) else x[0]):
+    if not may_pack(task):
         return None
     count = check_columns(x, labels, weights)
     asked = task._packing_wanted is True
     given = [n for n in OPTIONAL_INPUTS if isinstance(x, dict) and n in x]
     lengths = None
-    if isinstance(x, dict):
+    if isinstance(x, dict) and is_ragged(x["token_ids"]):
+        width = task.preprocessor.sequence_length
+        lengths = np.asarray(x["token_ids"].row_lengths())
+    elif isinstance(x, dict):
         width = x["token_ids"].shape[1]
         lengths = None if given else packable_lengths(x["padding_mask"])
     else:
@@ -91,7 +104,7 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
             raise ValueError(f"packing=True: the {what}")
         return None
     row_length = max(width, SHORTEST_ROW)
-    batch_size, shares = batch_size or 32, task.replica_count * task.accumulation_steps
+    batch_size, shares = check_batch_size(batch_size), task.replica_count * task.accumulation_steps
     # In an order by the seed, so that it is chance which texts share a row.
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size

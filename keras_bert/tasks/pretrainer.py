@@ -180,7 +180,7 @@ class BertPretrainer(BertMaskedLM):
         return np.exp(-np.logaddexp(0, logits[:, 1] - logits[:, 0]))
 
     def _preprocess(self, x, y=None, sample_weight=None):
-        return self._complete(self.preprocessor(x))
+        return self._complete(super()._preprocess(x))
 
     def _complete(self, ids: dict) -> dict:
         """Rows of texts for `next_sentence`: no token is to be predicted."""

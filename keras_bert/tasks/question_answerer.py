@@ -1,15 +1,19 @@
 """Questions answered by a piece of a text (Devlin et al. 2019, sections 4.2 and 4.3)."""
 
+import logging
 import math
+import numbers
 from collections.abc import Sequence
 from pathlib import Path
 
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size, check_count
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
+from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import squad_v1_scores, squad_v2_scores
@@ -19,11 +23,12 @@ from keras_bert.tasks.answering import answers_to, logits_of_rows, rows_of_quest
 from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.ids import checked_ids
 from keras_bert.tasks.row_task import RowTask
-from keras_bert.tasks.spans import Prediction, question_columns, row_labels, unpacked
-from keras_bert.tasks.text_side import check_text_side
+from keras_bert.tasks.spans import Prediction, as_examples, row_labels, unpacked
 from keras_bert.text.answers import NO_TOKEN
 from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
 from keras_bert.training.task_metrics import CHOICES
+
+logger = logging.getLogger("keras_bert")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -41,8 +46,8 @@ class BertQuestionAnswerer(RowTask):
         preprocessor: a `BertQuestionAnswererPreprocessor`, or None to work on ids alone.
         dropout: share of the tokens' outputs dropped in training; the original has none.
         null_threshold: there is no answer where the `null_score` of a question lies above it,
-            as in SQuAD 2.0; None (default) for an answer always, as in SQuAD 1.1. See
-            `tune_null_threshold`.
+            as in SQuAD 2.0; None (default) for an answer always, as in SQuAD 1.1, until `fit`
+            sees questions without an answer. See `tune_null_threshold`.
         **kwargs: as `keras.Model`.
 
     Call arguments:
@@ -75,7 +80,6 @@ class BertQuestionAnswerer(RowTask):
         null_threshold: float | None = None,
         **kwargs,
     ):
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -104,9 +108,11 @@ class BertQuestionAnswerer(RowTask):
 
     @null_threshold.setter
     def null_threshold(self, value: float | None) -> None:
-        if value is not None and not math.isfinite(value):
-            raise ValueError(f"null_threshold={value}: expected a finite number or None")
+        real = isinstance(value, numbers.Real)
+        if value is not None and (not real or not math.isfinite(value)):
+            raise ValueError(f"null_threshold={value!r}: expected a finite number or None")
         self._null_threshold = None if value is None else float(value)
+        self._threshold_is_chosen = value is not None
 
     @classmethod
     def from_preset(
@@ -246,7 +252,9 @@ class BertQuestionAnswerer(RowTask):
         """Trains the model.
 
         Each question becomes as many rows as its context needs windows, all with its weight;
-        batches are of rows.
+        batches are of rows. Where some questions have no answer and no `null_threshold` was chosen,
+        it becomes 0.0, and after training what `tune_null_threshold` finds on validation data in
+        memory that has both kinds of questions; the log says so.
 
         Args:
             x: a list of N `keras_bert.data.SquadExample`, of which the first answer that stands in
@@ -273,10 +281,27 @@ class BertQuestionAnswerer(RowTask):
         examples = isinstance(validation_data, list) and validation_data
         if examples and isinstance(examples[0], SquadExample):
             validation_data = unpacked(validation_data, None)
-        elif isinstance(validation_data, tuple | list):
+        elif isinstance(validation_data, tuple | list) and len(validation_data) > 1:
             first = unpacked(*validation_data[:2])
             validation_data = (*first, *validation_data[2:])
-        return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+        teaches_none = isinstance(y, list) and any(map(_has_no_answer, y))
+        if not teaches_none or self._threshold_is_chosen:
+            return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+        if validation_data is None and (share := kwargs.pop("validation_split", 0.0)):
+            x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, share)
+        self._null_threshold = 0.0
+        logger.warning("null_threshold=0.0, since some of the questions have no answer")
+        history = super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+        if isinstance(validation_data, tuple) and isinstance(validation_data[0], tuple):
+            examples = as_examples(*validation_data[:2])
+            if len({example.is_impossible for example in examples}) == 2:
+                self._null_threshold = self._best_null_threshold(examples)
+                logger.warning(
+                    "null_threshold=%g, tuned on %d questions of the validation data",
+                    self.null_threshold,
+                    len(examples),
+                )
+        return history
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
         """Gives loss and metrics by row, on what `fit` takes.
@@ -285,7 +310,7 @@ class BertQuestionAnswerer(RowTask):
         """
         return super().evaluate(*unpacked(x, y), batch_size, sample_weight, **kwargs)
 
-    def make_rows(self, x, y=None, sample_weight=None):
+    def ragged_rows(self, x, y=None, sample_weight=None):
         return rows_of_questions(self.preprocessor, x, y, sample_weight)
 
     def _source(self, x, y=None, *args, **kwargs):
@@ -329,7 +354,7 @@ class BertQuestionAnswerer(RowTask):
         else:
             self.check_has_preprocessor()
             ids, _, _ = self.make_rows(unpacked(x, None)[0])
-        return logits_of_rows(self, ids, batch_size or 32, **kwargs)
+        return logits_of_rows(self, ids, check_batch_size(batch_size), **kwargs)
 
     def answer(
         self,
@@ -381,10 +406,13 @@ class BertQuestionAnswerer(RowTask):
             )[0]
         if isinstance(contexts, str | bytes):
             contexts = [contexts] * len(questions)
-        if not 1 <= top_k <= n_best:
+        check_count("n_best", n_best, 2)
+        check_count("max_answer_length", max_answer_length)
+        if check_count("top_k", top_k) > n_best:
             raise ValueError(f"top_k={top_k}: expected 1 to n_best={n_best}")
-        if null_threshold is not None and math.isnan(null_threshold):
-            raise ValueError("null_threshold is no number")
+        real = isinstance(null_threshold, numbers.Real)
+        if null_threshold is not None and (not real or math.isnan(null_threshold)):
+            raise ValueError(f"null_threshold={null_threshold!r}: expected a number or None")
         if null_threshold is None:
             null_threshold = self.null_threshold
         return answers_to(
@@ -429,17 +457,10 @@ class BertQuestionAnswerer(RowTask):
             "exact_match" and "f1", in percent; by the rules of SQuAD 2.0 where a question has no
             answer.
         """
-        x, y = unpacked(x, y)
-        questions, contexts = question_columns(x)
-        golds = [
-            [answer.text for answer in one.answers]
-            if isinstance(one, SquadExample)
-            else [one[0]]
-            if one
-            else []
-            for one in y
-        ]
-        found = self.answer(questions, contexts, **kwargs)
+        examples = as_examples(*unpacked(x, y))
+        golds = [[answer.text for answer in example.answers] for example in examples]
+        columns = [e.question for e in examples], [e.context for e in examples]
+        found = self.answer(*columns, **kwargs)
         texts = {str(i): prediction.text for i, prediction in enumerate(found)}
         references = {str(i): gold for i, gold in enumerate(golds)}
         if all(golds):
@@ -460,14 +481,17 @@ class BertQuestionAnswerer(RowTask):
         Returns:
             The threshold.
         """
+        self.null_threshold = self._best_null_threshold(examples, **kwargs)
+        return self.null_threshold
+
+    def _best_null_threshold(self, examples: Sequence[SquadExample], **kwargs) -> float:
         found = self.answer_examples(examples, **(kwargs | {"null_threshold": math.inf}))
         scores = squad_v2_scores(
             {e.id: [answer.text for answer in e.answers] for e in examples},
             {key: prediction.text for key, prediction in found.items()},
             {key: prediction.null_score for key, prediction in found.items()},
         )
-        self.null_threshold = scores["best_f1_thresh"]
-        return self.null_threshold
+        return scores["best_f1_thresh"]
 
     def answer_signatures(self, run, **options):
         return questions.signatures(self, run, **options)
@@ -477,3 +501,7 @@ class BertQuestionAnswerer(RowTask):
             "dropout": self.dropout,
             "null_threshold": self.null_threshold,
         }
+
+
+def _has_no_answer(answer) -> bool:
+    return answer is None or getattr(answer, "is_impossible", False)

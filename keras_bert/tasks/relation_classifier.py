@@ -7,7 +7,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
@@ -29,7 +31,6 @@ from keras_bert.tasks.targets import (
     likeliest_labels,
     weights_by_id,
 )
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.multiple_choice_preprocessor import best_choices
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 
@@ -79,7 +80,6 @@ class BertRelationClassifier(RowTask):
         **kwargs,
     ):
         num_classes, labels = check_classes(num_classes, labels)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -145,7 +145,7 @@ class BertRelationClassifier(RowTask):
         checkpoint = open_checkpoint(preset, load_weights)
         saved = saved_task(checkpoint, cls)
         num_classes, labels, fits = choose_classes(
-            preset, saved, num_classes, labels, skip_mismatch
+            checkpoint, saved, num_classes, labels, skip_mismatch
         )
         backbone = checkpoint.backbone(load_weights, **kwargs)
         preprocessor = checkpoint.preprocessor(
@@ -211,12 +211,14 @@ class BertRelationClassifier(RowTask):
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the logits, float32 [N, K]; takes what `fit` takes, without labels."""
         x, _ = self._columns(x)
+        if isinstance(x, dict) and is_ragged(x.get("token_ids")):  # of `RelationExamples`
+            return self.predict_rows(x, batch_size or 32, **kwargs)
         if isinstance(x, dict) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
         self.check_has_preprocessor()
         if isinstance(x, tuple) and len(x) == 2 and not len(x[0]) and not len(x[1]):
             return np.zeros((0, self.num_classes), "float32")
-        return self.predict_rows(self.make_rows(x)[0], batch_size or 32, **kwargs)
+        return self.predict_rows(self.ragged_rows(x)[0], check_batch_size(batch_size), **kwargs)
 
     def relate(
         self,
@@ -273,8 +275,8 @@ class BertRelationClassifier(RowTask):
             found["f1"] = relation_scores(*columns).f1
         return found
 
-    def make_rows(self, x, y=None, sample_weight=None):
-        """Turns sentences into rows; see `RowTask.make_rows`."""
+    def ragged_rows(self, x, y=None, sample_weight=None):
+        """Turns sentences into rows; see `RowTask.ragged_rows`."""
         return self._rows(x), y, sample_weight
 
     def encode_labels(self, y) -> np.ndarray:
@@ -291,7 +293,7 @@ class BertRelationClassifier(RowTask):
     def encode_labels_in_graph(self, y):
         if y is not None and y.dtype.name == "string":
             raise ValueError("the dataset's labels are names; expected ids")
-        return y if y is None else classes_in_graph(y, self.num_classes)
+        return y if y is None else classes_in_graph(y, self.num_classes, self.labels)
 
     def _check_ids(self, x) -> None:
         super()._check_ids(x)
@@ -333,7 +335,7 @@ class BertRelationClassifier(RowTask):
                 )
             return rows
 
-        return encode_in_chunks(encode, (texts, spans), self.preprocessor.tokenizer.pad_token_id)
+        return encode_in_chunks(encode, (texts, spans))
 
     def answer_signatures(self, run, **options):
         return relations.signatures(self, run, **options)

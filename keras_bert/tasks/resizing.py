@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert.checkpoints import LoadingReport
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.text.vocabulary import check_vocabulary
 
 POSITION_METHODS = ("cut", "new", "tile", "interpolate")
 TOKEN_METHODS = ("mean", "new")
@@ -44,7 +45,10 @@ def resize(
             added tokens and the preprocessor's markers, in the same order. Texts of the corpus
             have the same outputs; others may be cut into other pieces.
         keep_tokens: further tokens to keep beside those of `corpus`.
-        new_tokens: to be added at the end of the vocabulary, of a task with a preprocessor.
+        new_tokens: to be added at the end of the vocabulary, of a task with a preprocessor. Words
+            and `##` pieces take part in WordPiece. All that BERT's rule would cut or change, such
+            as "[E1]", "covid-19" or in uncased models "@USER", become the tokenizer's
+            `added_tokens` and are found whole in the text.
         tokens: rows of new tokens: "mean", that of all rows of the table and of the masked
             language model's bias; or "new", drawn from the initializer's law, with bias 0.
         seed: of what is drawn.
@@ -55,7 +59,8 @@ def resize(
 
     Raises:
         ValueError: if a method is unknown or does not suit, nothing is asked for, a token is in
-            the vocabulary already or twice among the new ones, or there is no preprocessor.
+            the vocabulary already or twice among the new ones, could never be found in a text, or
+            there is no preprocessor.
     """
     backbone = getattr(model, "backbone", model)
     old = backbone.max_sequence_length
@@ -97,7 +102,7 @@ def resize(
     }
     copied = BertBackbone.from_config(config)
     if model is not backbone:
-        copied = _task(model, copied, vocabulary)
+        copied = _task(model, copied, vocabulary, new_tokens)
     for name, weight in weights_by_name(copied).items():
         weight.assign(table[name])
     report = copy.deepcopy(getattr(model, "loading_report", LoadingReport(model.name, "model")))
@@ -194,6 +199,7 @@ def _new_vocabulary(model, kept: list[int] | None, new_tokens: Sequence[str]) ->
         known.add(token)
     if twice:
         raise ValueError(f"new_tokens: {', '.join(map(repr, twice[:5]))} are there already")
+    check_vocabulary([*vocabulary, *new_tokens])
     return [*vocabulary, *new_tokens]
 
 
@@ -229,19 +235,57 @@ def _drawn(rng, shape, deviation: float):
     return (deviation * values).astype("float32")
 
 
-def _task(model, backbone: BertBackbone, vocabulary: list[str] | None) -> keras.Model:
+def _cut_by_rule(tokenizer, new_tokens: Sequence[str]) -> list[str]:
+    """Which of new tokens WordPiece would never give, since the rule cuts or changes them."""
+    words = [t[2:] if t.startswith("##") and len(t) > 2 else t for t in new_tokens]
+    specials = tokenizer.special_tokens
+    config = tokenizer.get_config() | {"added_tokens": (), "exact_tokens": ()}
+    config["vocabulary"] = [*specials, *dict.fromkeys(w for w in words if w not in specials)]
+    config.pop("config_file", None)
+    alone = type(tokenizer)(**config)
+    found = alone(words).to_list()
+    cut = [
+        token
+        for token, word, ids in zip(new_tokens, words, found, strict=True)
+        if ids != [alone.token_to_id(word)] or word in specials
+    ]
+    if pieces := [token for token in cut if token.startswith("##") and len(token) > 2]:
+        raise ValueError(
+            f"new_tokens: {', '.join(map(repr, pieces[:5]))} could never be found: expected the "
+            "rest of one word after ##, as the tokenizer normalises it"
+        )
+    return cut
+
+
+def _task(
+    model, backbone: BertBackbone, vocabulary: list[str] | None, new_tokens: Sequence[str]
+) -> keras.Model:
     """The same task on another backbone."""
     preprocessor = model.preprocessor
     if preprocessor is not None:
         tokenizer = preprocessor.tokenizer
         config = tokenizer.get_config() | {"vocabulary": vocabulary}
         config.pop("config_file", None)
+        cut = _cut_by_rule(tokenizer, new_tokens)
+        config["added_tokens"] = [*tokenizer.added_tokens, *cut]
         length = preprocessor.sequence_length
         if length == model.backbone.max_sequence_length:
             length = backbone.max_sequence_length  # all positions stay all positions
         settings = {name: getattr(preprocessor, name) for name in preprocessor.settings}
         settings["sequence_length"] = min(length, backbone.max_sequence_length)
-        preprocessor = type(preprocessor)(type(tokenizer).from_config(config), **settings)
+        tokenizer = type(tokenizer)(**config)
+        if cut and (
+            lost := [
+                t
+                for t, ids in zip(cut, tokenizer(cut).to_list(), strict=True)
+                if ids != [tokenizer.token_to_id(t)]
+            ]
+        ):
+            raise ValueError(
+                f"new_tokens: {', '.join(map(repr, lost[:5]))} could never be found: another "
+                "added token is found in their place"
+            )
+        preprocessor = type(preprocessor)(tokenizer, **settings)
     config = model.get_config()
     others = {k: v for k, v in config.items() if k not in ("backbone", "preprocessor")}
     return type(model)(backbone=backbone, preprocessor=preprocessor, **others)

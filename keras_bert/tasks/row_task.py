@@ -5,10 +5,12 @@ from functools import partial
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
 from keras_bert.data.packing import PackedSource
+from keras_bert.data.ragged import dense_parts
 from keras_bert.tasks.ids import checked_ids
 from keras_bert.tasks.like_lengths import by_length
-from keras_bert.tasks.packing import may_pack
+from keras_bert.tasks.packing import packs_predictions
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.packing import bucket_length
 
@@ -20,13 +22,13 @@ class RowTask(BertTask):
     own labels and weights, and read the rows as `BertTask` reads ids. With the preprocessor's
     padding "bucket" a batch is cut to the least of 16, 32, 64, ... tokens that holds its rows.
 
-    A subclass gives `make_rows`.
+    A subclass gives `ragged_rows`.
     """
 
     labels_by_token = False  # whether the last axis of labels and weights is T too
     outputs_by_token = True  # whether axis 1 of an output that is as long as a row is one of tokens
 
-    def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
+    def ragged_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
         """Turns examples into rows.
 
         Args:
@@ -35,13 +37,35 @@ class RowTask(BertTask):
             sample_weight: N weights of the examples, or None.
 
         Returns:
-            (ids, labels, weights): a dict of int32 arrays of R rows, whose last axis is T;
-            labels [R, ...] or None; float32 weights [R] or [R, T], or None.
+            (ids, labels, weights): a dict of R rows, int32 `tf.RaggedTensor` without padding;
+            labels [R, ...] or None; float32 weights [R, ...] or None. What is by token is ragged
+            too.
 
         Raises:
             ValueError: if there is no preprocessor, or an example is wrong.
         """
         raise NotImplementedError
+
+    def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
+        """Turns examples into rows of one length, as a call of the model takes them.
+
+        Args:
+            x: as `ragged_rows`.
+            y: as there.
+            sample_weight: as there.
+
+        Returns:
+            (ids, labels, weights) as there, filled up to T, the preprocessor's `sequence_length`:
+            labels of padding are -1, weights 0.
+
+        Raises:
+            ValueError: as there.
+        """
+        self.check_has_preprocessor()
+        parts = self.ragged_rows(x, y, sample_weight)
+        every = np.arange(parts[0]["token_ids"].shape[0])
+        parts = dense_parts(parts, every, self.preprocessor.sequence_length)
+        return tuple(v if v is None else keras.tree.map_structure(np.asarray, v) for v in parts)
 
     def _source(
         self,
@@ -56,7 +80,7 @@ class RowTask(BertTask):
     ):
         if not isinstance(x, dict) and not hasattr(x, "element_spec"):
             self.check_has_preprocessor()
-            x, y, sample_weight = self.make_rows(x, y, sample_weight)
+            x, y, sample_weight = self.ragged_rows(x, y, sample_weight)
         return super()._source(
             x, y, sample_weight, batch_size, shuffle, seed, class_weight, labelled
         )
@@ -77,17 +101,18 @@ class RowTask(BertTask):
         return super()._pack_ids(x, y, sample_weight)
 
     def check_has_preprocessor(self) -> None:
-        """Raises a ValueError where there is no text side."""
+        """Raises a ValueError where there is no text side, or it does not fit the backbone."""
         if self.preprocessor is None:
             name = type(self).__name__
             raise ValueError(
                 f"this {name} has no preprocessor, whose tokenizer texts need: make it with "
                 f"preprocessor={self.preprocessor_cls.__name__}(tokenizer)"
             )
+        self.check_preprocessor()
 
     def predict_ids(self, x: dict, batch_size: int | None = None, **kwargs):
         """Checks a user's rows of ids, and gives the model's output for them."""
-        return self.predict_rows(checked_ids(self, x), batch_size or 32, **kwargs)
+        return self.predict_rows(checked_ids(self, x), check_batch_size(batch_size), **kwargs)
 
     def predict_rows(self, ids: dict[str, np.ndarray], batch_size: int = 32, **kwargs):
         """Gives the model's output for rows of ids; see `predict_rows` of this module."""
@@ -99,7 +124,7 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
 
     Args:
         task: it need not be a `RowTask`.
-        ids: int32 arrays of R rows, whose last axis is T.
+        ids: int32 arrays of R rows, whose last axis is T, or ragged as by `RowTask.ragged_rows`.
         batch_size: rows of a batch.
         **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
@@ -110,12 +135,13 @@ def predict_rows(task: BertTask, ids: dict[str, np.ndarray], batch_size: int = 3
     Raises:
         ValueError: if there are no rows.
     """
-    kwargs = {"verbose": 0} | kwargs
+    kwargs, batch_size = {"verbose": 0} | kwargs, check_batch_size(batch_size)
     # Past a subclass's own `predict`: the rows are checked and cut already.
     predict = partial(BertTask.predict, task, batch_size=batch_size, **kwargs)
-    if len(ids["padding_mask"]) > batch_size and may_pack(task):
+    if packs_predictions(task, ids["padding_mask"].shape[0], batch_size):
         source = task._source(ids, batch_size=batch_size, labelled=False)
         if isinstance(source, PackedSource):
             outputs = task.predict_batches(source.one_pass(), kwargs)
             return keras.tree.map_structure(source.in_order, outputs)
-    return by_length(predict, ids, getattr(task, "outputs_by_token", False))
+    longest = getattr(task.preprocessor, "sequence_length", None)
+    return by_length(predict, ids, getattr(task, "outputs_by_token", False), longest)

@@ -96,6 +96,29 @@ def unpacked(x: Any, y: Any) -> tuple[Any, Any]:
     return ([example.question for example in x], [example.context for example in x]), x
 
 
+def as_examples(x: Any, y: Any) -> list[SquadExample]:
+    """Puts questions together as examples.
+
+    Args:
+        x: a tuple (questions, contexts).
+        y: N answers or examples, as `answer_spans` takes them.
+    """
+    rows = zip(*question_columns(x), y, strict=True)
+    return [
+        answer
+        if isinstance(answer, SquadExample)
+        else SquadExample(
+            str(row),
+            "",
+            question,
+            context,
+            () if answer is None else (Answer(*answer),),
+            answer is None,
+        )
+        for row, (question, context, answer) in enumerate(rows)
+    ]
+
+
 def question_columns(x: Any) -> tuple[list, list]:
     """Checks questions and contexts, and gives them as lists of str.
 

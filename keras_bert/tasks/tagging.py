@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_batch_size
+from keras_bert.data.ragged import joined, joined_rows, without_padding
 from keras_bert.data.tagged import AnnotatedTexts
 from keras_bert.tasks.sentences import check_sentences, check_tags, to_tensor, token_weights
 from keras_bert.tasks.targets import check_names
@@ -34,7 +36,7 @@ def rows_of(model, sentences: list) -> Iterator:
 
 
 def labelled_rows(model, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
-    """Does the work of `BertTokenClassifier.make_rows`, for sentences and labels that lie apart."""
+    """Does the work of `BertTokenClassifier.ragged_rows` for sentences and labels apart."""
     sentences = check_sentences(x)
     if y is not None:
         y = model.encode_labels(y)
@@ -49,29 +51,28 @@ def labelled_rows(model, x, y=None, sample_weight=None) -> tuple[dict, object, o
             raise ValueError("sample_weight of words: with crf=True the loss is a sentence's")
     ids, labels, weights = [], [], []
     for first, rows in rows_of(model, sentences):
-        ids.append({name: value.numpy() for name, value in rows.ids.items()})
+        mask = rows.ids["padding_mask"]
+        ids.append({name: without_padding(value, mask) for name, value in rows.ids.items()})
         if y is None:
             continue
         some = y[first : first + CHUNK]
         check_tags([range(n) for n in rows.counts.numpy()], some, first=first)
-        labels.append(labels_of_rows(rows, to_tensor(some, "int32")).numpy())
-        if sample_weight is None:
-            weights.append(np.ones(len(rows.sentence), "float32"))
-        elif by_word:
+        found, given = labels_of_rows(rows, to_tensor(some, "int32")), None
+        labels.append(without_padding(found, mask))
+        if by_word:
             given = sample_weight[first : first + CHUNK]
             for number, (own, tags) in enumerate(zip(given, some, strict=True)):
                 if len(own) != len(tags):
                     raise ValueError(
                         f"sentence {first + number}: {len(tags)} words, {len(own)} weights"
                     )
-            weights.append(labels_of_rows(rows, to_tensor(given, "float32"), 0.0).numpy())
-        else:
-            weights.append(sample_weight[rows.sentence.numpy() + first])
-    ids = {name: np.concatenate([part[name] for part in ids]) for name in ids[0]}
+            given = labels_of_rows(rows, to_tensor(given, "float32"), 0.0).numpy()
+        elif sample_weight is not None:
+            given = sample_weight[rows.sentence.numpy() + first]
+        weights.append(without_padding(token_weights(found.numpy(), given), mask))
     if y is None:
-        return ids, None, None
-    labels = np.concatenate(labels)
-    return ids, labels, token_weights(labels, np.concatenate(weights))
+        return joined_rows(ids), None, None
+    return joined_rows(ids), joined(labels), joined(weights)
 
 
 def tags_of_texts(model, given: AnnotatedTexts) -> list[list[str]]:
@@ -115,7 +116,7 @@ def word_scores(model, x, batch_size: int | None, kwargs: dict) -> Iterator:
     sentences = check_sentences(x)
     for first, rows in rows_of(model, sentences):
         ids = {name: value.numpy() for name, value in rows.ids.items()}
-        logits = model.predict_rows(ids, batch_size or 32, **kwargs)
+        logits = model.predict_rows(ids, check_batch_size(batch_size), **kwargs)
         yield sentences[first : first + CHUNK], rows, scores_of_words(logits, rows)
 
 

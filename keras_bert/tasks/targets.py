@@ -5,44 +5,70 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_bert.arguments import check_count
+from keras_bert.serving.signatures import label_tensor
+
 SUM_TOLERANCE = 1e-3  # how far the sum of a row of probabilities may be from 1
 
 
-def check_labels(labels: Sequence[str] | None) -> list[str] | None:
+Label = str | int | float | bool
+
+
+def check_labels(labels: Sequence[Label] | None, kinds: tuple = (str, int, float)) -> list | None:
     """Checks names of classes.
 
+    Args:
+        labels: the names, or None.
+        kinds: types that a name may have.
+
+    Returns:
+        The names, each of its own type; None for None.
+
     Raises:
-        TypeError: if a name is not a str.
-        ValueError: if a name is there twice.
+        TypeError: if a name is of another type, which a preset could not hold.
+        ValueError: if a name is there twice, or is no finite number.
     """
     if labels is None:
         return None
+    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
     for label in labels:
-        if not isinstance(label, str):
-            raise TypeError(f"labels hold {label!r} of type {type(label).__name__}; names are str")
+        if not isinstance(label, kinds):
+            expected = " or ".join(kind.__name__ for kind in kinds)
+            raise TypeError(
+                f"labels hold {label!r} of type {type(label).__name__}: expected {expected}; map "
+                "others to strings, here and in y"
+            )
+        if isinstance(label, float) and not math.isfinite(label):
+            raise ValueError(f"labels hold {label!r}: expected finite numbers")
     if len(set(labels)) != len(labels):
-        raise ValueError(f"labels={list(labels)}: a name is there twice")
-    return list(labels)
+        raise ValueError(f"labels={labels}: a name is there twice")
+    return labels
 
 
 def check_classes(
-    num_classes: int | None, labels: Sequence[str] | None, least: int = 2
-) -> tuple[int, list[str] | None]:
+    num_classes: int | None,
+    labels: Sequence[Label] | None,
+    least: int = 2,
+    kinds: tuple = (str, int, float),
+) -> tuple[int, list | None]:
     """Checks a number of classes and their names, of which one is enough.
 
     Args:
         num_classes: K, or None for that of the names.
         labels: K names, or None.
         least: the fewest classes that there may be.
+        kinds: types that a name may have.
 
     Returns:
         (number, names or None).
 
     Raises:
-        TypeError: if a name is not a str.
+        TypeError: if a name is of another type.
         ValueError: if there are too few classes, both disagree, or a name is there twice.
     """
-    labels = check_labels(labels)
+    labels = check_labels(labels, kinds)
+    if num_classes is not None:
+        check_count("num_classes", num_classes, 0)
     num_classes = num_classes or (labels and len(labels))
     if not num_classes or num_classes < least:
         raise ValueError(f"num_classes={num_classes}, labels={labels}: expected {least} or more")
@@ -51,11 +77,16 @@ def check_classes(
     return num_classes, labels
 
 
-def class_ids(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
+def has_numbers_as_names(labels: Sequence[Label] | None) -> bool:
+    """Whether a number in y is the name of a class, and not its id."""
+    return labels is not None and not all(isinstance(label, str) for label in labels)
+
+
+def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
     """One class a row.
 
     Args:
-        y: N names or ids, [N] or [N, 1].
+        y: N names or ids, [N] or [N, 1]. Where some names are numbers there are no ids.
         num_classes: number of classes K.
         labels: their K names, or None for ids alone.
 
@@ -65,21 +96,31 @@ def class_ids(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
     Raises:
         ValueError: if a label is unknown; the error names its row.
     """
-    y = np.asarray(y)
+    by_name = has_numbers_as_names(labels)
+    # NumPy makes strings of numbers that stand beside strings.
+    y = np.array(y, object) if by_name and not hasattr(y, "dtype") else np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
         raise ValueError(f"labels have shape {y.shape}; expected one a row, [N]")
     if y.dtype.kind == "O" and all(isinstance(v, int) for v in y.tolist()):
         y = y.astype("int64")
-    if y.dtype.kind in "USO":
+    names = {name: i for i, name in enumerate(labels or ())}
+    expected = ", ".join(map(str, names))
+    if by_name:
+        shown = [v.item() if isinstance(v, np.generic) else v for v in y.tolist()]
+        shown = [v.decode() if isinstance(v, bytes) else v for v in shown]
+        y = np.array([names.get(v, -1) if isinstance(v, Label) else -1 for v in shown])
+    elif y.dtype.kind in "USO":
         shown = _names(y.tolist())
-        ids = {name: i for i, name in enumerate(labels or ())}
-        y = np.array([ids.get(name, -1) for name in shown])
-        expected = ", ".join(labels or ())
+        y = np.array([names.get(name, -1) for name in shown])
     else:
         shown, expected = y.tolist(), f"ids 0 to {num_classes - 1}"
-    wrong = (y < 0) | (y >= num_classes) | (y != y.astype("int32"))
+        if labels is None:
+            expected += "; if these are names, such as ratings, pass labels=[...]"
+        _check_digits(y, labels or ())
+    with np.errstate(invalid="ignore"):  # NaN
+        wrong = ~((y >= 0) & (y < num_classes) & (y == y.astype("int32")))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(f"label {shown[row]!r} in row {row} is unknown; expected {expected}")
@@ -90,7 +131,7 @@ def class_labels(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
     """One class a row, or a probability of each class.
 
     Args:
-        y: N names or ids; or probabilities [N, K], rows that sum to 1.
+        y: N names or ids; or probabilities, float [N, K], rows that sum to 1.
         num_classes: number of classes K.
         labels: their K names, or None for ids alone.
 
@@ -101,7 +142,7 @@ def class_labels(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
         ValueError: if a label is unknown, or a row is no distribution; the error names its row.
     """
     array = np.asarray(y)
-    if array.ndim == 2 and array.dtype.kind in "iufb" and array.shape[1] > 1:
+    if array.ndim == 2 and array.dtype.kind == "f" and array.shape[1] > 1:
         return probabilities(array, num_classes)
     return class_ids(y, num_classes, labels)
 
@@ -128,22 +169,28 @@ def probabilities(y, num_classes: int) -> np.ndarray:
     return values
 
 
-def classes_in_graph(y, num_classes: int | None = None):
+def classes_in_graph(y, num_classes: int | None = None, labels: Sequence[Label] | None = None):
     """As `class_labels`, of a batch of numbers inside `tf.data`.
 
     Args:
-        y: ids [B] or [B, 1], or probabilities [B, K].
+        y: ids, or names that are numbers, [B] or [B, 1]; or probabilities [B, K].
         num_classes: K, if known.
+        labels: K names, if there are any.
 
     Returns:
         ids [B], or float32 [B, K].
     """
     import tensorflow as tf
 
-    if y.shape.rank != 2:
-        return y
-    if y.shape[1] == 1:
-        return y[:, 0]
+    if y.shape.rank != 2 or y.shape[1] == 1:
+        if has_numbers_as_names(labels):
+            return ids_in_graph(y, labels)
+        return y[:, 0] if y.shape.rank == 2 else y
+    if not y.dtype.is_floating:
+        raise ValueError(
+            f"labels have shape {y.shape} and type {y.dtype.name}; expected ids, [B], or "
+            "probabilities, float [B, K]"
+        )
     y = tf.ensure_shape(tf.cast(y, tf.float32), [None, num_classes])
     good = (y >= 0) & (tf.abs(tf.reduce_sum(y, axis=1, keepdims=True) - 1) < SUM_TOLERANCE)
     message = ["labels: expected probabilities in rows that sum to 1, got", y]
@@ -197,6 +244,46 @@ def checked_weights_in_graph(weights, name: str = "sample_weight"):
     message = [f"{name}: expected finite numbers of 0 or more, got", wrong[:1]]
     with tf.control_dependencies([tf.Assert(tf.size(wrong) == 0, message)]):
         return tf.identity(weights)
+
+
+def _check_digits(ids: np.ndarray, labels: Sequence[str]) -> None:
+    """Raises a ValueError where an id is written as the name of another class: which is meant?"""
+    for place, label in enumerate(labels):
+        if label.isascii() and label.isdecimal() and int(label) != place:
+            rows = np.flatnonzero(ids == int(label))
+            if len(rows):
+                raise ValueError(
+                    f"label {int(label)} in row {rows[0]} is a number, and labels={[*labels]} are "
+                    f"strings: pass y as strings, or numbers in labels"
+                )
+
+
+def ids_in_graph(y, labels: Sequence[Label]):
+    """Turns a batch of names [B] into ids inside `tf.data`.
+
+    Args:
+        y: strings or numbers [B] or [B, 1].
+        labels: K names.
+
+    Returns:
+        int32 [B].
+
+    Raises:
+        ValueError: if names and y are of different types.
+        tf.errors.InvalidArgumentError: when the data runs, if a label is unknown.
+    """
+    import tensorflow as tf
+
+    names = label_tensor(labels, len(labels))
+    if (names.dtype == tf.string) != (y.dtype == tf.string):
+        raise ValueError(f"labels of a dataset are {y.dtype.name}; expected {names.dtype.name}")
+    if y.dtype != tf.string:
+        y, names = tf.cast(y, "float64"), tf.cast(names, "float64")
+    matches = tf.reshape(y, [-1, 1]) == names[None, :]  # [B, K]
+    known = tf.reduce_all(tf.reduce_any(matches, axis=1))
+    message = ["unknown label; expected", *map(str, labels), "got", y]
+    with tf.control_dependencies([tf.Assert(known, message)]):
+        return tf.argmax(tf.cast(matches, "int32"), axis=1, output_type=tf.int32)
 
 
 def found_names(y) -> list[str] | None:
@@ -345,6 +432,7 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
                 f"{num_classes} classes"
             )
         return matrix.astype("float32")
+    by_name = has_numbers_as_names(labels)
     ids = {name: i for i, name in enumerate(labels or ())}
     matrix = np.zeros((len(y), num_classes), "float32")
     for row, given in enumerate(y):
@@ -354,9 +442,9 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
                 "be empty"
             )
         for label in given:
-            place = ids.get(label, -1) if isinstance(label, str) else label
+            place = ids.get(label, -1) if by_name or isinstance(label, str) else label
             if isinstance(place, float) or place not in range(num_classes):
-                expected = ", ".join(labels or ()) or f"ids 0 to {num_classes - 1}"
+                expected = ", ".join(map(str, ids)) or f"ids 0 to {num_classes - 1}"
                 raise ValueError(f"label {label!r} in row {row} is unknown; expected {expected}")
             if matrix[row, place]:
                 raise ValueError(f"label {label!r} is twice in row {row}")

@@ -1,5 +1,6 @@
 """What all tasks share: the text pipeline under `fit` and the default optimizer."""
 
+import math
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import keras
 import keras_hub
 import numpy as np
 
+from keras_bert.arguments import check_batch_size, check_count, check_number
 from keras_bert.data.texts import text_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.crf import CRFLoss
@@ -16,8 +18,9 @@ from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, mem
 from keras_bert.tasks.fitting import fit_source, scored
 from keras_bert.tasks.ids import check_ids
 from keras_bert.tasks.like_lengths import predict_by_length
-from keras_bert.tasks.one_batch import predict_at_once
+from keras_bert.tasks.run_rows import run_rows
 from keras_bert.tasks.targets import checked_weights
+from keras_bert.tasks.text_side import check_text_side
 from keras_bert.tasks.weights import TaskWeights
 from keras_bert.training.automatic_optimizer import automatic_optimizer
 from keras_bert.training.callback_list import callbacks_over
@@ -49,7 +52,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
     packs_texts = True  # whether several texts can share a row of the encoder
     most_texts = 2  # columns of texts in an example; None for any number
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
-    _at_once = None
+    needs_labels = True  # of rows in memory, to train and to evaluate
+    _runner = None
 
     def __init__(self, *args, **kwargs):
         # Keras would pass over a misspelt argument of a task.
@@ -62,6 +66,20 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         if not self.compiled:
             jit_compile = self._prepare(accumulation_steps=1, jit_compile="auto", packing="auto")
             self.prepare_step(jit_compile=jit_compile)
+
+    @property
+    def preprocessor(self):
+        """Makes the backbone's inputs of texts; None for a task on ids alone."""
+        return getattr(self, "_preprocessor", None)
+
+    @preprocessor.setter
+    def preprocessor(self, value):
+        check_text_side(value, self.backbone)
+        self._preprocessor = value
+
+    def check_preprocessor(self) -> None:
+        """Raises a ValueError if the preprocessor, whose settings may change, no longer fits."""
+        check_text_side(self.preprocessor, self.backbone)
 
     def call(self, inputs, training=None, mask=None):
         """As a functional model; inputs may bring what a call of the backbone may add."""
@@ -164,10 +182,18 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             ValueError: if the loss expects probabilities, a metric has no meaning for the task,
                 or a number is out of range.
         """
-        if accumulation_steps < 1:
-            raise ValueError(f"accumulation_steps={accumulation_steps}: expected 1 or more")
+        accumulation_steps = check_count("accumulation_steps", accumulation_steps)
+        steps_per_execution = check_count("steps_per_execution", steps_per_execution)
+        for name, value, least, most in (
+            ("learning_rate", learning_rate, 0, math.inf),
+            ("weight_decay", weight_decay, 0, math.inf),
+            ("warmup", warmup, 0, 1),
+            ("epsilon", epsilon, 0, math.inf),
+            ("layer_decay", 1 if layer_decay is None else layer_decay, 0, math.inf),
+        ):
+            check_number(name, value, least, most)
         for name, choice in {"packing": packing, "use_kernels": use_kernels}.items():
-            if choice not in ("auto", True, False):
+            if choice != "auto" and not isinstance(choice, bool):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
         check_label_smoothing(label_smoothing, loss)
         self._schedule = None
@@ -291,6 +317,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     def compile_from_config(self, config):
         built = config.pop("optimizer_built", True)
+        if config.get("use_kernels") is True:
+            config["use_kernels"] = "auto"  # this machine may have no GPU
         self.compile(**keras.saving.deserialize_keras_object(config))
         if built:  # else the file has none of its variables
             self.optimizer.build(self.trainable_variables)
@@ -353,8 +381,22 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 or a checkpoint to resume from is of another model.
         """
         self._assert_compile_called("fit")
-        if y is None and not hasattr(x, "element_spec"):
-            raise ValueError("y is missing: fit needs the labels of the texts")
+        for name, value in (
+            ("batch_size", batch_size),
+            ("steps_per_epoch", steps_per_epoch),
+            ("steps", steps),
+            ("examples", examples),
+            ("validation_steps", kwargs.get("validation_steps")),
+        ):
+            if value is not None:
+                check_count(name, value)
+        check_count("initial_epoch", initial_epoch, 0)
+        check_count("seed", seed, -(2**63))
+        check_number("epochs", 1 if epochs is None else epochs)
+        if epochs == 0:
+            raise ValueError("epochs=0: expected a number above 0")
+        check_number("validation_split", validation_split, 0, 1)
+        self._check_labelled(x, y, "fit")
         sample_weight = checked_weights(sample_weight)
         if validation_split:
             if validation_data is not None:
@@ -367,14 +409,20 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         source = self._source(
             x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
         )
+        if validation_data is not None:
+            validation_data = self._check_validation(validation_data)
         callbacks = scored(self, callbacks, validation_data)
         if validation_data is not None:
-            if not isinstance(validation_data, tuple | list):
-                validation_data = [validation_data]
             size = None if hasattr(validation_data[0], "element_spec") else batch_size
             x, y, weights = keras.utils.unpack_x_y_sample_weight(tuple(validation_data))
-            validation = self._source(x, y, checked_weights(weights), batch_size=size)
-            validation_data = self.ahead(validation.one_pass())
+            try:
+                validation = self._source(x, y, checked_weights(weights), batch_size=size)
+            except (TypeError, ValueError) as error:
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind(f"validation_data: {error}") from error
+            batches = validation.one_pass()
+            _check_ends(batches, kwargs.get("validation_steps"), "validation_steps")
+            validation_data = self.ahead(batches)
         return fit_source(
             self,
             source,
@@ -419,7 +467,9 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         """
         self._assert_compile_called("evaluate")
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
+            self._check_labelled(x, y, "evaluate")
             x = self._source(x, y, checked_weights(sample_weight), batch_size).one_pass()
+            _check_ends(x, kwargs.get("steps"), "steps")
             self.build_for(x)
             kwargs["callbacks"] = callbacks_over(self, x, kwargs)
             x = self.ahead(x)
@@ -466,13 +516,16 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, **kwargs)[0]
         if hasattr(x, "element_spec"):
-            return self.predict_batches(self._source(x, labelled=False).one_pass(), kwargs)
+            batches = self._source(x, labelled=False).one_pass()
+            _check_ends(batches, kwargs.get("steps"), "steps")
+            return self.predict_batches(batches, kwargs)
+        batch_size = check_batch_size(batch_size)
         texts = not isinstance(x, dict) and self.preprocessor is not None
         columns = text_columns(x, self.most_texts) if texts else x
         size = len(columns[0]) if texts else None
         if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")
-        found = predict_at_once(self, x, columns, batch_size or 32, kwargs)
+        found = run_rows(self, x, columns, check_batch_size(batch_size), kwargs)
         if found is not None:
             return found
         return predict_by_length(self, x, columns if texts else None, batch_size, kwargs)
@@ -487,6 +540,24 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         kwargs = kwargs | {"callbacks": callbacks_over(self, batches, kwargs)}
         with quiet_about_size():
             return keras.Model.predict(self, self.ahead(batches), **kwargs)
+
+    def _check_labelled(self, x, y, method: str) -> None:
+        """Raises a ValueError if rows in memory have no labels."""
+        if self.needs_labels and y is None and not hasattr(x, "element_spec"):
+            raise ValueError(f"y is missing: {method} needs the labels of the texts")
+
+    def _check_validation(self, data) -> tuple:
+        """Checks that `validation_data` brings labels; a dataset does."""
+        if hasattr(data, "element_spec"):
+            return (data,)
+        parts = isinstance(data, tuple | list) and 1 <= len(data) <= 3
+        if not parts or isinstance(data[0], str | bytes):
+            raise ValueError(
+                f"validation_data={data!r:.80}: expected (x, y), (x, y, sample_weight) or a "
+                "tf.data.Dataset"
+            )
+        self._check_labelled(*data[:2], *[None] * (2 - len(data)), "validation_data")
+        return tuple(data)
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
         """Makes a batch of texts what the network reads; a dict of ids is that already.
@@ -504,6 +575,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         return super().preprocess_samples(x, y, sample_weight)
 
     def _preprocess(self, x, y=None, sample_weight=None):
+        self.check_preprocessor()
         return self.preprocessor(x, y=y, sample_weight=sample_weight)
 
     def _complete(self, ids: dict) -> dict:
@@ -541,3 +613,10 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
         check_ids(x, self.backbone)
+
+
+def _check_ends(batches, steps: int | None, name: str) -> None:
+    """Raises a ValueError for an endless dataset of which nobody says how much to read."""
+    cardinality = getattr(batches, "cardinality", None)
+    if steps is None and cardinality is not None and int(cardinality()) == -1:
+        raise ValueError(f"the dataset has no end: pass {name}")

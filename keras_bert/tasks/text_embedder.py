@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.arguments import check_count
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.checkpoints.sentence_transformers import (
     Dense,
@@ -25,7 +26,6 @@ from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.several_texts import SeveralTexts
 from keras_bert.tasks.targets import numbers
 from keras_bert.tasks.task import BertTask
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor, cosine, nearest
 from keras_bert.training.pair_losses import CosinePearson, CosineSquaredError, InBatchNegatives
 from keras_bert.training.task_metrics import COSINES, NOTHING
@@ -102,7 +102,6 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         if loss not in LOSSES:
             raise ValueError(f"loss={loss!r}: expected one of {', '.join(LOSSES)}")
         chosen = _check_layers(layers, backbone, pooling)
-        check_text_side(preprocessor, backbone)
 
         # === Layers ===
         self.backbone = backbone
@@ -286,6 +285,11 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             "left out",
         )
 
+    @property
+    def needs_labels(self) -> bool:
+        """Whether training takes scores of pairs."""
+        return self.pair_loss != "contrastive"
+
     def default_loss(self):
         return InBatchNegatives() if self.pair_loss == "contrastive" else CosineSquaredError()
 
@@ -405,8 +409,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         if isinstance(queries, str | bytes):
             indices, scores = self.search([queries], corpus, top_k, batch_size, **kwargs)
             return indices[0], scores[0]
-        if top_k < 1:
-            raise ValueError(f"top_k={top_k}: expected 1 or more")
+        check_count("top_k", top_k)
         if not isinstance(corpus, np.ndarray) or corpus.ndim != 2:
             corpus = self.embed(corpus, batch_size, **kwargs)
         if not len(corpus):

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.tagged import TaggedSentences, annotated_texts
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.dropout import Dropout
@@ -33,7 +34,6 @@ from keras_bert.tasks.tagging import (
     words_of_texts,
 )
 from keras_bert.tasks.targets import check_classes, check_names, class_ids, weights_by_id
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.entities import TaggedEntity, marks_entity, tag_places
 from keras_bert.text.token_classifier_preprocessor import IGNORED, BertTokenClassifierPreprocessor
 
@@ -94,8 +94,7 @@ class BertTokenClassifier(RowTask):
         crf: bool = False,
         **kwargs,
     ):
-        num_classes, labels = check_classes(num_classes, labels)
-        check_text_side(preprocessor, backbone)
+        num_classes, labels = check_classes(num_classes, labels, kinds=(str,))
 
         # === Layers ===
         self.backbone = backbone
@@ -176,7 +175,7 @@ class BertTokenClassifier(RowTask):
                 "skip_mismatch=True for a new one"
             )
         num_classes, labels, fits = choose_classes(
-            preset, saved, num_classes, labels, skip_mismatch
+            checkpoint, saved, num_classes, labels, skip_mismatch
         )
         fits = fits and same  # not the same only with skip_mismatch
         backbone = checkpoint.backbone(load_weights, **kwargs)
@@ -316,8 +315,8 @@ class BertTokenClassifier(RowTask):
         check_tags(x.words, x.tags, x.lines)
         return x.words, self._encode(x.tags, x.lines)
 
-    def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
-        """Turns sentences into rows of `sequence_length` tokens; see `RowTask.make_rows`.
+    def ragged_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
+        """Turns sentences into rows; see `RowTask.ragged_rows`.
 
         Args:
             x: N sentences, lists of words or texts; or `TaggedSentences`.
@@ -325,7 +324,7 @@ class BertTokenClassifier(RowTask):
             sample_weight: N weights of the sentences, or None.
 
         Returns:
-            (ids int32 [R, T], labels int32 [R, T] or None, weights float32 [R, T] or None).
+            (ids, labels or None, weights or None), `tf.RaggedTensor` [R, tokens] all of them.
             Labels are -1, and weights 0, where a position has no label.
         """
         self.check_has_preprocessor()
@@ -345,13 +344,16 @@ class BertTokenClassifier(RowTask):
     ):
         if not hasattr(x, "element_spec"):
             if not isinstance(x, dict):
-                x, y, sample_weight = self.make_rows(x, y, sample_weight)
+                x, y, sample_weight = self.ragged_rows(x, y, sample_weight)
             elif y is not None:
                 y = self.encode_labels(np.asarray(y))
                 sample_weight = token_weights(y, sample_weight)
             if class_weight is not None:
-                table = weight_table(self, class_weight, y)
-                sample_weight = sample_weight * table[np.maximum(y, 0)]
+                ids = y.values.numpy() if is_ragged(y) else y
+                factors = weight_table(self, class_weight, ids)[np.maximum(ids, 0)]
+                sample_weight = sample_weight * (
+                    y.with_values(factors) if is_ragged(y) else factors
+                )
                 class_weight = None
         elif class_weight is not None:
             raise ValueError("class_weight needs rows in memory: a dataset can bring weights")

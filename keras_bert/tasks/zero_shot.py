@@ -42,10 +42,15 @@ def zero_shot(
         order of `candidates`. For one text a label, or a list, and [C].
 
     Raises:
-        TypeError: if a text or a candidate is not a string.
+        TypeError: if the model is no classifier, or a text or a candidate is not a string.
         ValueError: if there are no candidates or one is there twice, the template has no {}, or
             the classifier lacks the labels.
     """
+    if not isinstance(classifier, BertClassifier):
+        raise TypeError(
+            f"classifier is a {type(classifier).__name__}: expected a BertClassifier trained on "
+            "inference, such as MNLI"
+        )
     candidates = check_texts(candidates, "candidates")
     if not candidates or len(set(candidates)) < len(candidates):
         raise ValueError(f"candidates={candidates}: expected one or more, each once")

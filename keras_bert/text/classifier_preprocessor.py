@@ -5,6 +5,7 @@ import keras_hub
 import numpy as np
 from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
+from keras_bert.arguments import check_count, check_number
 from keras_bert.text import windows
 from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import BertTokenizer
@@ -41,8 +42,9 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         [T] for one string; with `y` or `sample_weight` a tuple, as Keras packs them.
 
     Raises:
-        ValueError: if `sequence_length` leaves no room for text, `padding` is unknown, or `tail` is
-            not from 0 to 1.
+        TypeError: if x is not text.
+        ValueError: if `sequence_length` leaves no room for text, `padding` is unknown, `tail` is
+            not from 0 to 1, or x has another shape, such as a list of pairs.
     """
 
     tokenizer_cls = BertTokenizer
@@ -59,6 +61,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_count("sequence_length", sequence_length, 0)
         if sequence_length < 4:
             raise ValueError(
                 f"sequence_length={sequence_length}: expected at least 4, for [CLS], [SEP], [SEP] "
@@ -66,14 +69,20 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             )
         if padding not in PADDINGS:
             raise ValueError(f"padding={padding!r}: expected one of {', '.join(PADDINGS)}")
-        if not isinstance(tail, int | float) or not 0 <= tail <= 1:
-            raise ValueError(f"tail={tail!r}: expected a share from 0 to 1")
+        check_number("tail", tail, most=1)
         if tail and "tail" not in self.settings:
             raise ValueError(f"tail={tail}: expected 0, {type(self).__name__} cuts no end off")
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.padding = padding
         self.tail = tail
+
+    def __setattr__(self, name, value):
+        # A setting that is changed later is checked as the constructor checks it.
+        if name in self.settings and all(hasattr(self, other) for other in self.settings):
+            settings = {other: getattr(self, other) for other in self.settings} | {name: value}
+            value = getattr(type(self)(self.tokenizer, **settings), name)
+        super().__setattr__(name, value)
 
     @classmethod
     def from_preset(cls, preset, **settings):
@@ -127,7 +136,10 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import text_columns
+
         with tf.device("cpu"):
+            segments = text_columns(segments)
             pieces = [self.tokenizer.tokenize(segment) for segment in segments]
             single = not isinstance(pieces[0], tf.RaggedTensor)
             if single:
@@ -135,9 +147,8 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding, self.tail)
             if single:
                 return {name: value[0] for name, value in batch.items()}
-            if tf.is_tensor(segments[0]):  # ragged tensors forget how many rows they have
-                for value in batch.values():
-                    value.set_shape([segments[0].shape[0], None])
+            for value in batch.values():  # ragged tensors forget how many rows they have
+                value.set_shape([segments[0].shape[0], None])
             return batch
 
     def pack_windows(self, segments: tuple, overlap: int):
@@ -159,6 +170,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         import tensorflow as tf
 
+        check_count("overlap", overlap, 0)
         room = self.sequence_length - 1 - len(segments)
         if not 0 <= overlap < room - (room // 2 if len(segments) > 1 else 0):
             raise ValueError(

@@ -33,20 +33,20 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
         """Does the work of `call` for a tuple of texts or batches.
 
         Args:
-            segments: strings, or batches of them [B] or [B, M].
+            segments: strings, or batches of them [B], negatives also [B, M].
 
         Returns:
             A dict of int32 tensors, as of a call.
         """
         import tensorflow as tf
 
-        columns = [tf.convert_to_tensor(segment, tf.string) for segment in segments]
-        columns = [
-            part
-            for column in columns
-            for part in (tf.unstack(column, axis=1) if column.shape.rank == 2 else [column])
-        ]
-        texts = tf.stack(columns, axis=-1)  # [B, C] or [C]
+        from keras_bert.text.lines import text_columns, to_strings
+
+        columns = list(segments[:2])
+        for negatives in map(to_strings, segments[2:]):
+            several = isinstance(negatives, tf.Tensor) and negatives.shape.rank == 2
+            columns += tf.unstack(negatives, axis=1) if several else [negatives]
+        texts = tf.stack(text_columns(columns), axis=-1)  # [B, C] or [C]
         rows = super().pack((tf.reshape(texts, [-1]),))
         for name, value in rows.items():
             shape = tf.concat([tf.shape(texts), tf.shape(value)[1:]], axis=0)

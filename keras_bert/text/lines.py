@@ -32,8 +32,9 @@ class LineTokenizer:
         tokens: the vocabulary; an index is an id.
         lowercase: whether to lower-case.
         strip_accents: whether to decompose and to drop accents.
-        specials: ids by literal spelling, for those special tokens that text may hold.
+        exact: ids of tokens that are found whole in the text, as they are spelled.
         max_word_length: a word of more characters becomes [UNK].
+        added: ids of tokens that are found whole in the normalised text.
         splitting: as in `WordSplitter`; the fast roads are those of "bert".
     """
 
@@ -42,19 +43,28 @@ class LineTokenizer:
         tokens: Sequence[str],
         lowercase: bool,
         strip_accents: bool,
-        specials: dict[str, int],
+        exact: dict[str, int],
         max_word_length: int,
+        added: dict[str, int] | None = None,
         splitting: str = "bert",
     ):
+        added = added or {}
         self.lowercase = lowercase
-        self.special_ids = list(specials.values())
+        self.special_ids = [*exact.values(), *added.values()]
         self.max_word_length = max_word_length
         with tf.init_scope(), tf.device("CPU"):  # we may be called while a graph is traced
-            self.split = WordSplitter(lowercase, strip_accents, tuple(specials), splitting)
+            self.split = WordSplitter(
+                lowercase, strip_accents, tuple(exact), tuple(added), splitting
+            )
+            forms: list[str] = []
+            if self.special_ids:
+                plain = WordSplitter(lowercase, strip_accents, splitting=splitting)
+                forms = plain.normal_forms((*exact, *added))
+            self.found_whole = safe_text.holding_pattern(forms)
             self.word_model = build_model(tokens, whole_lines=False)
             self.line_model = build_model(tokens, whole_lines=True)
             self.tokens = tf.constant(list(tokens), tf.string)
-            fast = self.line_model and splitting == "bert"
+            fast = self.line_model and self.found_whole is not None and splitting == "bert"
             self.roads = self._roads(strip_accents) if fast else ()
         # One trace each, whatever the batch; a setting of offsets costs only those who ask.
         signature = [tf.TensorSpec([None], tf.string)]
@@ -66,7 +76,7 @@ class LineTokenizer:
 
     def _roads(self, strip_accents: bool) -> tuple[Road, ...]:
         def pattern(word: str, breaks: str) -> str:
-            return safe_text.line_pattern(word, breaks, not self.special_ids, self.max_word_length)
+            return safe_text.line_pattern(word, breaks, self.max_word_length)
 
         unchanged = not self.lowercase and not strip_accents
         word = safe_text.CASED_WORD if unchanged else safe_text.PLAIN_WORD
@@ -99,6 +109,9 @@ class LineTokenizer:
             )
         road, *others = roads
         safe = tf.strings.regex_full_match(lines, road.pattern)
+        if self.found_whole:
+            plain = lines if road.normalizer is None else road.normalizer.normalize(lines)
+            safe &= ~tf.strings.regex_full_match(plain, self.found_whole)
 
         def take(lines: tf.Tensor) -> Pieces:
             return lines_to_pieces(lines, self.line_model, road.normalizer, self.lowercase, offsets)
@@ -147,6 +160,33 @@ def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:
     if text.dtype != tf.string:
         raise TypeError(f"Expected text, got a tensor of {text.dtype.name}.")
     return text
+
+
+def text_columns(columns: Sequence[Any]) -> list[tf.Tensor]:
+    """Makes string tensors of the one or two texts of each example.
+
+    Args:
+        columns: texts, or batches of as many texts.
+
+    Returns:
+        Tensors [] or [B], all alike.
+
+    Raises:
+        TypeError: a column is not text.
+        ValueError: a column is more than a batch of texts, or columns differ in length.
+    """
+    found = [to_strings(column) for column in columns]
+    for column in found:
+        if not isinstance(column, tf.Tensor) or column.shape.rank not in (0, 1):
+            raise ValueError(
+                f"texts of shape {column.shape}: expected one text or a batch of texts [B]; pairs "
+                "go in as a tuple of two batches, (firsts, seconds)"
+            )
+        if not column.shape.is_compatible_with(found[0].shape):
+            raise ValueError(
+                f"texts of shapes {found[0].shape} and {column.shape}: expected as many of both"
+            )
+    return found
 
 
 def map_lines(function: Any, text: tf.Tensor | tf.RaggedTensor) -> Any:

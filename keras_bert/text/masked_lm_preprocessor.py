@@ -56,8 +56,10 @@ class BertMaskedLMPreprocessor(BertClassifierPreprocessor):
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import text_columns
+
         with tf.device("cpu"):
-            texts = x if isinstance(x, tuple) else (x,)
+            texts = text_columns(x if isinstance(x, tuple) else (x,))
             pieces = [self.tokenizer.tokenize(column) for column in texts]
             return pack(pieces, self.tokenizer, self.sequence_length, padding="full")
 

@@ -53,19 +53,20 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import text_columns, to_strings
+
         with tf.device("cpu"):
-            contexts, choices = segments
-            contexts = tf.convert_to_tensor(contexts, tf.string)
+            (contexts,), choices = text_columns(segments[:1]), to_strings(segments[1])
             if isinstance(choices, tf.RaggedTensor):
                 choices = choices.to_tensor("")
-            choices = tf.convert_to_tensor(choices, tf.string)
             if contexts.shape.rank == 0:
                 batch = self.pack((contexts[None], choices[None]))
                 return {name: value[0] for name, value in batch.items()}
-            if choices.shape.rank != 2:
+            lists = choices.shape.rank == 2
+            if not lists or not choices.shape[:1].is_compatible_with(contexts.shape):
                 raise ValueError(
                     f"choices have shape {choices.shape}; expected a list for each context, "
-                    "[batch, choices]"
+                    f"[{contexts.shape[0] or 'batch'}, choices]"
                 )
             count = tf.shape(choices)
             row = tf.repeat(tf.range(count[0]), count[1])  # the context of each choice

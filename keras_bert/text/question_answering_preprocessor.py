@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import keras
 
+from keras_bert.arguments import check_count
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import BertTokenizer
@@ -85,10 +86,8 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
         **kwargs,
     ):
         super().__init__(tokenizer, sequence_length, padding, **kwargs)
-        if stride < 1 or max_question_length < 1:
-            raise ValueError(
-                f"stride={stride}, max_question_length={max_question_length}: expected 1 or more"
-            )
+        check_count("stride", stride)
+        check_count("max_question_length", max_question_length)
         if sequence_length - max_question_length - 3 < 1:
             raise ValueError(
                 f"sequence_length={sequence_length} has no room for a context beside [CLS], "
@@ -121,11 +120,11 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import text_columns
+
         with tf.device("cpu"):
-            questions, contexts = (
-                tf.reshape(tf.convert_to_tensor(texts, tf.string), [-1])
-                for texts in (questions, contexts)
-            )
+            columns = text_columns((questions, contexts))
+            questions, contexts = (tf.reshape(column, [-1]) for column in columns)
             question = self.tokenizer.tokenize(questions)[:, : self.max_question_length]
             pieces, starts, ends = self.tokenizer.tokenize_with_offsets(contexts, unit="char")
             lengths = tf.cast(pieces.row_lengths(), tf.int32)  # [B]

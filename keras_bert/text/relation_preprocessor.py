@@ -132,11 +132,23 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
 
         Returns:
             (the dict of `call`, bool [B]: whether the entities fit).
+
+        Raises:
+            ValueError: if texts or spans have another shape or type.
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import text_columns
+
         with tf.device("cpu"):
-            texts = tf.convert_to_tensor(texts, tf.string)
+            (texts,) = text_columns((texts,))
+            spans = tf.convert_to_tensor(spans)
+            shape = texts.shape.concatenate([2, 2])
+            if not spans.dtype.is_integer or not spans.shape.is_compatible_with(shape):
+                raise ValueError(
+                    f"spans are {spans.dtype.name} of shape {spans.shape}: expected whole numbers "
+                    f"of shape {shape}, beside texts of shape {texts.shape}"
+                )
             spans = tf.ensure_shape(tf.cast(spans, tf.int32), [None, 2, 2])
             swapped = spans[:, 0, 0] > spans[:, 1, 0]  # the second entity stands in front, [B]
             in_order = tf.where(swapped[:, None, None], spans[:, ::-1], spans)

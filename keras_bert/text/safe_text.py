@@ -10,9 +10,12 @@ A list is the inside of an RE2 character class. `*_WORD` characters join their n
 `*_BREAK` characters (spaces, punctuation, CJK ideographs) end a word.
 """
 
+from collections.abc import Sequence
+
+MOST_FOUND_WHOLE = 20_000  # characters of all tokens together that one pattern may hold
 LONGEST_RUN = 64  # characters; a longer word may exceed a limit that only the exact path counts
 
-ASCII_BREAK = r" \t\n\r!-/:-@\\-`{-~"  # all but [, which may begin a special token
+ASCII_BREAK = r" \t\n\r!-/:-@\[-`{-~"
 
 # Characters that neither lower-casing nor decomposition changes, but for A-Z: no more than these is
 # needed for English and Chinese prose, and all that is left to do is to lower ASCII letters.
@@ -61,13 +64,12 @@ FOLDED_WORD = (
 )
 
 
-def line_pattern(word: str, breaks: str, allow_bracket: bool, max_word_length: int) -> str:
+def line_pattern(word: str, breaks: str, max_word_length: int) -> str:
     """Builds the RE2 pattern that a whole line must match to be safe.
 
     Args:
         word: the characters that words are made of, as the inside of a character class.
-        breaks: the characters that end a word, likewise, without `[`.
-        allow_bracket: whether `[` is safe; it is not where a special token may begin with it.
+        breaks: the characters that end a word, as the inside of another.
         max_word_length: the tokenizer's limit, in characters. Words are held to it, and to
             `LONGEST_RUN`, so that no limit of the fast operations comes into play.
 
@@ -75,6 +77,20 @@ def line_pattern(word: str, breaks: str, allow_bracket: bool, max_word_length: i
         The pattern, for `tf.strings.regex_full_match`.
     """
     run = f"[{word}]{{0,{min(max_word_length, LONGEST_RUN)}}}"
-    if allow_bracket:
-        breaks += r"\["
     return f"(?:{run}[{breaks}])*{run}"
+
+
+def holding_pattern(tokens: Sequence[str]) -> str | None:
+    """Builds the RE2 pattern of the lines that may hold one of some tokens.
+
+    Args:
+        tokens: in their normalised form.
+
+    Returns:
+        The pattern, for `tf.strings.regex_full_match` of safe lines, normalised but for their
+        case; "" if there are no tokens, None if they are too many for a pattern.
+    """
+    if sum(map(len, tokens)) > MOST_FOUND_WHOLE:
+        return None
+    spelled = ("".join("." if c == " " else rf"\x{{{ord(c):x}}}" for c in t) for t in tokens)
+    return f"(?is).*(?:{'|'.join(spelled)}).*" if tokens else ""

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import keras
 
+from keras_bert.arguments import check_count
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import BertTokenizer
@@ -56,7 +57,7 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
             a row can hold.
 
     Call arguments:
-        x: a batch of texts, strings [B], or of words, ragged strings [B, None].
+        x: a batch of texts, strings [B], or of lists of words, strings [B, None].
 
     Returns:
         The `ids` of `rows`, int32 [R, T].
@@ -76,6 +77,8 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         **kwargs,
     ):
         super().__init__(tokenizer, sequence_length, padding, **kwargs)
+        if stride is not None:
+            check_count("stride", stride, 0)
         if stride is not None and not 1 <= stride <= sequence_length - 2:
             raise ValueError(
                 f"stride={stride}: expected 1 to {sequence_length - 2}, the pieces that a row of "
@@ -102,10 +105,24 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
 
         Returns:
             `TokenRows`: ids of R rows, and which words they hold.
+
+        Raises:
+            ValueError: if x has another shape.
         """
         import tensorflow as tf
 
+        from keras_bert.text.lines import to_strings
+
         with tf.device("cpu"):
+            given = type(x).__name__
+            x = to_strings(x)
+            if x.shape.rank == 2 and isinstance(x, tf.Tensor):
+                x = tf.RaggedTensor.from_tensor(x)
+            if x.shape.rank != 1 + isinstance(x, tf.RaggedTensor) or given == "tuple":
+                raise ValueError(
+                    f"{given} of shape {x.shape}: expected a batch of texts [B], or of lists of "
+                    "words [B, None]"
+                )
             if isinstance(x, tf.RaggedTensor):
                 ids, word = self._pieces_of_words(x)
                 starts = ends = None

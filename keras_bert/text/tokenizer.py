@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import keras_hub
+from keras.src.saving import serialization_lib
 from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
 from keras_bert.text.vocabulary import check_vocabulary, read_vocabulary, write_vocabulary
@@ -19,6 +20,15 @@ SPECIAL_TOKENS = {
     "mask_token": "[MASK]",
 }
 SPLITTINGS = ("bert", "whole_ideographs", "spaces")
+SETTINGS = (
+    "lowercase",
+    "strip_accents",
+    "special_tokens_in_text",
+    "max_word_length",
+    "splitting",
+    "added_tokens",
+    "exact_tokens",
+)
 REQUIRED = tuple(token for name, token in SPECIAL_TOKENS.items() if name != "mask_token")
 
 
@@ -47,6 +57,12 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             as transformers with `tokenize_chinese_chars=False`; "spaces" drops no characters and
             cuts words at white space alone, as transformers' Python tokenizer with
             `do_basic_tokenize=False`, for text that another program has cut into words.
+        added_tokens: tokens of the vocabulary that the text is searched for before the rule cuts
+            it, such as "[E1]" or "covid-19": each is found whole, also within a word, in whatever
+            case and accents the rule gives text. Of tokens that overlap, the leftmost counts,
+            then the longest. As transformers' `add_tokens`.
+        exact_tokens: the same, but found only as they are spelled; transformers' added tokens
+            with `normalized=False`, as its special ones are.
         dtype: of the ids, "int32" or "int64".
         **kwargs: those of `keras_hub.tokenizers.Tokenizer`.
 
@@ -59,7 +75,11 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
 
     Raises:
         ImportError: at the first text, if tensorflow or tensorflow_text is missing.
-        ValueError: the vocabulary is not one, or lacks a special token other than [MASK].
+        ValueError: a setting is out of range; the vocabulary is not one, or lacks a special token
+            other than [MASK], or an added one.
+
+    A setting that is changed later, as in `tokenizer.lowercase = False`, holds for all texts from
+    then on; graphs that are traced already, such as a dataset's, keep what they were made with.
 
     Example:
 
@@ -76,25 +96,37 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         special_tokens_in_text: bool = False,
         max_word_length: int = 200,
         splitting: str = "bert",
+        added_tokens: Sequence[str] = (),
+        exact_tokens: Sequence[str] = (),
         dtype: str = "int32",
         **kwargs: Any,
     ):
         super().__init__(dtype=dtype, **kwargs)
         if self.compute_dtype not in ("int32", "int64"):
             raise ValueError(f"Expected dtype 'int32' or 'int64', got {dtype!r}.")
-        if max_word_length < 1:
-            raise ValueError(f"Expected max_word_length of 1 or more, got {max_word_length}.")
-        if splitting not in SPLITTINGS:
-            raise ValueError(f"splitting={splitting!r}: expected one of {', '.join(SPLITTINGS)}")
-        self.splitting = splitting
         self.lowercase = lowercase
         self.strip_accents = strip_accents
         self.special_tokens_in_text = special_tokens_in_text
         self.max_word_length = max_word_length
+        self.splitting = splitting
+        self.added_tokens = added_tokens
+        self.exact_tokens = exact_tokens
         self.file_assets = [VOCABULARY_FILE]
         for name, token in SPECIAL_TOKENS.items():
             setattr(self, name, token)
         self.set_vocabulary(vocabulary)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in SETTINGS:
+            value = _checked(name, value)
+            known = self.__dict__.get("_tokens")
+            if name in ("added_tokens", "exact_tokens") and known is not None:
+                _check_added(value, (), known)
+            # Past Keras's tracking, which would look into lists. The next text makes a new one.
+            object.__setattr__(self, "_lines", None)
+            object.__setattr__(self, name, value)
+            return
+        super().__setattr__(name, value)
 
     @classmethod
     def from_preset(cls, preset: str | os.PathLike[str], **settings: Any) -> "BertTokenizer":
@@ -140,6 +172,8 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         elif vocabulary is not None:
             tokens = list(vocabulary)
             check_vocabulary(tokens, required=REQUIRED)
+        if tokens is not None:
+            _check_added(self.added_tokens, self.exact_tokens, tokens)
         # Of a token on several lines the last counts, as in the original.
         ids = {token: index for index, token in enumerate(tokens or ())}
         # Past Keras's tracking, which would look for variables in each of the tokens.
@@ -153,12 +187,14 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         """What does the work; made at the first text, so that ids need no TensorFlow Text."""
         tokens = self._needed(self._tokens)
         if self._lines is None:
-            specials = {t: self._ids[t] for t in SPECIAL_TOKENS.values() if t in self._ids}
+            exact = [*(self.special_tokens if self.special_tokens_in_text else ())]
+            exact += self.exact_tokens
             self._lines = _line_module().LineTokenizer(
                 tokens,
                 lowercase=self.lowercase,
                 strip_accents=self.lowercase if self.strip_accents is None else self.strip_accents,
-                specials=specials if self.special_tokens_in_text else {},
+                exact={token: self._ids[token] for token in exact},
+                added={token: self._ids[token] for token in self.added_tokens},
                 max_word_length=self.max_word_length,
                 splitting=self.splitting,
             )
@@ -300,13 +336,30 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns every setting; the vocabulary travels as a file, by `save_assets`."""
-        return super().get_config() | {
-            "lowercase": self.lowercase,
-            "strip_accents": self.strip_accents,
-            "special_tokens_in_text": self.special_tokens_in_text,
-            "max_word_length": self.max_word_length,
-            "splitting": self.splitting,
-        }
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        return super().get_config() | settings
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "BertTokenizer":
+        """Makes a tokenizer of what `get_config` gives.
+
+        Args:
+            config: arguments of the constructor.
+
+        Returns:
+            The tokenizer.
+
+        Raises:
+            ValueError: the config, which a downloaded model may bring, names a file to read, and
+                Keras loads in safe mode.
+        """
+        path = config.get("vocabulary")
+        if isinstance(path, str | os.PathLike) and serialization_lib.in_safe_mode():
+            raise ValueError(
+                f"vocabulary={str(path)!r}: expected no file outside of the saved model; if you "
+                "trust where it comes from, load it with safe_mode=False"
+            )
+        return super().from_config(config)
 
     def save_assets(self, dir_path: str | os.PathLike[str]) -> None:
         """Writes `vocab.txt` into a directory.
@@ -323,6 +376,34 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             dir_path: of a directory with a `vocab.txt`.
         """
         self.set_vocabulary(os.path.join(dir_path, VOCABULARY_FILE))
+
+
+def _checked(name: str, value: Any) -> Any:
+    """A setting in the form that the tokenizer keeps it in."""
+    if name in ("added_tokens", "exact_tokens"):
+        if isinstance(value, str) or not all(isinstance(token, str) for token in value):
+            raise ValueError(f"{name}={value!r:.200}: expected a list of tokens")
+        return list(dict.fromkeys(value))
+    if name == "max_word_length":
+        if type(value) is not int or value < 1:
+            raise ValueError(f"max_word_length={value!r}: expected a whole number from 1 on")
+    elif name == "splitting":
+        if value not in SPLITTINGS:
+            raise ValueError(f"splitting={value!r}: expected one of {', '.join(SPLITTINGS)}")
+    elif not isinstance(value, bool) and (name != "strip_accents" or value is not None):
+        expected = "None, True or False" if name == "strip_accents" else "True or False"
+        raise ValueError(f"{name}={value!r}: expected {expected}")
+    return value
+
+
+def _check_added(added: Sequence[str], exact: Sequence[str], tokens: Sequence[str]) -> None:
+    """Raises a ValueError if the vocabulary lacks a token that texts are searched for."""
+    known = set(tokens)
+    if missing := [token for token in (*added, *exact) if token not in known]:
+        raise ValueError(
+            f"added_tokens, exact_tokens: {', '.join(map(repr, missing[:5]))} are not in the "
+            f"vocabulary of {len(tokens)} tokens: add them to it"
+        )
 
 
 def _line_module() -> Any:

@@ -74,6 +74,17 @@ def check_vocabulary(
             raise ValueError(
                 f"{name}, token {index}: expected a string without a line end, got {token!r}."
             )
+        # A file of lines can't hold these: the ids of a saved vocabulary would be others.
+        if token != token.strip(" \t"):
+            raise ValueError(
+                f"{name}, token {index}: expected no spaces or tabs around a token, got {token!r}."
+            )
+        if "\0" in token or any("\ud800" <= c <= "\udfff" for c in token):
+            raise ValueError(f"{name}, token {index}: expected text, got {token!r}.")
+    if tokens[0].startswith("\ufeff"):
+        raise ValueError(f"{name}, token 0: expected no byte order mark, got {tokens[0]!r}.")
+    if not tokens[-1]:
+        raise ValueError(f"{name}: expected a token in the last place, got ''.")
     present = set(tokens)
     missing = [token for token in required if token not in present]
     if missing:

@@ -16,10 +16,12 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_bert.text import unicode_tables as unicode
+from keras_bert.text.literals import NOT_SPECIAL, Literals
 from keras_bert.text.unicode_tables import Table, UnicodeTables, load_tables
 
 CAPITAL_SIGMA, FINAL_SIGMA = 0x3A3, 0x3C2
-NOT_SPECIAL = -1
+# Stands for a token that was found whole: nothing changes it, and it is a word of its own.
+STAND_IN = ord("[")
 
 
 class Characters(NamedTuple):
@@ -48,27 +50,53 @@ class WordSplitter:
     Args:
         lowercase: whether to lower as `str.lower` does, final sigma and all.
         strip_accents: whether to decompose canonically (NFD) and drop marks of category Mn.
-        literals: ASCII spellings without spaces; where the text holds one, exactly, it becomes a
-            word of one character whose `special` is the literal's index here.
+        exact: where the text holds one of these as it is spelled, it becomes a word of one
+            character whose `special` is its index here.
+        added: the same of the normalised text, in which they are looked for in their own
+            normalised form; their indices follow those of `exact`.
         splitting: "bert"; "whole_ideographs", which does not set ideographs apart; or "spaces",
             which cleans nothing and splits at white space alone.
+
+    Raises:
+        ValueError: if normalisation leaves nothing of a token in `added`.
     """
 
     def __init__(
         self,
         lowercase: bool,
         strip_accents: bool,
-        literals: tuple[str, ...] = (),
+        exact: tuple[str, ...] = (),
+        added: tuple[str, ...] = (),
         splitting: str = "bert",
     ):
         self.splitting = splitting
         self.lowercase = lowercase
         self.strip_accents = strip_accents
-        self.literals = literals
         # As eager tensors, graphs capture the tables; as NumPy arrays, each lookup would put a
         # copy of its table into the graph, and tf.data would take it apart at every epoch.
         tables = load_tables(lowercase, strip_accents)
         self.tables = tf.nest.map_structure(lambda x: x if x is None else tf.constant(x), tables)
+        self.exact = self.added = None  # not while forms are made
+        if added:
+            self.added = Literals([[*map(ord, form)] for form in self.normal_forms(added)])
+        if exact:
+            self.exact = Literals([[*map(ord, token)] for token in exact])
+        self.number_of_exact = len(exact)
+
+    def normal_forms(self, tokens: tuple[str, ...]) -> list[str]:
+        """Gives what normalisation makes of tokens, with U+0020 for all white space.
+
+        Raises:
+            ValueError: if it leaves nothing of one.
+        """
+        characters, flags, _ = self._normalise(tf.constant(tokens), False)
+        code = _plain_spaces(characters.code, flags)
+        lines = tf.RaggedTensor.from_value_rowids(code, characters.line, len(tokens))
+        forms = [text.decode() for text in tf.strings.unicode_encode(lines, "UTF-8").numpy()]
+        for token, form in zip(tokens, forms, strict=True):
+            if not form.strip(" "):
+                raise ValueError(f"added token {token!r}: expected a token with text in it")
+        return [form[:-1] for form in forms]  # without the line feed
 
     def __call__(self, lines: tf.Tensor, offsets: bool) -> Words:
         """Splits lines.
@@ -77,14 +105,34 @@ class WordSplitter:
             lines: [B] string of UTF-8; bytes that are not UTF-8 are dropped.
             offsets: whether to keep track of where in the text the characters come from.
         """
+        characters, flags, number = self._normalise(lines, offsets)
+        if self.added is not None:
+            code = _plain_spaces(characters.code, flags)
+            if characters.special is not None:
+                code = tf.where(characters.special == NOT_SPECIAL, code, 0)
+            found = self.added.find(code, characters.line)
+            characters, kept = _stand_in(characters, *found, self.number_of_exact)
+            number, flags = tf.gather(number, kept), tf.gather(flags, kept)
+        if self.splitting == "spaces":
+            flags &= ~unicode.PUNCTUATION
+        return _group(characters, flags, number)
+
+    def _normalise(
+        self, lines: tf.Tensor, offsets: bool
+    ) -> tuple[Characters, tf.Tensor, tf.Tensor]:
+        """Cleans, lowers and strips.
+
+        Returns:
+            The characters, spaces among them; their flags; and a number for each, see `_group`.
+        """
         tables = self.tables
         characters = _decode(lines, offsets)
+        if self.exact is not None:
+            found = self.exact.find(characters.code, characters.line)
+            characters, _ = _stand_in(characters, *found)
         flags = _lookup(tables.properties, characters.code)
-        kept = _lacks(flags, 0 if self.splitting == "spaces" else unicode.DROPPED)
-        if self.literals:
-            characters, tail = _find_literals(characters, self.literals)
-            kept &= ~tail
-        kept = true_indices(kept)
+        dropped = 0 if self.splitting == "spaces" else unicode.DROPPED
+        kept = true_indices(_lacks(flags, dropped))
         characters, flags = characters.take(kept), tf.gather(flags, kept)
         if self.lowercase:
             code = _finish_sigmas(characters.code, flags)
@@ -100,9 +148,7 @@ class WordSplitter:
         if self.strip_accents:
             characters, kept = _strip_marks(characters, flags)
             number, flags = tf.gather(number, kept), tf.gather(flags, kept)
-        if self.splitting == "spaces":
-            flags &= ~unicode.PUNCTUATION
-        return _group(characters, flags, number)
+        return characters, flags, number
 
 
 def utf8_length(code: tf.Tensor) -> tf.Tensor:
@@ -147,32 +193,45 @@ def _decode(lines: tf.Tensor, offsets: bool) -> Characters:
     return Characters(code, line, None, start, start + utf8_length(code))
 
 
-def _find_literals(
-    characters: Characters, literals: tuple[str, ...]
+def _plain_spaces(code: tf.Tensor, flags: tf.Tensor) -> tf.Tensor:
+    """The code points with U+0020 for all white space."""
+    return tf.where(_lacks(flags, unicode.SPACE), code, ord(" "))
+
+
+def _stand_in(
+    characters: Characters, starts: tf.Tensor, ends: tf.Tensor, numbers: tf.Tensor, first: int = 0
 ) -> tuple[Characters, tf.Tensor]:
-    """Makes the first character of each literal stand for the whole of it.
+    """Makes one character of each token that `Literals.find` found.
+
+    Args:
+        characters: in which it was found.
+        starts: [M], as from there.
+        ends: [M], as from there.
+        numbers: [M], as from there.
+        first: is added to the numbers.
 
     Returns:
-        The characters, and a [C] bool mask of those that a literal leaves without a task.
+        The characters, and the indices of those that are kept.
     """
     size = tf.size(characters.code)
-    longest = max(map(len, literals))
-    code = tf.pad(characters.code, [[0, longest]])
-    special, length = tf.fill([size], NOT_SPECIAL), tf.ones([size], tf.int64)
-    tail = tf.zeros([size + longest], tf.bool)
-    for index, literal in enumerate(literals):
-        found = tf.ones([size], tf.bool)
-        for place, char in enumerate(literal):
-            found &= code[place : place + size] == ord(char)
-        special = tf.where(found, index, special)
-        length = tf.where(found, tf.constant(len(literal), tf.int64), length)
-        for place in range(1, len(literal)):
-            tail |= tf.pad(found, [[place, longest - place]])
-    characters = characters._replace(special=special)
-    if characters.start is not None:  # a literal is ASCII, one byte a character
-        end = tf.where(special == NOT_SPECIAL, characters.end, characters.start + length)
-        characters = characters._replace(end=end)
-    return characters, tail[:size]
+    place = starts[:, None]
+    special = characters.special
+    special = tf.fill([size], NOT_SPECIAL) if special is None else special
+    characters = characters._replace(
+        code=tf.tensor_scatter_nd_update(
+            characters.code, place, tf.fill([tf.size(starts)], STAND_IN)
+        ),
+        special=tf.tensor_scatter_nd_update(special, place, numbers + first),
+    )
+    if characters.end is not None:
+        last = tf.gather(characters.end, ends - 1)
+        characters = characters._replace(
+            end=tf.tensor_scatter_nd_update(characters.end, place, last)
+        )
+    begins = tf.searchsorted(starts, tf.range(size, dtype=tf.int64), side="left")
+    ended = tf.searchsorted(ends, tf.range(size, dtype=tf.int64), side="right")
+    kept = true_indices(begins == ended)  # else a token began before, and has not ended yet
+    return characters.take(kept), kept
 
 
 def _finish_sigmas(code: tf.Tensor, flags: tf.Tensor) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Experiments over seeds: their flags, one model for all of them, and what each run writes."""
+"""Experiments over seeds: one model for all of them, and what each run writes."""
 
 import argparse
 import json
@@ -13,47 +13,9 @@ import numpy as np
 from keras_bert.data.tagged import TaggedSentences, read_tagged
 from keras_bert.training.callbacks import TrainingTimer, standard_callbacks
 from keras_bert.training.resume import Resume
-from keras_bert.training.strategies import KINDS
 
 # Of a flag whose argument takes "auto", True or False.
 SWITCH = {"auto": "auto", "on": True, "off": False}
-
-
-def flags(
-    doc: str,
-    epochs: int = 3,
-    batch_size: int = 32,
-    learning_rate: float = 2e-5,
-    sequence_length: int = 128,
-) -> argparse.ArgumentParser:
-    """A parser with the flags of every fine-tuning recipe.
-
-    Args:
-        doc: the recipe's docstring; its first line describes it.
-        epochs: default of the flag of that name, as the others.
-        batch_size: likewise.
-        learning_rate: likewise.
-        sequence_length: likewise.
-    """
-    parser = argparse.ArgumentParser(description=doc.split("\n")[0], allow_abbrev=False)
-    parser.add_argument("--preset", required=True, help="folder, name or address of a BERT")
-    parser.add_argument("--new_weights", action="store_true", help="only the preset's shape")
-    parser.add_argument("--output_dir", default=f"runs/{Path(parser.prog).stem}")
-    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="one run a seed")
-    parser.add_argument("--epochs", type=int, default=epochs)
-    parser.add_argument("--batch_size", type=int, default=batch_size)
-    parser.add_argument("--learning_rate", type=float, default=learning_rate)
-    parser.add_argument("--epsilon", type=float, default=1e-6, help="of AdamW")
-    parser.add_argument("--sequence_length", type=int, default=sequence_length)
-    parser.add_argument("--padding", choices=("bucket", "full"), default="bucket")
-    parser.add_argument("--packing", choices=SWITCH, default="auto", help="texts that share a row")
-    parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
-    parser.add_argument("--steps_per_execution", type=int, default=1)
-    parser.add_argument("--accumulation_steps", type=int, default=1)
-    parser.add_argument("--strategy", choices=KINDS, default="auto", help="devices to train on")
-    parser.add_argument("--resume", action="store_true", help="save, and go on where it stopped")
-    parser.add_argument("--limit", type=int, help="train on the first so many examples only")
-    return parser
 
 
 # The files of CoNLL-2003, WNUT 2017 and others, by how their names begin.
@@ -62,16 +24,6 @@ TAGGED_FILES = {
     "dev": ("eng.testa", "emerging.dev", "dev", "valid"),
     "test": ("eng.testb", "emerging.test", "test"),
 }
-
-
-def add_tagged_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags that `read_tagged_parts` reads."""
-    parser.add_argument("--data_dir", help="folder with the three files")
-    for part in TAGGED_FILES:
-        parser.add_argument(f"--{part}", help="a file, in place of the folder's")
-    parser.add_argument("--word_column", type=int, default=0)
-    parser.add_argument("--tag_column", type=int, default=-1)
-    parser.add_argument("--scheme", choices=("iob2", "iob1", "none"), default="iob2")
 
 
 def read_tagged_parts(args: argparse.Namespace) -> dict[str, TaggedSentences]:
@@ -107,13 +59,14 @@ def run_seeds(
     monitor: str = "val_accuracy",
     mode: str = "max",
     name: str | None = None,
+    report: Callable[[keras.Model, Path], None] | None = None,
 ) -> dict[str, Any]:
     """Trains and scores a model for each seed; writes its preset, weights and metrics.json.
 
     The model is one, compiled once, with new weights for each seed.
 
     Args:
-        args: parsed `flags`.
+        args: the parsed flags of `recipes/recipe_flags.py`.
         devices: from `keras_bert.training.strategy(args.strategy)`, which a recipe calls first:
             several workers have to meet before TensorFlow does anything.
         make: `from_preset` of a task, which gets what the flags say of it.
@@ -122,6 +75,7 @@ def run_seeds(
         monitor: what the best epoch is judged by.
         mode: "max" or "min".
         name: of the runs, whose folders are `NAME-seed0` then, else `seed0`.
+        report: draws pictures of a trained model into the run's folder, when all else is written.
 
     Returns:
         {"task", "runs", metric: {"mean", "deviation"}, "by_seed": what each metrics.json holds};
@@ -173,6 +127,8 @@ def run_seeds(
         (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
         print(json.dumps(metrics), flush=True)
         runs.append(metrics)
+        if report is not None:
+            report(model, output)
     summary = {"task": name, **summary_of(scores)}
     print(json.dumps(summary), flush=True)
     return summary | {"by_seed": runs}

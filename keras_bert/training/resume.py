@@ -41,9 +41,14 @@ class Resume(keras.callbacks.Callback):
         monitor: a metric of the epochs' logs, such as "val_accuracy"; the checkpoint of the best
             epoch stays too.
         mode: "max" or "min": which value of `monitor` is best.
+        on_change: "error" refuses to go on where texts, labels, weights, row count, batch size,
+            seed, schedule or the settings of the preprocessor are others than the run began with;
+            "warn" logs it and goes on. Of a dataset only its size and the types of its batches
+            are known; epochs and steps may change.
 
     Raises:
-        ValueError: if an argument is out of range; in `fit`, if a checkpoint is of another model.
+        ValueError: if an argument is out of range; in `fit`, if a checkpoint is of another model,
+            or of other data or settings.
     """
 
     def __init__(
@@ -53,6 +58,7 @@ class Resume(keras.callbacks.Callback):
         keep: int = 3,
         monitor: str | None = None,
         mode: str = "max",
+        on_change: str = "error",
     ):
         super().__init__()
         if every_steps is not None and every_steps < 1:
@@ -61,11 +67,15 @@ class Resume(keras.callbacks.Callback):
             raise ValueError(f"keep={keep}: expected 1 or more")
         if mode not in ("max", "min"):
             raise ValueError(f'mode={mode!r}: expected "max" or "min"')
+        if on_change not in ("error", "warn"):
+            raise ValueError(f'on_change={on_change!r}: expected "error" or "warn"')
+        self.on_change = on_change
         self.directory = Path(directory)
         self.every_steps, self.keep = every_steps, keep
         self.monitor, self.sign = monitor, 1 if mode == "max" else -1
         self.best, self.best_step = -math.inf, None
         self._arrays, self._facts, self._source = None, None, ""
+        self._fingerprint = {}
         self._others = {}
         self._stop_wanted = False
         self._saved = None
@@ -97,6 +107,37 @@ class Resume(keras.callbacks.Callback):
             logger.info("going on from %s", folder)
             return facts
         return None
+
+    def compare(self, fingerprint: dict) -> None:
+        """Compares data and settings with those of the checkpoint that `find` read, if any.
+
+        Args:
+            fingerprint: values by name, which checkpoints then keep.
+
+        Raises:
+            ValueError: if they differ, and `on_change` is "error".
+        """
+        self._fingerprint = json.loads(json.dumps(fingerprint))
+        if self._facts is None:
+            return
+        before = self._facts.get("fingerprint") or {}
+        changed = [
+            name
+            for name, value in self._fingerprint.items()
+            if name in before and before[name] != value
+        ]
+        if None in (before.get("schedule"), self._fingerprint.get("schedule")):
+            changed = [name for name in changed if name != "schedule"]  # another optimizer
+        changed += before.keys() ^ self._fingerprint.keys() if before else ()
+        if not changed:
+            return
+        shown = [_change(name, before.get(name), self._fingerprint.get(name)) for name in changed]
+        message = f"{self._source}: the run began with other data or settings: {'; '.join(shown)}"
+        if self.on_change == "error":
+            raise ValueError(
+                f"{message}. Pass what it began with, another folder, or on_change='warn'"
+            )
+        logger.warning("%s", message)
 
     def watch(self, callbacks: list) -> None:
         """Says which callbacks' state belongs to the run: those with `get_state`, `set_state`.
@@ -188,6 +229,7 @@ class Resume(keras.callbacks.Callback):
             "best": self.best if math.isfinite(self.best) else None,  # JSON has no infinity
             "best_step": self.best_step,
             "callbacks": {name: c.get_state() for name, c in self._others.items()},
+            "fingerprint": self._fingerprint,
         }
 
         def write(path):
@@ -213,3 +255,9 @@ class Resume(keras.callbacks.Callback):
                 shutil.rmtree(folder)
         for scratch in self.directory.glob(".step-*"):  # of a run that was killed while writing
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _change(name: str, before, now) -> str:
+    if any(isinstance(value, str) and len(value) == 32 for value in (before, now)):
+        return f"other {name}"  # hashes, which say nothing to people
+    return f"{name} was {before!r:.100}, now {now!r:.100}"

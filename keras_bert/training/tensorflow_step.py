@@ -107,6 +107,8 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
                 "the optimizer's ema_overwrite_frequency does not work on several replicas: leave "
                 "it None, for the averages to be written when training ends"
             )
+        if use_kernels is True:
+            kernels.chosen(True, self._on_gpus())  # an error where they can't be used
         self._step_losses = OutputLosses(loss, loss_weights, self.output)
         # Past Keras's tracking, which would list the tracker among the metrics a second time.
         object.__setattr__(self, "_loss_tracker", LossMeans(self._step_losses, counted_classes))

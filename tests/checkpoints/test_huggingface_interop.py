@@ -48,7 +48,7 @@ def transformers_on(*runs: tuple[Path, str, dict]) -> list[dict[str, np.ndarray]
         [sys.executable, SCRIPT, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         env=os.environ | {"HF_HUB_OFFLINE": "1"},  # all of it lies here: nothing to wait for
     )
     assert done.returncode == 0, done.stderr[-3000:]

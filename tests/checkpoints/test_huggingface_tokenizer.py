@@ -232,7 +232,7 @@ def test_what_is_not_berts(file, changes, message, folder):
     ("vocabulary", "message"),
     [
         ({"[UNK]": 0, "a": 2}, "its ids are not 0, 1, 2"),
-        ({"[UNK]": 0, "\ud800": 1}, "a token of its vocabulary is no text"),
+        ({"[UNK]": 0, "\ud800": 1}, "token 1: expected text"),
         ({"a": 0}, "holds .UNK., one token a line"),
         ({"[UNK]": 0, "a\n": 1}, "token 1: expected a string without a line end"),
     ],

@@ -262,7 +262,7 @@ def test_what_sentence_transformers_saves_and_computes(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(home="models", width=20), str(TINY),
          str(tmp_path / "texts"), str(tmp_path), *modes],
-        capture_output=True, text=True, timeout=600,
+        capture_output=True, text=True, timeout=3600,
         env=os.environ | {"HF_HUB_OFFLINE": "1", "USE_TF": "0"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

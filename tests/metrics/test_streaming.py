@@ -115,7 +115,7 @@ def test_other_backends(backend, tmp_path):
         env=os.environ | {"KERAS_BACKEND": backend, "PYTHONPATH": root},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=3600,
     )
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout.splitlines()[-1])

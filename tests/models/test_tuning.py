@@ -217,11 +217,13 @@ def test_an_exported_model_answers_the_same(batch, tmp_path, merged):
     np.testing.assert_allclose(output["logits"], expected, atol=1e-5)
 
 
-def test_a_preset_holds_the_merged_kernels(batch, tmp_path):
+def test_a_preset_holds_the_updates_beside_merged_kernels(batch, tmp_path):
     model = update(classifier())
     model.save_to_preset(tmp_path / "tuned")
     again = BertClassifier.from_preset(tmp_path / "tuned")
-    assert not [w for w in again.weights if "lora" in w.name]
+    assert [w.path for w in again.trainable_weights] == [w.path for w in model.trainable_weights]
+    np.testing.assert_allclose(again(batch), model(batch), atol=1e-5)
+    again.merge_lora()
     np.testing.assert_allclose(again(batch), model(batch), atol=1e-5)
 
 

@@ -125,7 +125,7 @@ def test_dtypes(preset, value):
     ("file", "key", "values"),
     [
         ("task", "num_classes", [10**12, 0, -1, "x", True, float("nan"), 10**6]),
-        ("task", "labels", [5, "abc", [1, 2, 3], ["one"], CALL]),
+        ("task", "labels", [5, "abc", [1, None, 3], ["one"], CALL, [[1], [2]]]),
         ("task", "dropout", [CALL, "x", 2, float("nan")]),
         ("task", "problem", [CALL, "x"]),
         ("task", "thresholds", [5, [1, 2], [CALL]]),

@@ -1,5 +1,6 @@
 """SavedModels, asked in a fresh process from another folder (cases EXP of the users' log)."""
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -131,3 +132,38 @@ def test_other_problems_answer_as_predict_does(problem, tmp_path):
         for row in zip(reply["labels"], reply["given"], strict=True)
     ]
     assert given == labels
+
+
+@pytest.mark.parametrize("kind", ["export", "litert", "onnx"])
+def test_a_path_that_cannot_be_made_fails_before_the_work(kind, tmp_path, monkeypatch):
+    from keras_bert.serving.other_runtimes import to_litert, to_onnx
+
+    model = BertClassifier.from_preset(TINY)
+    write = {
+        "export": model.export,
+        "litert": lambda path: to_litert(model, path),
+        "onnx": lambda path: to_onnx(model, path),
+    }[kind]
+    (tmp_path / "file").touch()
+
+    def traced(*_):
+        raise AssertionError("the model was traced")
+
+    monkeypatch.setattr(type(model), "call", traced)
+    for path in (tmp_path / "file" / "model", "/proc/self/nothing/model"):
+        with pytest.raises(OSError):
+            write(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_export_says_what_it_does_and_leaves_the_logs_alone(tmp_path, capsys, caplog):
+    handlers = logging.root.handlers[:]
+    with caplog.at_level(logging.INFO):
+        BertClassifier.from_preset(TINY).export(tmp_path / "model")
+    said = capsys.readouterr().err
+    assert f"tracing BertClassifier and writing {tmp_path / 'model'}" in said
+    assert logging.root.handlers == handlers
+    lines = [record.getMessage() for record in caplog.records if "ritten" in record.getMessage()]
+    assert lines == [f"SavedModel written to: {tmp_path / 'model'}"]
+    BertClassifier.from_preset(TINY).export(tmp_path / "model", verbose=0)
+    assert "tracing" not in capsys.readouterr().err

@@ -421,7 +421,7 @@ def test_lora_is_merged_into_a_preset(tmp_path):
         ([], [], "there are no texts"),
         ((["calm"], ["rain", "storm"]), [0], "1 first texts but 2 second texts"),
         ((["a"], ["a"], ["a"]), [0], "expected \\(firsts, seconds\\), got a tuple of 3"),
-        (["calm"], [[0, 1]], "labels have shape \\(1, 2\\)"),
+        (["calm"], [[0, 1, 0, 0, 0]], "labels have shape \\(1, 5\\)"),
         (["calm"], None, "y is missing"),
         (["calm", "rain"], np.array(["calm", None], object), "label None in row 1 is a NoneType"),
         (["calm", "\ud83d"], [0, 1], "texts\\[1\\] can't be written as UTF-8"),
@@ -476,8 +476,8 @@ def test_constructor_checks():
     tokenizer = BertTokenizer(WORDS)
     with pytest.raises(ValueError, match="expected 2 or more"):
         BertClassifier(backbone)
-    with pytest.raises(TypeError, match="labels hold 1 of type int"):
-        BertClassifier(backbone, labels=[1, 2])
+    with pytest.raises(TypeError, match="labels hold None of type NoneType"):
+        BertClassifier(backbone, labels=[None, 2])
     with pytest.raises(ValueError, match="num_classes=3 but labels="):
         BertClassifier(backbone, 3, ["a", "b"])
     with pytest.raises(ValueError, match="sequence_length=32 exceeds the backbone's 16 positions"):

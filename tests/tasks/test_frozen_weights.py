@@ -8,8 +8,8 @@ from keras_bert import BertBackbone, BertClassifier, BertMaskedLM, BertTokenClas
 
 V, T, N = 31, 6, 8
 TASKS = {
-    "classifier": lambda b: BertClassifier(b, 3),
-    "tagger": lambda b: BertTokenClassifier(b, 3),
+    "classifier": lambda b: BertClassifier(b, 3, dropout=0.0),
+    "tagger": lambda b: BertTokenClassifier(b, 3, dropout=0.0),
     "masked": BertMaskedLM,
 }
 WAYS = {
@@ -29,10 +29,7 @@ def make(task="classifier", adapters=None):
     keras.utils.set_random_seed(3)
     settings = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "adapter_dim": adapters}
     backbone = BertBackbone(V, 2, 2, 8, 12, T, initializer_range=0.3, **settings)
-    model = TASKS[task](backbone)
-    if task != "masked":
-        model.head_dropout.rate = 0.0
-    return model
+    return TASKS[task](backbone)
 
 
 def inputs(task="classifier"):

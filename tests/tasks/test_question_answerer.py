@@ -73,6 +73,7 @@ def trained():
     assert {*history.history} == {
         *("loss", "start_loss", "end_loss", "start_accuracy", "end_accuracy")
     }
+    model.null_threshold = None  # an answer always, though some questions had none
     return model
 
 
@@ -305,7 +306,7 @@ def test_settings_that_are_wrong():
         model.null_threshold = math.inf
     with pytest.raises(ValueError, match="top_k=21"):
         model.answer("where", "the cat", top_k=21)
-    with pytest.raises(ValueError, match="null_threshold is no number"):
+    with pytest.raises(ValueError, match="null_threshold=nan: expected a number or None"):
         model.answer("where", "the cat", null_threshold=math.nan)
     with pytest.raises(TypeError, match="firsts\\[0\\] is None"):
         model.answer([None], ["the cat"])
@@ -314,3 +315,42 @@ def test_settings_that_are_wrong():
     assert model.answer([], []) == []
     empty = model.answer(["where", "where is"], ["", "the cat"])
     assert empty[0].text == "" and math.isfinite(empty[0].null_score) and empty[1].text  # B93
+
+
+@pytest.mark.parametrize("form", ["examples", "columns", "split"])
+def test_data_without_answers_sets_the_threshold(form, tmp_path, caplog):
+    data, dev = examples(40, impossible=0.4), examples(30, seed=1, impossible=0.4)
+    model = model_for()
+    assert model.null_threshold is None
+    if form == "examples":
+        model.fit(data, validation_data=dev, verbose=0)
+    elif form == "columns":
+        answers = [e.answers[0] if e.answers else None for e in dev]
+        model.fit(data, validation_data=(columns(dev), answers), verbose=0)
+    else:
+        model.fit(data + dev, validation_split=30 / 70, verbose=0)
+    said = [r.getMessage() for r in caplog.records if "null_threshold" in r.getMessage()]
+    assert said[0].startswith("null_threshold=0.0") and "tuned on 30 questions" in said[1]
+    found = model.null_threshold
+    assert found == pytest.approx(model_copy_tunes(model, dev))
+    model.save_to_preset(tmp_path / "p")
+    assert BertQuestionAnswerer.from_preset(tmp_path / "p").null_threshold == found
+
+    model.fit(data, verbose=0)  # nothing to tune on
+    assert model.null_threshold == 0.0
+    model.null_threshold = 1.5  # chosen
+    model.fit(data, validation_data=dev, verbose=0)
+    assert model.null_threshold == 1.5
+
+
+def model_copy_tunes(model, dev):
+    before = model.null_threshold, model._threshold_is_chosen
+    found = model.tune_null_threshold(dev)
+    model._null_threshold, model._threshold_is_chosen = before
+    return found
+
+
+def test_data_with_answers_alone_sets_no_threshold():
+    model = model_for()
+    model.fit(examples(10), validation_data=examples(10, seed=1, impossible=0.5), verbose=0)
+    assert model.null_threshold is None

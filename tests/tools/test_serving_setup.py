@@ -15,6 +15,7 @@ import pytest
 from tools.serving import client_grpc, client_rest, place_version
 
 SETUP = Path(client_rest.__file__).parent
+PATIENCE = 600.0  # seconds that a client waits: no test is one of the machine's speed
 VERSIONS = {1: ("stable", "slow"), 2: ("canary",)}
 
 
@@ -28,6 +29,7 @@ class Models:
         self.tf = tf
         self.model = tf.saved_model.load(str(folder))
         self.asked = []  # (version, signature) of each request
+        self.given_up = threading.Event()  # by the client that asks the slow version
 
     def version(self, number, label):
         """The number that is asked, or None."""
@@ -73,7 +75,7 @@ def rest_server(models):
             if not version:
                 return self.reply(404, {"error": f"Servable not found for request: {self.path}"})
             if path[2] == "slow":
-                time.sleep(0.5)
+                models.given_up.wait()
                 return self.reply(503, {"error": "too late"})
             try:
                 inputs = {name: self.tensor(value) for name, value in body["inputs"].items()}
@@ -143,7 +145,7 @@ def test_rest_client_from_the_command_line(rest_server, contract, models, capsys
     example = contract["examples"][0]
     texts = example["request"]["inputs"]["text"]
     outputs = example["reply"]["outputs"]
-    common = ["--server", rest_server, "--model", "classifier"]
+    common = ["--server", rest_server, "--model", "classifier", "--timeout", str(PATIENCE)]
 
     def rows():
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -176,8 +178,8 @@ def test_rest_client_from_the_command_line(rest_server, contract, models, capsys
     assert models.asked[-1] == (1, "tokens")
 
 
-def test_rest_errors_are_shown(rest_server):
-    def ask(inputs, *arguments, server=rest_server, timeout=10.0, **keywords):
+def test_rest_errors_are_shown(rest_server, models):
+    def ask(inputs, *arguments, server=rest_server, timeout=PATIENCE, **keywords):
         with pytest.raises(client_rest.ServerError) as caught:
             client_rest.predict(server, *arguments, inputs=inputs, timeout=timeout, **keywords)
         return str(caught.value)
@@ -189,6 +191,7 @@ def test_rest_errors_are_shown(rest_server):
     assert 'status 400: Serving signature key "pairs"' in ask(text, "classifier", signature="pairs")
     assert "input size does not match" in ask({}, "classifier")
     assert "no answer within 0.1 s" in ask(text, "classifier", label="slow", timeout=0.1)
+    models.given_up.set()
     assert "refused" in ask(text, "classifier", server="http://localhost:9")
 
 

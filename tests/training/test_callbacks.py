@@ -433,7 +433,7 @@ def test_on_two_devices(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=3600,
     )
     assert process.returncode == 0 and process.stdout.endswith("passed\n"), process.stdout[-4000:]
 

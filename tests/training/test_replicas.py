@@ -36,7 +36,7 @@ def start(folder, cases, **environment):
 
 
 def finish(process, folder, cases):
-    output, _ = process.communicate(timeout=1200)
+    output, _ = process.communicate(timeout=3600)
     assert process.returncode == 0, output[-4000:]
     results = {}
     for case in cases:

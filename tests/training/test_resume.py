@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert import BertBackbone, BertClassifier
+from keras_bert import BertBackbone, BertClassifier, BertClassifierPreprocessor, BertTokenizer
 from keras_bert.training import Resume
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +31,7 @@ def train(out, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=3600,
     )
     return process.returncode, process.stdout
 
@@ -265,3 +265,100 @@ def test_a_finished_run_stays_finished(tmp_path):
 def test_wrong_settings(tmp_path, settings, message):
     with pytest.raises(ValueError, match=message):
         Resume(tmp_path, **settings)
+
+
+TEXTS = [f"{first} {second}" for first in ("the cat", "a dog") for second in "abcdef"]
+LABELS = [0, 1, 2] * 4
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "a", "cat", "dog"]
+
+
+def text_model(length=8, rate=1e-3):
+    keras.utils.set_random_seed(1)
+    preprocessor = BertClassifierPreprocessor(BertTokenizer(WORDS), length)
+    backbone = BertBackbone(9, 1, 2, 8, 8, max_sequence_length=16)
+    model = BertClassifier(backbone, 3, preprocessor=preprocessor)
+    model.compile(learning_rate=rate)
+    return model
+
+
+def go_on(folder, x=TEXTS, y=LABELS, model=None, on_change="error", **kwargs):
+    kwargs = {"batch_size": 4, "epochs": 3} | kwargs
+    resume = Resume(folder, on_change=on_change)
+    return (model or text_model()).fit(x, y, callbacks=[resume], verbose=0, **kwargs)
+
+
+CHANGES = {
+    "texts": ({"x": [*TEXTS[:-1], "another"]}, "other texts, labels and weights"),
+    "labels": ({"y": [*LABELS[:-1], 0]}, "other texts, labels and weights"),
+    "weights": ({"sample_weight": [1.0] * 11 + [2.0]}, "other texts, labels and weights"),
+    "rows": ({"x": TEXTS[:-1], "y": LABELS[:-1]}, "rows was 12, now 11"),
+    "pairs": ({"x": (TEXTS, TEXTS)}, "other texts, labels and weights"),
+    "batch size": ({"batch_size": 3}, "batch_size was 4, now 3"),
+    "seed": ({"seed": 5}, "seed was 0, now 5"),
+    "order": ({"shuffle": False}, "shuffle was True, now False"),
+    "length": ({"model": 16}, "sequence_length was 8, now 16"),
+    "case": ({"model": "cased"}, "lowercase was True, now False"),
+    "words": ({"model": "words"}, "other vocabulary"),
+    "rate": ({"model": 0.5}, "schedule was .*0.001.* now .*0.5"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_other_data_or_settings_are_refused(name, tmp_path, caplog):
+    """A run that was stopped goes on with what it began with, or says what differs."""
+    go_on(tmp_path, epochs=1)
+    change, message = CHANGES[name]
+    change = dict(change)
+    other = change.pop("model", None)
+    model = text_model(length=16) if other == 16 else text_model()
+    if other == "cased":
+        model.preprocessor.tokenizer.lowercase = False
+    elif other == "words":
+        model.preprocessor.tokenizer.set_vocabulary([*WORDS[:-1], "ox"])
+    elif other == 0.5:
+        model = text_model(rate=0.5)
+    before = model.get_weights()
+    with pytest.raises(ValueError, match=f"other data or settings: .*{message}"):
+        go_on(tmp_path, model=model, **change)
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+    if name == "labels":
+        caplog.clear()
+        history = go_on(tmp_path, model=model, on_change="warn", **change)
+        assert history.epoch == [1, 2]
+        assert any("other texts, labels" in record.getMessage() for record in caplog.records)
+
+
+def test_more_epochs_are_no_change(tmp_path):
+    go_on(tmp_path, epochs=1)
+    assert go_on(tmp_path, epochs=2).epoch == [1]
+    # Written before checkpoints kept a fingerprint.
+    for path in tmp_path.glob("step-*/state.json"):
+        facts = json.loads(path.read_text())
+        del facts["fingerprint"]
+        path.write_text(json.dumps(facts))
+    assert go_on(tmp_path, y=LABELS[::-1], epochs=3).epoch == [2]
+
+
+def test_a_dataset_of_another_size_is_refused(tmp_path):
+    data = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(4)
+    go_on(tmp_path, data, None, epochs=1, batch_size=None)
+    with pytest.raises(ValueError, match="batches of the dataset was 3, now 2"):
+        go_on(tmp_path, data.take(2), None, batch_size=None)
+    assert go_on(tmp_path, data, None, batch_size=None).epoch == [1, 2]
+
+
+def test_a_run_past_its_epochs_says_so(tmp_path, caplog):
+    go_on(tmp_path, epochs=2)
+    caplog.clear()
+    assert go_on(tmp_path, epochs=2).history == {}
+    (line,) = [r.getMessage() for r in caplog.records if "nothing is left to train" in r.message]
+    assert "has made 6 steps, and this fit asks for 6" in line and str(tmp_path) in line
+    caplog.clear()
+    go_on(tmp_path, epochs=1)
+    assert any("made 6 steps, and this fit asks for 3" in r.getMessage() for r in caplog.records)
+
+
+def test_on_change():
+    with pytest.raises(ValueError, match="on_change='never': expected"):
+        Resume("run", on_change="never")

@@ -10,6 +10,28 @@ import argparse
 import json
 from pathlib import Path
 
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    kinds = ("glue", "table", "relations", "tags", "choices", "spans")
+    parser.add_argument("--kind", required=True, choices=kinds)
+    parser.add_argument("--path", required=True, help="file, or GLUE folder")
+    parser.add_argument("--name", help="GLUE task")
+    parser.add_argument("--split", default="train", help="of a GLUE task, or with --held_out")
+    parser.add_argument("--held_out", type=float, help="share of SQuAD's articles in split dev")
+    parser.add_argument("--text_column", nargs="+")
+    parser.add_argument("--label_column")
+    parser.add_argument("--labels", nargs="+", help="label names, in the order of their ids")
+    parser.add_argument("--scheme", default="iob2", choices=("iob1", "iob2"))
+    parser.add_argument("--first", type=int, default=0, help="number of the first example")
+    parser.add_argument("--last", type=int, help="number after the last example")
+    parser.add_argument("-o", "--output", required=True)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before the imports that take seconds
+
 from keras_bert import data
 from keras_bert.data import glue
 from keras_bert.data.relations import RELATIONS
@@ -69,21 +91,7 @@ def read(args):
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
-    kinds = ("glue", "table", "relations", "tags", "choices", "spans")
-    parser.add_argument("--kind", required=True, choices=kinds)
-    parser.add_argument("--path", required=True, help="file, or GLUE folder")
-    parser.add_argument("--name", help="GLUE task")
-    parser.add_argument("--split", default="train", help="of a GLUE task, or with --held_out")
-    parser.add_argument("--held_out", type=float, help="share of SQuAD's articles in split dev")
-    parser.add_argument("--text_column", nargs="+")
-    parser.add_argument("--label_column")
-    parser.add_argument("--labels", nargs="+", help="label names, in the order of their ids")
-    parser.add_argument("--scheme", default="iob2", choices=("iob1", "iob2"))
-    parser.add_argument("--first", type=int, default=0, help="number of the first example")
-    parser.add_argument("--last", type=int, help="number after the last example")
-    parser.add_argument("-o", "--output", required=True)
-    args = parser.parse_args(argv)
+    args = parse(argv)
     header, lines = read(args)
     rows = [header, *lines[args.first : args.last]]
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -12,12 +12,6 @@ import json
 import time
 from pathlib import Path
 
-import numpy as np
-import torch
-import transformers
-
-IGNORED = -100
-
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
@@ -33,6 +27,16 @@ def parse():
     parser.add_argument("--stride", type=int, default=128, help="of windows over contexts")
     parser.add_argument("--limit", type=int, help="train on the first so many examples only")
     return parser.parse_args()
+
+
+if __name__ == "__main__":
+    parse()  # wrong flags and --help end here, before the imports that take seconds
+
+import numpy as np
+import torch
+import transformers
+
+IGNORED = -100
 
 
 def load(path):

@@ -8,10 +8,6 @@ Run on one core each:
 import argparse
 import time
 
-import numpy as np
-import torch
-import transformers
-
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
@@ -21,6 +17,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=5.0, help="of measuring, a batch size")
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
+
+
+if __name__ == "__main__":
+    parse()  # wrong flags and --help end here, before the imports that take seconds
+
+import numpy as np
+import torch
+import transformers
 
 
 def main():

@@ -6,6 +6,19 @@ Run: python tools/peers/score.py --examples dev.jsonl --predictions out.jsonl --
 import argparse
 import json
 
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser.add_argument("--examples", required=True)
+    parser.add_argument("--predictions", required=True)
+    help = "names of `keras_bert.metrics.evaluate`; or entities, squad or relations alone"
+    parser.add_argument("--metrics", nargs="+", required=True, help=help)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before the imports that take seconds
+
 import numpy as np
 
 from keras_bert.metrics import evaluate, relation_scores, squad_v1_scores, tagging_scores
@@ -32,12 +45,7 @@ def score(args, header, rows, answers) -> dict[str, float]:
 
 
 def main(argv: list[str] | None = None) -> dict:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
-    parser.add_argument("--examples", required=True)
-    parser.add_argument("--predictions", required=True)
-    help = "names of `keras_bert.metrics.evaluate`; or entities, squad or relations alone"
-    parser.add_argument("--metrics", nargs="+", required=True, help=help)
-    args = parser.parse_args(argv)
+    args = parse(argv)
     header, *rows = load(args.examples)
     runs = load(args.predictions)
     scores = [score(args, header, rows, run["answers"]) for run in runs]

@@ -11,12 +11,6 @@ import argparse
 import json
 import time
 
-import numpy as np
-import torch
-import transformers
-
-VOCABULARY_SIZE = 30522
-
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
@@ -33,6 +27,16 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--padding", choices=("full", "longest"), default="full")
     parser.add_argument("--compile", action="store_true")
     return parser.parse_args()
+
+
+if __name__ == "__main__":
+    parse()  # wrong flags and --help end here, before the imports that take seconds
+
+import numpy as np
+import torch
+import transformers
+
+VOCABULARY_SIZE = 30522
 
 
 def rows_of(args) -> list[tuple[list[int], list[int]]]:

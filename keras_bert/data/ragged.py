@@ -1,0 +1,96 @@
+"""Rows of ids without their padding: memory by tokens, whatever `sequence_length` is."""
+
+import keras
+import numpy as np
+
+
+def is_ragged(value) -> bool:
+    """Whether it is a `tf.RaggedTensor`."""
+    return hasattr(value, "row_splits")
+
+
+def count(column) -> int:
+    """Rows of a column."""
+    return int(column.shape[0]) if is_ragged(column) else len(column)
+
+
+def without_padding(value, padding_mask):
+    """Takes padding out of rows.
+
+    Args:
+        value: [R, T] or [N, C, T], of the shape of `padding_mask`; or anything else, which stays.
+        padding_mask: int, 1 for tokens and 0 for padding.
+
+    Returns:
+        A `tf.RaggedTensor` [..., tokens].
+    """
+    import tensorflow as tf
+
+    if tuple(value.shape) != tuple(padding_mask.shape):
+        return value
+    length = value.shape[-1]
+    with tf.device("CPU"):
+        real = tf.reshape(tf.cast(padding_mask, tf.bool), [-1, length])
+        rows = tf.ragged.boolean_mask(tf.reshape(value, [-1, length]), real)
+        if len(value.shape) == 3:
+            rows = tf.RaggedTensor.from_uniform_row_length(rows, value.shape[1])
+        return rows
+
+
+def joined(parts: list):
+    """One column of those of several chunks: arrays, or ragged rows."""
+    import tensorflow as tf
+
+    if not is_ragged(parts[0]):
+        return np.concatenate([np.asarray(part) for part in parts])
+    with tf.device("CPU"):
+        return parts[0] if len(parts) == 1 else tf.concat(parts, axis=0)
+
+
+def joined_rows(parts: list[dict]) -> dict:
+    """Rows of ids by name, of those of several chunks."""
+    return {name: joined([part[name] for part in parts]) for name in parts[0]}
+
+
+def dense(column, rows, width: int, fill: int = 0):
+    """Some rows of a column, padded again.
+
+    Args:
+        column: a tensor [N, ...], or a `tf.RaggedTensor` [N, ..., tokens].
+        rows: numbers of rows, int [R].
+        width: T.
+        fill: for padding.
+
+    Returns:
+        A tensor [R, ...], of a ragged column [R, ..., T].
+    """
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    import tensorflow as tf
+
+    values = tf.gather(column, rows)
+    if not is_ragged(column):
+        return values
+    padded = values.to_tensor(fill, shape=[None] * (values.shape.rank - 1) + [width])
+    padded.set_shape([rows.shape[0], *padded.shape[1:]])  # which XLA has to know
+    return padded
+
+
+def dense_parts(parts, rows, width: int) -> list:
+    """`dense` of all columns of (x, labels, weights); padding has the label -1, which is none."""
+    return [
+        None
+        if part is None
+        else keras.tree.map_structure(lambda c, fill=fill: dense(c, rows, width, fill), part)
+        for part, fill in zip(parts, (0, -1, 0), strict=False)
+    ]
+
+
+def constant(column):
+    """A tensor on the host, where `tf.data` reads it; ragged rows as they are."""
+    import tensorflow as tf
+
+    if is_ragged(column):
+        return column
+    with tf.device("CPU"):
+        return tf.constant(column)

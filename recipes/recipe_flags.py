@@ -1,0 +1,69 @@
+"""The flags that recipes share. No TensorFlow is imported here, so that --help answers at once."""
+
+import argparse
+import importlib.util
+from pathlib import Path
+
+STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
+SWITCH = {"auto": "auto", "on": True, "off": False}  # of arguments that are "auto", True or False
+PARTS = ("train", "dev", "test")  # of tagged data
+
+
+def flags(
+    doc: str,
+    epochs: int = 3,
+    batch_size: int = 32,
+    learning_rate: float = 2e-5,
+    sequence_length: int = 128,
+) -> argparse.ArgumentParser:
+    """A parser with the flags of every fine-tuning recipe.
+
+    Args:
+        doc: the recipe's docstring; its first line describes it.
+        epochs: default of the flag of that name, as the others.
+        batch_size: likewise.
+        learning_rate: likewise.
+        sequence_length: likewise.
+    """
+    parser = argparse.ArgumentParser(description=doc.split("\n")[0], allow_abbrev=False)
+    parser.add_argument("--preset", required=True, help="folder, name or address of a BERT")
+    parser.add_argument("--new_weights", action="store_true", help="only the preset's shape")
+    parser.add_argument("--output_dir", default=f"runs/{Path(parser.prog).stem}")
+    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="one run a seed")
+    parser.add_argument("--epochs", type=int, default=epochs)
+    parser.add_argument("--batch_size", type=int, default=batch_size)
+    parser.add_argument("--learning_rate", type=float, default=learning_rate)
+    parser.add_argument("--epsilon", type=float, default=1e-6, help="of AdamW")
+    parser.add_argument("--sequence_length", type=int, default=sequence_length)
+    parser.add_argument("--padding", choices=("bucket", "full"), default="bucket")
+    parser.add_argument("--packing", choices=SWITCH, default="auto", help="texts that share a row")
+    parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
+    parser.add_argument("--steps_per_execution", type=int, default=1)
+    parser.add_argument("--accumulation_steps", type=int, default=1)
+    parser.add_argument("--strategy", choices=STRATEGIES, default="auto", help="of devices")
+    parser.add_argument("--resume", action="store_true", help="save, and go on where it stopped")
+    parser.add_argument("--limit", type=int, help="train on the first so many examples only")
+    return parser
+
+
+def add_tagged_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags that `read_tagged_parts` reads."""
+    parser.add_argument("--data_dir", help="folder with the three files")
+    for part in PARTS:
+        parser.add_argument(f"--{part}", help="a file, in place of the folder's")
+    parser.add_argument("--word_column", type=int, default=0)
+    parser.add_argument("--tag_column", type=int, default=-1)
+    parser.add_argument("--scheme", choices=("iob2", "iob1", "none"), default="iob2")
+
+
+def need(parser: argparse.ArgumentParser, package: str, extra: str, what: str) -> None:
+    """Ends the program, before anything is trained, where a package is missing.
+
+    Args:
+        parser: says so.
+        package: the package's name.
+        extra: of keras3-bert, that installs it.
+        what: asks for it.
+    """
+    if importlib.util.find_spec(package) is None:
+        parser.error(f"{what} needs {package}: pip install --use-pep517 'keras3-bert[{extra}]'")
