@@ -84,6 +84,12 @@ class MaskedLMHead(keras.layers.Layer):
         logits = ops.matmul(x, ops.transpose(table))  # [B, P, V]
         return logits + ops.cast(self.output_bias, self.compute_dtype)
 
+    def get_config(self):
+        raise NotImplementedError(
+            f"'{self.name}' shares the word table of its backbone, which a config cannot hold: "
+            "instead of clone_model, make a new task on a backbone of the same config"
+        )
+
     def compute_output_spec(self, x, mask_positions):
         shape = (*mask_positions.shape, self.vocabulary_size)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)

@@ -366,6 +366,9 @@ class EntityStates(keras.layers.Layer):
     def call(self, x, positions):
         return ops.reshape(states_at(x, positions), (-1, self.width))
 
+    def get_config(self):
+        return super().get_config()  # its own, so that Keras does not make one of the arguments
+
     def compute_output_spec(self, x, positions):
         return keras.KerasTensor((x.shape[0], self.width), dtype=self.compute_dtype)
 

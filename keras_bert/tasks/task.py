@@ -304,18 +304,26 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     def get_compile_config(self):
         config = super().get_compile_config()
-        if config is not None:
-            config |= keras.saving.serialize_keras_object(vars(self._given))
-            config["jit_compile"] = self._jit_compile_wanted
-            config["accumulation_steps"] = self.accumulation_steps
-            config["packing"] = self._packing_wanted
-            config["use_kernels"] = self._kernels_choice
+        if config:
+            settings = vars(self._given) | {
+                "jit_compile": self._jit_compile_wanted,
+                "accumulation_steps": self.accumulation_steps,
+                "packing": self._packing_wanted,
+                "use_kernels": self._kernels_choice,
+            }
             if self._schedule is not None:
-                config |= {"optimizer": "auto", **self._schedule}
-            config["optimizer_built"] = self.optimizer.built
+                settings |= {"optimizer": "auto", **self._schedule}
+            settings = keras.saving.serialize_keras_object(settings)
+            settings["optimizer_built"] = self.optimizer.built
+            # Where Keras passes over what it does not know: `clone_model` hands the rest to a plain
+            # functional model, which has no such arguments.
+            config["optimizer"] = config["optimizer"] | {"task_settings": settings}
         return config
 
     def compile_from_config(self, config):
+        optimizer = config.get("optimizer")
+        if isinstance(optimizer, dict):
+            config = config | optimizer.pop("task_settings", {})  # of 0.1.0 beside the others
         built = config.pop("optimizer_built", True)
         if config.get("use_kernels") is True:
             config["use_kernels"] = "auto"  # this machine may have no GPU

@@ -95,6 +95,7 @@ class OutputLosses:
         return extra + sum(f * (_divide(s, d) if divided else s) for f, s, d, divided in parts)
 
 
+@keras.saving.register_keras_serializable(package="keras_bert")
 class TaskLoss(keras.losses.Loss):
     """A loss of Keras on logits that takes ids and probabilities alike.
 
@@ -137,6 +138,15 @@ class TaskLoss(keras.losses.Loss):
             spread = -ops.mean(ops.log_softmax(y_pred, axis=-1), axis=-1)
             losses = (1 - smoothing) * losses + smoothing * spread
         return losses
+
+    def get_config(self):
+        loss = keras.saving.serialize_keras_object(self.loss)
+        return {"loss": loss, "label_smoothing": self.label_smoothing}
+
+    @classmethod
+    def from_config(cls, config):
+        loss = keras.saving.deserialize_keras_object(config["loss"])
+        return cls(loss, config["label_smoothing"])
 
 
 def is_soft(y, logits) -> bool:

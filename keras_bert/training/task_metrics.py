@@ -120,6 +120,7 @@ def _is_ready(metric: km.Metric) -> bool:
     return type(metric).__module__.startswith("keras_bert.")
 
 
+@keras.saving.register_keras_serializable(package="keras_bert")
 class TaskMetric(km.Metric):
     """A metric of Keras that is given what it expects of a task's labels and outputs.
 
@@ -157,6 +158,15 @@ class TaskMetric(km.Metric):
 
     def reset_state(self):
         self.metric.reset_state()
+
+    def get_config(self):
+        metric = keras.saving.serialize_keras_object(self.metric)
+        return {"metric": metric, "kind": self.kind, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        metric = keras.saving.deserialize_keras_object(config["metric"])
+        return cls(**config | {"metric": metric})
 
 
 def _for_task(given, kind: str):

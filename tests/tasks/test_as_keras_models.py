@@ -185,6 +185,45 @@ def test_pictures_and_counts(tmp_path):
     assert task.count_params() == sum(part.count_params() for part in parts)
 
 
+@pytest.mark.parametrize("cls", TASKS)
+def test_a_clone_is_a_plain_model_that_trains(cls):
+    """As KerasHub's tasks: new weights, the same network, compiled with the same loss."""
+    keras.utils.set_random_seed(4)
+    task = cls(**made(cls))
+    x = inputs_of(task)
+    if isinstance(task, keras_bert.BertMaskedLM):
+        with pytest.raises(NotImplementedError, match="shares the word table of its backbone"):
+            keras.models.clone_model(task)
+        return
+    clone = keras.models.clone_model(task)
+    before = clone.get_weights()
+    assert [v.shape for v in clone.weights] == [v.shape for v in task.weights]
+    clone.set_weights(task.get_weights())
+    keras.tree.map_structure(
+        lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), clone(x), task(x)
+    )
+    clone.set_weights(before)
+    if cls in (keras_bert.BertClassifier, keras_bert.BertRelationClassifier):
+        y = np.array([0, 1, 1])
+        found = clone.evaluate(arrays(x), y, verbose=0, return_dict=True)
+        task.set_weights(before)
+        wanted = task.evaluate(arrays(x), y, verbose=0, return_dict=True)
+        assert found == pytest.approx(wanted, abs=1e-5)
+        if cls is keras_bert.BertClassifier:  # no weight is left out of its loss
+            clone.fit(arrays(x), y, verbose=0)
+
+
+def test_a_clone_keeps_what_compile_was_told():
+    task = keras_bert.BertClassifier(**made(keras_bert.BertClassifier))
+    task.compile(keras.optimizers.SGD(0.25), metrics=[keras.metrics.Precision()])
+    clone = keras.models.clone_model(task)
+    assert float(clone.optimizer.learning_rate) == 0.25
+    x, y = arrays(inputs_of(task)), np.array([0, 1, 1])
+    clone.set_weights(task.get_weights())
+    found = clone.evaluate(x, y, verbose=0, return_dict=True)
+    assert found == pytest.approx(task.evaluate(x, y, verbose=0, return_dict=True), abs=1e-5)
+
+
 # === Calls with more than the three ids ===
 
 
