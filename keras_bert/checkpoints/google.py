@@ -18,6 +18,7 @@ from keras_bert.checkpoints.shapes import faults_of, few
 from keras_bert.checkpoints.sidecar import FILE, check_settings, read_sidecar, write_sidecar
 from keras_bert.checkpoints.source import Source
 from keras_bert.checkpoints.tensorflow_files import (
+    OBJECT_GRAPH,
     find_prefix,
     read_index,
     read_tensors,
@@ -205,6 +206,7 @@ def _tokenizer(vocabulary: list[str]) -> dict[str, Any]:
         "lowercase": not any(t.lower() != t for t in vocabulary if not special.fullmatch(t)),
         "strip_accents": None,
         "max_word_length": 200,
+        "splitting": "bert",
         "special_tokens_in_text": False,
     }
 
@@ -215,6 +217,8 @@ def _read_weights(
     if prefix is None:
         prefix = find_prefix(source.folder) if source.folder else PREFIX
     index = read_index(source.path(f"{prefix}.index"))
+    if OBJECT_GRAPH in index:
+        raise another_form(source.name)
     shapes = {name: variable.shape for name, variable in index.items()}
     if "head" not in said:
         kernels = {head: HEAD_NAMES[head][0].theirs for head in ("span", "classifier")}
@@ -246,6 +250,16 @@ def _read_weights(
         contents.dtype = found.pop() if len(found) == 1 else "float32"
     tensors = read_tensors(prefix, index, wanted, source.path)
     contents.tensors, _ = to_ours(table, tensors, source.name)
+
+
+def another_form(name: str) -> ValueError:
+    """The error for checkpoints of the Model Garden, which TensorFlow 2 saves by objects."""
+    return ValueError(
+        f"{name} holds an object-based checkpoint of TensorFlow 2, as the Model Garden writes, "
+        "which is another form than google-research/bert's: its variables have no names of BERT's. "
+        "Take the same weights in another form (google-research/bert, Hugging Face or KerasHub), "
+        "or write them from the Model Garden's model as a transformers directory"
+    )
 
 
 def _problem(classes: int = 0) -> str:

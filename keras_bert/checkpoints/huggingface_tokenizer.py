@@ -60,8 +60,10 @@ def read_tokenizer(
     if source.has(_MAP):
         _check_special_tokens(source.json(_MAP), f"{source.name}/{_MAP}")
     model = _wordpiece(fast, f"{source.name}/{FAST}") if fast else {}
-    normalizer = _normalizer(fast, general, f"{source.name}/{FAST}") if fast else {}
     told = {} if general else settings
+    # By spaces alone, to which tokenizer.json says nothing.
+    by_rule = fast and told.get("do_basic_tokenize") is not False
+    normalizer = _normalizer(fast, general, f"{source.name}/{FAST}") if by_rule else {}
     arguments = _arguments(told, normalizer, source.name)
     arguments["special_tokens_in_text"] = False
     arguments["max_word_length"] = model.get("max_input_chars_per_word") or _THEIR_WORD_LENGTH
@@ -94,6 +96,13 @@ def _is_general(class_name: Any, has_fast: bool, where: str) -> bool:
     """Whether tokenizer.json alone is the rule."""
     if class_name is None or class_name in _BERT_CLASSES:
         return False
+    if class_name == "BertJapaneseTokenizer":
+        raise ValueError(
+            f"{where}: a BertJapaneseTokenizer cuts text into words with MeCab, Sudachi or Juman++ "
+            "before WordPiece, which is not done here: cut texts with the same program (fugashi "
+            "for MeCab), join their words with spaces, and say in a copy of the file "
+            '"tokenizer_class": "BertTokenizer", "do_basic_tokenize": false'
+        )
     if class_name not in _GENERAL_CLASSES:
         raise ValueError(
             f"{where}: the tokenizer is a {short(class_name)}; {_ONLY}: expected tokenizer_class "
@@ -172,15 +181,15 @@ def _arguments(settings: dict[str, Any], normalizer: dict[str, Any], name: str) 
         return default
 
     chinese = flag("tokenize_chinese_chars", "handle_chinese_chars", True)
-    words = flag("do_basic_tokenize", "clean_text", True)
-    if not chinese or not words:
-        raise ValueError(
-            f"{name}: its tokenizer leaves Chinese characters together, or does not clean and "
-            f"split words; {_ONLY}"
-        )
+    basic = flag("do_basic_tokenize", "", True)
+    if not flag("", "clean_text", True):
+        raise ValueError(f"{name}: its tokenizer does not clean text; {_ONLY}")
+    if not basic:
+        return {"lowercase": False, "strip_accents": False, "splitting": "spaces"}
     return {
         "lowercase": flag("do_lower_case", "lowercase", True),
         "strip_accents": flag("strip_accents", "strip_accents", None),
+        "splitting": "bert" if chinese else "whole_ideographs",
     }
 
 
@@ -263,10 +272,11 @@ def write_tokenizer(contents: Contents, folder: Path) -> list[str]:
     lowercase = arguments.get("lowercase", True)
     longest = arguments.get("max_word_length", 200)
     write_vocabulary(folder / VOCABULARY, contents.vocabulary)
+    splitting = arguments.get("splitting", "bert")
     normalizer = {
         "type": "BertNormalizer",
         "clean_text": True,
-        "handle_chinese_chars": True,
+        "handle_chinese_chars": splitting == "bert",
         "strip_accents": arguments.get("strip_accents"),
         "lowercase": lowercase,
     }
@@ -280,13 +290,17 @@ def write_tokenizer(contents: Contents, folder: Path) -> list[str]:
         )
         for token in found
     }
-    _write(folder / FAST, _fast(ids, added, normalizer, longest))
+    fast = _fast(ids, added, normalizer, longest)
+    if splitting == "spaces":
+        fast |= {"normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"}}
+    _write(folder / FAST, fast)
     _write(folder / _MAP, special)
     settings = {
         "tokenizer_class": _BERT_CLASSES[0],
         "do_lower_case": lowercase,
         "strip_accents": normalizer["strip_accents"],
-        "tokenize_chinese_chars": True,
+        "tokenize_chinese_chars": splitting == "bert",
+        **({"do_basic_tokenize": False} if splitting == "spaces" else {}),
         "model_max_length": int(contents.config["max_sequence_length"]),
         "clean_up_tokenization_spaces": True,
         "added_tokens_decoder": {str(i): entry for i, entry in sorted(added.items())},

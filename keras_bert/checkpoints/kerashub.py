@@ -151,6 +151,7 @@ def _read_text(source: Source, contents: Contents) -> None:
         "lowercase": lowercase,
         "strip_accents": strip or lowercase,
         "max_word_length": LONGEST_WORD,
+        "splitting": "bert",
         "special_tokens_in_text": inside,
     }
     path = source.path(VOCABULARY)

@@ -193,6 +193,8 @@ def _notes(contents: Contents) -> list[str]:
         notes.append(f"KerasHub does not tell problems apart; {contents.problem!r} is {_KEPT}.")
     if contents.dtype != "float32":
         notes.append(f"KerasHub's files get float32, which holds {contents.dtype} exactly.")
+    if (contents.tokenizer or {}).get("splitting", "bert") != "bert":
+        notes.append(f"KerasHub's tokenizer cuts words by BERT's rule; splitting is {_KEPT}.")
     longest = (contents.tokenizer or {}).get("max_word_length", LONGEST_WORD)
     if longest != LONGEST_WORD:
         notes.append(

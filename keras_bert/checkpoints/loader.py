@@ -18,6 +18,7 @@ from keras_bert.checkpoints.contents import (
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.checkpoints.report import LoadingReport
 from keras_bert.checkpoints.source import Source
+from keras_bert.checkpoints.tensorflow_files import OBJECT_GRAPH, read_index
 from keras_bert.checkpoints.tensors import fill
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.text.tokenizer import BertTokenizer
@@ -237,6 +238,8 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
         # A tokenizer or preprocessor that was saved by itself.
         if str(files.json("tokenizer.json").get("registered_name")).startswith(preset.PACKAGE):
             return Checkpoint(files, "keras_bert")
+    if files.folder and not files.has("config.json"):
+        _check_form(files)
     config = files.json("config.json")
     registered = str(config.get("registered_name"))
     if registered.startswith(preset.PACKAGE):
@@ -250,3 +253,19 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
         f"BertBackbone, a Hugging Face config with a model_type, or {google.CONFIG} instead; found "
         f"keys {shown(', '.join(sorted(config)))[:_SHOWN] or 'none'}"
     )
+
+
+def _check_form(files: Source) -> None:
+    """Names the form of a folder that none of our readers is for.
+
+    Raises:
+        ValueError: if it is TensorFlow 2's.
+    """
+    if files.has("saved_model.pb"):
+        raise ValueError(
+            f"{files.name} is a SavedModel, a graph to serve, which is another form than a "
+            "checkpoint: expected the model's weights with a config.json"
+        )
+    indices = sorted(files.folder.glob("*.index"))
+    if indices and OBJECT_GRAPH in read_index(indices[0]):
+        raise google.another_form(files.name)

@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_bert.checkpoints.checks import NUMBERS, is_labels, is_number, short
 from keras_bert.checkpoints.contents import PROBLEMS
+from keras_bert.text.tokenizer import SPLITTINGS
 
 _MOST = 10_000_000  # as of `checks.SIZES`
 
@@ -36,6 +37,19 @@ def _is_masking(value: Any) -> bool:
     )
 
 
+def _is_dense(value: Any) -> bool:
+    right = {
+        "units": _is_count,
+        "activation": lambda value: isinstance(value, str),
+        "use_bias": lambda value: isinstance(value, bool),
+    }
+    return (
+        isinstance(value, dict)
+        and value.keys() == right.keys()
+        and all(check(value[name]) for name, check in right.items())
+    )
+
+
 def _or_none(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or right(value)
 
@@ -57,11 +71,13 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: type(value) is int and 1 <= value < 2**31,
         "a number from 1 to less than 2^31",
     ),
+    "splitting": (lambda value: value in SPLITTINGS, f"one of {', '.join(SPLITTINGS)}"),
     "added_tokens": (_is_names, "a list of tokens"),
     "exact_tokens": (_is_names, "a list of tokens"),
     # Preprocessors.
     "sequence_length": _COUNT,
     "padding": _WORD,
+    "tail": (lambda value: is_number(value, 1 + 1e-9), "a number from 0 to 1"),
     "stride": _MAYBE_COUNT,
     "max_question_length": _COUNT,
     "markers": (_or_none(_is_names), "null or a list of tokens"),
@@ -75,7 +91,16 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "crf": _FLAG,
     "next_sentence": _FLAG,
     "normalize": _FLAG,
-    "pooling": _WORD,
+    "pooling": (
+        lambda value: isinstance(value, str) or (_is_names(value) and bool(value)),
+        "a word or a list of words",
+    ),
+    "dense": (lambda value: isinstance(value, list) and all(map(_is_dense, value)), "dense layers"),
+    "prompts": (
+        lambda value: isinstance(value, dict) and _is_names([*value.values()]),
+        "an object of texts",
+    ),
+    "default_prompt": (_or_none(lambda value: isinstance(value, str)), "null or a name"),
     "loss": _WORD,
     "layers": (_is_whole_numbers, "a list of whole numbers"),
     "null_threshold": (

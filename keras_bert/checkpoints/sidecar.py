@@ -14,6 +14,7 @@ from keras_bert.atomic import write_file
 from keras_bert.checkpoints.checks import DTYPES, NUMBERS, is_labels, is_number, short
 from keras_bert.checkpoints.contents import HEADS, PROBLEMS, Contents
 from keras_bert.checkpoints.source import Source
+from keras_bert.text.tokenizer import SPLITTINGS
 
 FILE = "keras_bert.json"
 _VERSION = 1
@@ -82,6 +83,7 @@ def _is_rule(values: Any) -> bool:
         "strip_accents": lambda value: isinstance(value, bool | None),
         "special_tokens_in_text": lambda value: isinstance(value, bool),
         "max_word_length": lambda value: type(value) is int and 0 < value < 2**31,
+        "splitting": lambda value: value in SPLITTINGS,
         "added_tokens": _is_names,
         "exact_tokens": _is_names,
     }

@@ -28,6 +28,7 @@ _LARGEST_INDEX = 4 << 20
 _LONGEST_NAME = 300
 _MOST_AXES = 254  # TensorFlow's limit
 _FLOATS = {1: "float32", 14: "bfloat16", 19: "float16"}  # numbers of types.proto
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # in checkpoints that are saved by objects
 _STEP = re.compile(r"-(\d{1,18})$")
 
 

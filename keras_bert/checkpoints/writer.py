@@ -15,13 +15,19 @@ from keras_bert.text.tokenizer import SETTINGS, BertTokenizer
 
 logger = logging.getLogger("keras_bert")
 
-_FORMS = {"google": google, "huggingface": huggingface, "kerashub": kerashub}
+_FORMS = {
+    "google": google,
+    "huggingface": huggingface,
+    "kerashub": kerashub,
+    "sentence_transformers": huggingface,  # and more beside it
+}
 FORMS = tuple(_FORMS)
 # What a folder of these forms may hold at its top; anything else is somebody's, and stays.
 _FILES = {
     "google": ("bert_config.json", "bert_model.ckpt.*", "vocab.txt", "keras_bert.json"),
     "huggingface": ("*.json", "*.safetensors", "vocab.txt"),
     "kerashub": ("*.json", "*.weights.h5", "*.safetensors", "assets"),
+    "sentence_transformers": ("*.json", "*.safetensors", "vocab.txt", "[0-9]_*"),
 }
 _CONFIG = (
     "vocabulary_size",
@@ -46,7 +52,8 @@ def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str
         model: a `BertBackbone`, a task, or what `open_checkpoint` found in another form.
         folder: to make, or to replace if it holds a checkpoint of that form.
         form: "google" for google-research/bert's files, "huggingface" for a directory of
-            transformers, "kerashub" for a KerasHub preset.
+            transformers, "kerashub" for a KerasHub preset; of an embedder
+            "sentence_transformers" for a directory of that library.
 
     Returns:
         Sentences on what the form can't hold or says otherwise; they are logged too. What it
@@ -60,11 +67,18 @@ def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str
     if form not in _FORMS:
         raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
     contents = model if isinstance(model, Contents) else contents_of(model)
+    beside = form == "sentence_transformers"
+    if beside and not hasattr(model, "write_beside"):
+        raise ValueError(f"form={form!r}: expected a BertTextEmbedder")
     # A task's own words on what it has that no other form has a place for.
-    notes: list[str] = [*getattr(model, "only_in_presets", ())]
-    write_folder(
-        folder, lambda path: notes.extend(_FORMS[form].write(contents, Path(path))), _FILES[form]
-    )
+    notes: list[str] = [] if beside else [*getattr(model, "only_in_presets", ())]
+
+    def write(path):
+        notes.extend(_FORMS[form].write(contents, Path(path)))
+        if beside:
+            model.write_beside(Path(path))
+
+    write_folder(folder, write, _FILES[form])
     for note in notes:
         logger.warning("%s: %s", folder, note)
     return notes
@@ -99,7 +113,7 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         tokenizer = model.preprocessor.tokenizer
     head = getattr(model, "head_kind", None)
     if head is None:
-        tensors = {n: value for n, value in tensors.items() if not n.startswith("head/")}
+        tensors = {n: value for n, value in tensors.items() if not n.startswith("head")}
     return Contents(
         source=model.name,
         config={name: getattr(backbone, name) for name in _CONFIG},

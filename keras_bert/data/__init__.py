@@ -13,10 +13,17 @@ from keras_bert.data.squad import (
     write_predictions,
 )
 from keras_bert.data.tables import Examples, read_table
-from keras_bert.data.tagged import TaggedSentences, read_tagged, tag_names
+from keras_bert.data.tagged import (
+    AnnotatedTexts,
+    TaggedSentences,
+    read_entities,
+    read_tagged,
+    tag_names,
+)
 from keras_bert.data.vocabulary_training import build_vocabulary
 
 __all__ = [
+    "AnnotatedTexts",
     "ChoiceExamples",
     "Examples",
     "RelationExamples",
@@ -27,6 +34,7 @@ __all__ = [
     "prepare_corpus",
     "pretraining_dataset",
     "read_choices",
+    "read_entities",
     "read_index",
     "read_predictions",
     "read_relation_key",

@@ -264,7 +264,7 @@ def _check_index(index: CorpusIndex, path: str) -> None:
                 f"{path}, shard {number}: the file {shard.file!r:.80}; expected a name in the "
                 "folder of the index"
             )
-    kinds = dict(zip(SETTINGS, (bool, bool | None, bool, int, list, list), strict=True))
+    kinds = dict(zip(SETTINGS, (bool, bool | None, bool, int, str, list, list), strict=True))
     settings = index.tokenizer
     if not isinstance(settings, dict) or not all(
         name in kinds and isinstance(value, kinds[name]) for name, value in settings.items()

@@ -7,16 +7,21 @@ Two schemes write the same entities in different tags (Tjong Kim Sang and Veenst
 arXiv:cs/9907006). In IOB2 every entity begins with B-X. In IOB1, which the English and German files
 of CoNLL-2003 use, it begins with I-X, and with B-X only right after another entity of type X. What
 is read here is handed on as IOB2.
+
+Annotation tools write texts with entities as character spans instead, one JSON object a line.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from keras_bert.data.rows import read_lines
+import numpy as np
+
+from keras_bert.data.rows import json_objects, read_lines
 
 OUTSIDE = "O"
+SPAN_KEYS = ("entities", "spans", "label", "labels")  # spaCy's, Prodigy's, doccano's
 DOCUMENT_START = "-DOCSTART-"
 # Not str.split(): it takes an ideographic or no-break space, which may be a word of its own, away.
 SPACES = re.compile(" +")
@@ -48,6 +53,165 @@ class TaggedSentences(NamedTuple):
             As many of the same form.
         """
         return TaggedSentences(*(column[:count] for column in self))
+
+
+class AnnotatedTexts(NamedTuple):
+    """Texts with entities as character spans, column by column.
+
+    Attributes:
+        texts: N texts.
+        entities: for each text a list of (first character, character after the last, label).
+            Characters are Unicode code points, as Python counts them.
+        lines: the line of the file (from 1) that each text comes from; None without a file.
+    """
+
+    texts: list[str]
+    entities: list[list[tuple[int, int, str]]]
+    lines: list[int] | None = None
+
+    def name(self, row: int) -> str:
+        """Names a row for messages.
+
+        Args:
+            row: its number, from 0.
+
+        Returns:
+            The row, and its line where that is known.
+        """
+        return f"row {row}" + (f" (line {self.lines[row]})" if self.lines else "")
+
+
+def read_entities(path: str | Path) -> AnnotatedTexts:
+    """Reads texts and entities from JSON lines, as annotation tools write them.
+
+    Each line holds `text`, and a list of spans by one of the keys `entities`, `spans`, `label` and
+    `labels`. A span is a list [start, end, label], or an object with `start` or `start_offset`,
+    `end` or `end_offset`, and `label`.
+
+    Args:
+        path: the file; gzipped if its name ends with `.gz`.
+
+    Returns:
+        `AnnotatedTexts` in the order of the file, the spans of a text sorted.
+
+    Raises:
+        ValueError: with the file and the line, if a key is missing, or a span is empty, exceeds
+            its text or overlaps another; or if the file holds no text.
+        FileNotFoundError: if there is no such file.
+    """
+    found = AnnotatedTexts([], [], [])
+    for line, row in json_objects(Path(path)):
+        text, spans = _annotation(row, f"{path}, line {line}")
+        found.texts.append(text)
+        found.entities.append(spans)
+        found.lines.append(line)
+    if not found.texts:
+        raise ValueError(f"{path}: no texts; the file is empty or holds only blank lines.")
+    return found
+
+
+def annotated_texts(x: Any, y: Any = None) -> AnnotatedTexts | None:
+    """Recognizes texts with character spans among what users pass for sentences and tags.
+
+    Args:
+        x: N texts; or N objects as `read_entities` reads them, or spaCy's (text, object), which
+            bring their spans.
+        y: N lists of spans.
+
+    Returns:
+        `AnnotatedTexts`, the spans of a text sorted; None for other data.
+
+    Raises:
+        TypeError: if a text is not a string.
+        ValueError: if a span is wrong, or columns differ in length; the error names the row.
+    """
+    if x is None or isinstance(x, dict) or hasattr(x, "element_spec"):  # ids
+        return None
+    if isinstance(x, AnnotatedTexts):
+        found = x
+    elif _is_annotation(next(iter(x), None)):
+        found = AnnotatedTexts(
+            *zip(*(_annotation(row, f"row {i}") for i, row in enumerate(x)), strict=True)
+        )
+    elif _are_spans(y):
+        found, y = AnnotatedTexts(list(x), list(y)), None
+    else:
+        return None
+    if y is not None:
+        raise ValueError("texts with entities bring their own labels: got y beside them")
+    if len(found.texts) != len(found.entities):
+        raise ValueError(f"{len(found.texts)} texts but spans for {len(found.entities)}")
+    rows = enumerate(zip(found.texts, found.entities, strict=True))
+    checked = [_check_spans(text, spans, found.name(i)) for i, (text, spans) in rows]
+    return AnnotatedTexts(list(found.texts), checked, found.lines)
+
+
+def _is_annotation(row: Any) -> bool:
+    """Whether it is an object of text and spans, or spaCy's (text, object)."""
+    return isinstance(row, dict) or (
+        isinstance(row, tuple | list) and [*map(type, row)] == [str, dict]
+    )
+
+
+def _are_spans(y: Any) -> bool:
+    """Whether labels are lists of spans, and not of tags; where all are empty, they are."""
+    if y is None or hasattr(y, "dtype") and y.dtype.kind in "iu":
+        return False
+    rows = [row for row in y if hasattr(row, "__len__") and not isinstance(row, str | bytes)]
+    items = [item for row in rows for item in row]
+    if not items:
+        return len(rows) == len(y)
+    return any(isinstance(item, tuple | list | dict) for item in items)
+
+
+def _annotation(row: Any, where: str) -> tuple[str, list[tuple[int, int, str]]]:
+    """The text and the checked spans of one object."""
+    if not _is_annotation(row):
+        raise ValueError(f"{where} is {row!r:.80}; expected a text with its entities, as the first")
+    row = row if isinstance(row, dict) else {"text": row[0]} | row[1]
+    keys = [key for key in SPAN_KEYS if isinstance(row.get(key), list | tuple)]
+    if "text" not in row or len(keys) != 1:
+        raise ValueError(
+            f"{where} has the keys {[*row]}; expected text and one of {', '.join(SPAN_KEYS)}, a "
+            "list of spans"
+        )
+    return row["text"], _check_spans(row["text"], row[keys[0]], where)
+
+
+def _check_spans(text: Any, spans: Any, where: str) -> list[tuple[int, int, str]]:
+    """The spans of a text, sorted."""
+    if not isinstance(text, str):
+        raise TypeError(
+            f"the text of {where} is a {type(text).__name__}; expected a str, in which spans count "
+            "characters"
+        )
+    found = []
+    for span in spans:
+        parts = span._asdict() if hasattr(span, "_asdict") else span
+        if isinstance(parts, dict):
+            start, end = (parts.get(k, parts.get(f"{k}_offset")) for k in ("start", "end"))
+            parts = (start, end, parts.get("label"))
+        named = f"{where}: the span {span!r:.80}"
+        if (
+            not isinstance(parts, list | tuple)
+            or len(parts) != 3
+            or not (
+                all(isinstance(p, int | np.integer) and not isinstance(p, bool) for p in parts[:2])
+                and isinstance(parts[2], str)
+                and parts[2]
+            )
+        ):
+            raise ValueError(f"{named}: expected (start, end, label), two ints and a name")
+        if not 0 <= parts[0] < parts[1] <= len(text):
+            raise ValueError(f"{named}: expected 0 <= start < end <= {len(text)}, the characters")
+        found.append(tuple(parts))
+    found.sort()
+    for before, after in zip(found, found[1:], strict=False):
+        if after[0] < before[1]:
+            raise ValueError(
+                f"{where}: the spans {before} and {after} overlap: a word has one label"
+            )
+    return found
 
 
 def read_tagged(

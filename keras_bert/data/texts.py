@@ -39,14 +39,15 @@ def check_texts(texts: Any, name: str = "texts") -> list:
     return texts
 
 
-def text_columns(x: Any) -> tuple[list, ...]:
+def text_columns(x: Any, most: int | None = 2) -> tuple[list, ...]:
     """Splits texts, or a pair of columns, into columns of equal length.
 
     Args:
         x: a column of texts, or a tuple of two columns.
+        most: how many columns a tuple may have; None for any number from two on.
 
     Returns:
-        A tuple of one or two lists.
+        A tuple of one or two lists, or of as many as there are.
 
     Raises:
         TypeError: if an item is not a text, or a tuple holds plain strings.
@@ -59,9 +60,11 @@ def text_columns(x: Any) -> tuple[list, ...]:
             "a tuple of strings is ambiguous: expected a list of texts, or a tuple of two lists "
             "(firsts, seconds); for one pair write ([first], [second])"
         )
-    if len(x) != 2:
+    if len(x) < 2 or (most is not None and len(x) > most):
         raise ValueError(f"expected (firsts, seconds), got a tuple of {len(x)}")
-    columns = check_texts(x[0], "firsts"), check_texts(x[1], "seconds")
-    if len(columns[0]) != len(columns[1]):
-        raise ValueError(f"{len(columns[0])} first texts but {len(columns[1])} second texts")
+    names = ("first", "second", "third", *(f"{i + 1}th" for i in range(3, len(x))))[: len(x)]
+    columns = tuple(check_texts(c, f"{name}s") for c, name in zip(x, names, strict=True))
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != len(columns[0]):
+            raise ValueError(f"{len(columns[0])} first texts but {len(column)} {name} texts")
     return columns

@@ -4,12 +4,16 @@ An entity is right if its type, first and last token are: Tjong Kim Sang and De 
 cs/0306050, section 2.4. The counting is seqeval's.
 """
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
 from keras_bert.metrics.tag_schemes import entities, split_tags
 
 MODES = ("strict", "conlleval")
+_TAG = re.compile(r"([BIESMLU])-.+", re.DOTALL)
+_LETTERS = dict(zip("BIESMLU", "BIESIES", strict=True))  # M, L and U stand for I, E and S
 
 
 def tagging_scores(
@@ -20,13 +24,14 @@ def tagging_scores(
     Args:
         labels: the right tags of N sentences.
         predictions: as many tags each.
-        entities: False for tags that mark none, such as parts of speech.
+        entities: False for tags that mark none, such as parts of speech. Entities may be written
+            in IOB1, IOB2, IOBES, BMES or BILOU.
 
     Returns:
         "accuracy"; with `entities` also "precision", "recall" and "f1". All from 0 to 1.
 
     Raises:
-        ValueError: if sentences differ in length, or there is no word.
+        ValueError: if sentences differ in length, there is no word, or a tag marks no entity.
     """
     pairs = list(zip(labels, predictions, strict=True))
     right = [a == b for row, given in pairs for a, b in zip(row, given, strict=True)]
@@ -34,7 +39,10 @@ def tagging_scores(
         raise ValueError("Nothing to score: there is no word.")
     scores = {"accuracy": sum(right) / len(right)}
     if entities:
-        found = entity_scores(labels, predictions, mode="conlleval")
+        for tag in {tag for part in (labels, predictions) for row in part for tag in row}:
+            if tag != "O" and not _TAG.fullmatch(tag):
+                raise ValueError(f"The tag {tag!r} marks no entity: pass entities=False.")
+        found = _named(*_conlleval(labels, predictions)[1](average="micro"))
         scores |= {name: found[name] for name in ("precision", "recall", "f1")}
     return scores
 
@@ -48,9 +56,9 @@ def entity_scores(
     """Scores predicted entities against the right ones.
 
     The modes differ in predictions that the scheme does not allow, such as I-PER after O.
-    "strict" (seqeval's mode of that name) finds entities only where the scheme has one: such an I
-    is none, and in IOBES a B that no E follows is none. "conlleval" (seqeval's default, and the
-    script of CoNLL-2000 and 2003) lets such a tag begin an entity and is never lower in recall;
+    "strict" (seqeval's mode of that name, which needs that package) finds entities only where the
+    scheme has one: such an I is none, and in IOBES a B that no E follows is none. "conlleval"
+    (seqeval's default, and the script of CoNLL-2000 and 2003) lets such a tag begin an entity;
     published figures of CoNLL-2003 are of this kind. On predictions that the scheme allows both
     agree.
 
@@ -69,7 +77,7 @@ def entity_scores(
         ValueError: for another scheme or mode, no sentence, sentences of different number or
             length, tags that are none, and in strict mode labels that the scheme does not allow;
             messages name sentence and position, counted from 0.
-        ImportError: if seqeval is not installed.
+        ImportError: in strict mode, if seqeval is not installed.
     """
     if scheme not in ("IOB2", "IOBES"):
         raise ValueError(f"The scheme is IOB2 or IOBES, got {scheme!r}: convert with to_iob2.")
@@ -88,26 +96,70 @@ def entity_scores(
             raise ValueError(f"Sentence {i} has {len(right)} tags, but {len(predicted)} predicted.")
     texts = [[[str(tag) for tag in tags] for tags in part] for part in (labels, predictions)]
     kinds, count = _conlleval(*texts) if mode == "conlleval" else _strict(*texts, scheme)
-    by_type = zip(*count(*texts, average=None, zero_division=0), strict=True)
-    return _named(count(*texts, average="micro", zero_division=0)) | {
-        "types": dict(zip(kinds, map(_named, by_type), strict=True))
+    by_type = zip(*count(average=None), strict=True)
+    return _named(*count(average="micro")) | {
+        "types": {kind: _named(*scores) for kind, scores in zip(kinds, by_type, strict=True)}
     }
 
 
 def _conlleval(labels, predictions):
-    """The types that occur, in seqeval's order, and its function that counts."""
-    metrics = _seqeval().metrics.sequence_labeling
-    chunks = [*metrics.get_entities(labels), *metrics.get_entities(predictions)]
-    return sorted({kind for kind, _, _ in chunks}), metrics.precision_recall_fscore_support
+    """The types that occur, sorted, and a function that gives their scores."""
+    right, found = (
+        {(i, *e) for i, t in enumerate(part) for e in _chunks(t)} for part in (labels, predictions)
+    )
+    counts = [Counter(kind for _, kind, *_ in part) for part in (right & found, found, right)]
+    kinds = sorted({*counts[1], *counts[2]})
+
+    def count(average):
+        if average == "micro":
+            return _scores(*(part.total() for part in counts))
+        rows = [_scores(*(part[kind] for part in counts)) for kind in kinds]
+        return zip(*rows, strict=True) if rows else [()] * 4
+
+    return kinds, count
+
+
+def _scores(right: int, predicted: int, labelled: int) -> tuple[float, float, float, int]:
+    """Precision, recall, F1 and support; 0 for a ratio of nothing to nothing."""
+    precision, recall = (right / whole if whole else 0.0 for whole in (predicted, labelled))
+    return precision, recall, 2 * right / ((predicted + labelled) or 1), labelled
+
+
+def _chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """The entities of a sentence, (type, first word, word after its last), by conlleval's rule.
+
+    B and S begin an entity, as does any tag after O, E or S, or after another type.
+    """
+    found, before, kind, begun = [], "O", "", None
+    for i, tag in enumerate([*tags, "O"]):
+        letter, _, new = tag.partition("-")
+        letter = _LETTERS.get(letter, letter)
+        fresh = before in "OES" or letter in "OBS" or new != kind
+        if fresh and begun is not None:
+            found.append((kind, begun, i))
+            begun = None
+        if fresh and letter != "O":
+            begun = i
+        before, kind = letter, new
+    return found
 
 
 def _strict(labels, predictions, scheme):
     """As `_conlleval`."""
-    seqeval = _seqeval()
+    try:
+        import seqeval.metrics
+        import seqeval.scheme
+    except ImportError as error:
+        raise ImportError(
+            "mode='strict' needs seqeval: `pip install --use-pep517 'keras3-bert[metrics]'`"
+        ) from error
     scheme = getattr(seqeval.scheme, scheme)
     right, found = (seqeval.scheme.Entities(part, scheme) for part in (labels, predictions))
     count = partial(
         seqeval.metrics.v1.precision_recall_fscore_support,
+        labels,
+        predictions,
+        zero_division=0,
         scheme=scheme,
         entities_true=right,
         entities_pred=found,
@@ -115,19 +167,7 @@ def _strict(labels, predictions, scheme):
     return sorted(right.unique_tags | found.unique_tags), count
 
 
-def _seqeval():
-    try:
-        import seqeval.metrics
-        import seqeval.scheme
-    except ImportError as error:
-        raise ImportError(
-            "entity_scores needs seqeval: `pip install --use-pep517 'keras3-bert[metrics]'`"
-        ) from error
-    return seqeval
-
-
-def _named(scores) -> dict[str, float]:
-    precision, recall, f1, support = scores
+def _named(precision, recall, f1, support) -> dict[str, float]:
     return {
         "precision": float(precision),
         "recall": float(recall),

@@ -104,6 +104,11 @@ def relation_scores(
     )
 
 
+def is_relation(label: str, other: str = "Other") -> bool:
+    """Whether a label is a directed relation, or `other`."""
+    return label == other or _DIRECTED.fullmatch(label) is not None
+
+
 def _relation(label: str, place: int, what: str, other: str) -> str:
     if label == other:
         return other

@@ -5,7 +5,7 @@ from keras_bert.text.multiple_choice_preprocessor import best_choices
 
 
 def signatures(task, run) -> dict[str, Signature]:
-    """`serving_default`: `context`, string [B], and `choices`, string [B, C].
+    """`serving_default`: `context`, string [B], and `choices`, string [B, C]; "" is no choice.
 
     It gives `choice`, int32 [B], from 0 to C - 1, its `text`, string [B], and `probabilities` and
     `logits`, float32 [B, C].
@@ -18,10 +18,9 @@ def signatures(task, run) -> dict[str, Signature]:
 
     def choose(context, choices):
         columns = check_texts(context=context, choices=choices)
-        shape = tf.shape(choices)
-        enough = (shape[1] > 1) | (shape[0] == 0)
+        counts = tf.reduce_sum(tf.cast(choices != "", tf.int32), axis=1)
         message = "input 'choices' has less than two for a context:"
-        with tf.control_dependencies([tf.Assert(enough, [message, shape[1]])]):
+        with tf.control_dependencies([tf.Assert(tf.reduce_all(counts > 1), [message, counts])]):
             logits = run(task.preprocessor.pack(tuple(columns)))
         found = best_choices(logits)
         return {

@@ -16,7 +16,10 @@ def signatures(task, run) -> dict[str, Signature]:
     """
     import tensorflow as tf
 
+    before = task.prompts.get(task.default_prompt, "")
+
     def vectors(text):
+        text = tf.strings.join([before, text]) if before else text
         rows = task.preprocessor.pack((text,))  # [B, 1, T]
         return run({name: tf.squeeze(value, 1) for name, value in rows.items()})
 

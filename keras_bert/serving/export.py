@@ -90,8 +90,8 @@ class ServedTask:
                 `weights` are, unless they are quantized or hold low-rank updates.
             verbose: 0 to say nothing of what is done.
             **options: of the task's `serving_default`: `overlap` of a classifier; `n_best`,
-                `max_answer_length` and `top_k` of a question answerer; `top_k` of a masked
-                language model.
+                `max_answer_length` and `top_k` of a question answerer; `top_k` and `targets` of a
+                masked language model.
 
         Returns:
             Names of the TensorFlow Text ops that the server must have.

@@ -2,10 +2,10 @@
 
 from keras_bert.serving.signatures import EXAMPLES, Signature, check_texts, texts_spec
 from keras_bert.text.packing import pack
-from keras_bert.text.prompts import MASK, check_has_mask, mask_positions, prompt_rows
+from keras_bert.text.prompts import MASK, candidate_ids, check_has_mask, mask_positions, prompt_rows
 
 
-def signatures(task, run, top_k: int = 5) -> dict[str, Signature]:
+def signatures(task, run, top_k: int | None = None, targets=None) -> dict[str, Signature]:
     """`serving_default`, what could stand for [MASK]s, and of a pre-trainer `next_sentence`.
 
     `serving_default` takes `text`, string [B], and gives, with M the most [MASK]s of a text:
@@ -19,7 +19,8 @@ def signatures(task, run, top_k: int = 5) -> dict[str, Signature]:
     Args:
         task: a `BertMaskedLM` with a preprocessor.
         run: its `Network`.
-        top_k: how many tokens K to give for each [MASK].
+        top_k: how many tokens K to give for each [MASK]; 5 by default, or all targets.
+        targets: the only tokens to choose from, see `BertMaskedLM.fill`.
     """
     import tensorflow as tf
 
@@ -27,14 +28,14 @@ def signatures(task, run, top_k: int = 5) -> dict[str, Signature]:
     tokenizer, length = text_side.tokenizer, text_side.sequence_length
     check_has_mask(tokenizer)
     size = tokenizer.vocabulary_size()
-    if not 1 <= top_k <= size:
-        raise ValueError(f"top_k={top_k}: expected 1 to {size}, the tokens of the vocabulary")
+    candidates, top_k = candidate_ids(tokenizer, top_k, targets)
 
     def likeliest(output):
         # The backbone's table may have more rows than there are tokens.
         logits = tf.cast(output["mlm"], tf.float32)[..., :size]
-        scores, ids = tf.math.top_k(tf.nn.softmax(logits), top_k)  # [R, P, K]
-        return {"id": ids, "score": scores}
+        scores = tf.gather(tf.nn.softmax(logits), candidates, axis=-1)
+        scores, ids = tf.math.top_k(scores, top_k)  # [R, P, K]
+        return {"id": tf.gather(candidates, ids), "score": scores}
 
     def fill(text):
         (text,) = check_texts(text=text)

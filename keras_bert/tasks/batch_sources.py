@@ -14,6 +14,7 @@ from keras_bert.data.texts import text_columns
 from keras_bert.tasks.ids import check_batch_in_graph, checked_ids
 from keras_bert.tasks.packing import packed_source
 from keras_bert.tasks.targets import checked_weights, class_weights
+from keras_bert.text.packing import bucket_lengths
 from keras_bert.training.task_metrics import LABELS, NUMBERS
 
 
@@ -76,13 +77,17 @@ def memory_source(
             f"this {type(task).__name__} has no preprocessor: expected a dict of ids "
             f"(token_ids, segment_ids, padding_mask), got {type(x).__name__}"
         )
-    columns = None if ids else text_columns(x)
+    columns = None if ids else text_columns(x, task.most_texts)
     labels = y if y is None or is_ragged(y) else task.encode_labels(y)
     weights = sample_weight if is_ragged(sample_weight) else checked_weights(sample_weight)
     batch_size = check_batch_size(batch_size)
     width = getattr(task.preprocessor, "sequence_length", None)
     if ids:
         columns = checked_ids(task, x)
+        mask = columns["padding_mask"]
+        if is_ragged(mask) and task.preprocessor.padding == "bucket":
+            longest = int(mask.bounding_shape()[-1])
+            width = next(length for length in bucket_lengths(width) if length >= longest)
         if keras.config.backend() != "tensorflow":
             if class_weight is not None:
                 table = weight_table(task, class_weight, labels)

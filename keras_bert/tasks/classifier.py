@@ -7,22 +7,31 @@ import keras
 import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.sources import check_columns
+from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
-from keras_bert.metrics import PearsonCorrelation, predicted_labels, tune_thresholds
+from keras_bert.metrics import PearsonCorrelation, evaluate, predicted_labels, tune_thresholds
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import classification
 from keras_bert.tasks.heads import choose_classes, load_head, saved_task
-from keras_bert.tasks.long_texts import predict_windows
+from keras_bert.tasks.long_texts import (
+    WindowValidation,
+    evaluate_windows,
+    predict_windows,
+    window_rows,
+)
 from keras_bert.tasks.targets import (
     check_classes,
     check_names,
+    checked_weights,
     class_ids,
     class_labels,
     classes_in_graph,
     found_names,
     ids_in_graph,
     label_matrix,
+    likeliest_labels,
     numbers,
     weights_by_id,
 )
@@ -141,6 +150,7 @@ class BertClassifier(BertTask):
         labels: list[str] | None = None,
         sequence_length: int | None = None,
         padding: str | None = None,
+        tail: float | None = None,
         dropout: float | None = None,
         problem: str | None = None,
         load_weights: bool = True,
@@ -161,6 +171,7 @@ class BertClassifier(BertTask):
             sequence_length: the most tokens in a row, the rest of a text is cut off; by default
                 the checkpoint's, or all positions that the model has.
             padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
+            tail: share of a text's end in what is kept of it, 0 by default; see there.
             dropout: of the head; 0.1 by default.
             problem: "single_label", "multi_label" or "regression"; by default the checkpoint's,
                 else "single_label".
@@ -198,6 +209,7 @@ class BertClassifier(BertTask):
             backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
+            tail=tail,
         )
         if dropout is None:
             dropout = saved.get("dropout", 0.1)
@@ -285,6 +297,96 @@ class BertClassifier(BertTask):
             raise ValueError("the dataset's labels are names: give the classifier labels=[...]")
         return ids_in_graph(y, self.labels)
 
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        sample_weight=None,
+        validation_data=None,
+        overlap: int | None = None,
+        **kwargs,
+    ):
+        """Trains the model; see `BertTask.fit` for all arguments.
+
+        Args:
+            x: as there; with `overlap` texts, or a tuple of two columns of them.
+            y: as there.
+            batch_size: as there; with `overlap` windows of a batch.
+            epochs: as there.
+            sample_weight: as there.
+            validation_data: as there; with `overlap` in memory. Its loss and metrics are then
+                those of the texts' pooled answers, as of `evaluate(overlap=...)`.
+            overlap: trains on texts whole, in windows that share so many pieces. Each window has
+                its text's label, and a share of its weight by its number of pieces.
+            **kwargs: as there.
+
+        Returns:
+            The Keras `History`.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: as `BertTask.fit`, or if `overlap` comes with ids or a dataset, or does not
+                fit.
+        """
+        if overlap is not None:
+            _check_has_windows(x)
+            self._check_labelled(x, y, "fit")
+            y = self.encode_labels(y)
+            if split := kwargs.pop("validation_split", 0.0):
+                if validation_data is not None:
+                    raise ValueError("got both validation_data and validation_split")
+                x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, split)
+            if validation_data is not None:
+                validation_data = self._check_validation(validation_data)
+                _check_has_windows(validation_data[0])
+                every = kwargs.pop("validation_freq", 1)
+                validation = WindowValidation(validation_data, overlap, batch_size, every)
+                kwargs["callbacks"] = [
+                    validation,
+                    *keras.tree.flatten(kwargs.get("callbacks") or []),
+                ]
+                validation_data = None
+            x, text, share = window_rows(self, x, overlap)
+            check_columns((np.unique(text),), y, sample_weight)
+            weights = 1.0 if sample_weight is None else checked_weights(sample_weight)[text]
+            y, sample_weight = y[text], (share * np.transpose(weights)).T
+        return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        sample_weight=None,
+        overlap: int | None = None,
+        **kwargs,
+    ):
+        """Gives loss and metrics on labelled data; takes what `fit` takes, every row once.
+
+        Args:
+            x: as in `fit`.
+            y: as in `fit`.
+            batch_size: rows of a batch, 32 by default.
+            sample_weight: N weights.
+            overlap: reads texts whole, as `predict` does.
+            **kwargs: as `keras.Model.evaluate`; with `overlap` `return_dict` and `verbose`.
+
+        Returns:
+            As `keras.Model.evaluate`.
+
+        Raises:
+            ValueError: if labels are unknown, or `overlap` comes with ids or does not fit.
+        """
+        if overlap is None:
+            return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
+        _check_has_windows(x)
+        self._check_labelled(x, y, "evaluate")
+        as_dict = kwargs.pop("return_dict", False)
+        found = evaluate_windows(self, x, y, batch_size, sample_weight, overlap, **kwargs)
+        return found if as_dict else [found.pop("loss"), *found.values()]
+
     def predict(self, x, batch_size: int | None = None, overlap: int | None = None, **kwargs):
         """Gives the logits, or of a regression the numbers, of each row.
 
@@ -307,45 +409,80 @@ class BertClassifier(BertTask):
             return super().predict(x, batch_size, **kwargs)
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, overlap, **kwargs)[0]
-        if isinstance(x, dict) or hasattr(x, "element_spec"):
-            raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
+        _check_has_windows(x)
         return predict_windows(self, x, overlap, batch_size, **kwargs)
 
-    def classify(self, texts, batch_size: int | None = None, **kwargs):
-        """Gives each text's label and its probability.
+    def classify(
+        self, texts, batch_size: int | None = None, top_k: int | str | None = None, **kwargs
+    ):
+        """Gives each text's label and its probability, or the probabilities of several labels.
 
         Args:
             texts: a list of N texts, a tuple (firsts, seconds), one string, or ids as in `fit`.
             batch_size: rows of a batch, 32 by default.
+            top_k: how many labels to give with their probabilities, or "all"; None for the
+                text's own alone.
             **kwargs: as `predict`, `overlap` among them.
 
         Returns:
-            (labels, probabilities): a list of N names, or ids where the classifier has no names,
-            and a float32 array [N]; for one string a single label and a float. Of a multi-label
-            problem a list of N lists of the labels whose probability reaches its threshold, and
-            the probabilities of all of them, [N, K]; for one string a list and [K].
+            With `top_k` a list of N dicts from label to probability, the likeliest first; for one
+            string one dict. Else (labels, probabilities): a list of N names, or ids where the
+            classifier has no names, and a float32 array [N]; for one string a single label and a
+            float. Of a multi-label problem a list of N lists of the labels whose probability
+            reaches its threshold, and the probabilities of all of them, [N, K]; for one string a
+            list and [K].
 
         Raises:
-            ValueError: for a regression, whose numbers `predict` gives.
+            ValueError: for a regression, whose numbers `predict` gives, or if `top_k` is not from 1
+                to the number of labels.
         """
         if self.problem == "regression":
             raise ValueError("a regression has no labels: predict gives its numbers, [N, K]")
         if isinstance(texts, str | bytes):
-            labels, probabilities = self.classify([texts], batch_size, **kwargs)
-            one = probabilities[0]
+            found = self.classify([texts], batch_size, top_k, **kwargs)
+            if top_k is not None:
+                return found[0]
+            labels, one = found[0], found[1][0]
             return labels[0], one if self.problem == "multi_label" else float(one)
         logits = self.predict(texts, batch_size, **kwargs)
         if self.problem == "multi_label":
             probabilities = _sigmoid(logits)
+        else:
+            exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
+            probabilities = exponents / exponents.sum(axis=1, keepdims=True)
+        names = self.labels or list(range(self.num_classes))
+        if top_k is not None:
+            return likeliest_labels(probabilities, names, top_k)
+        if self.problem == "multi_label":
             given = predicted_labels(probabilities, self.thresholds)
-            names = self.labels or list(range(self.num_classes))
             labels = [[names[i] for i in np.flatnonzero(row)] for row in given]
             return labels, probabilities
-        exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
-        ids = logits.argmax(axis=1)
-        probabilities = (exponents / exponents.sum(axis=1, keepdims=True)).max(axis=1)
-        labels = [self.labels[i] for i in ids] if self.labels else ids.tolist()
-        return labels, probabilities
+        return [names[i] for i in logits.argmax(axis=1)], probabilities.max(axis=1)
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores predictions by `keras_bert.metrics.evaluate`.
+
+        Args:
+            x: texts or ids, as in `fit`.
+            y: their labels.
+            **kwargs: as `predict`.
+
+        Returns:
+            "accuracy", "macro_f1", "matthews", and of two classes "f1", that of class 1; of several
+            labels a text "micro_f1", "macro_f1" and "samples_f1"; of a regression of one number
+            "pearson" and "spearman", and "mean_squared_error" always.
+        """
+        labels, outputs = self.encode_labels(y), self.predict(x, **{"verbose": 0} | kwargs)
+        if self.problem == "multi_label":
+            names = ["micro_f1", "macro_f1", "samples_f1"]
+            return evaluate(names, labels, _sigmoid(outputs), self.thresholds)
+        if self.problem == "single_label":
+            labels = labels.argmax(axis=1) if labels.ndim == 2 else labels
+            names = ["accuracy", "macro_f1", "matthews"] + ["f1"] * (self.num_classes == 2)
+            return evaluate(names, labels, outputs)
+        if self.num_classes == 1:
+            return evaluate(["pearson", "spearman", "mean_squared_error"], labels, outputs)
+        return {"mean_squared_error": float(np.mean(np.square(labels - outputs)))}
 
     def tune_thresholds(self, x, y, batch_size: int | None = None, **kwargs) -> list[float]:
         """Sets `thresholds` to those of the greatest F1 of each class, on data kept from training.
@@ -381,6 +518,11 @@ class BertClassifier(BertTask):
             "problem": self.problem,
             "thresholds": self.thresholds,
         }
+
+
+def _check_has_windows(x) -> None:
+    if x is None or isinstance(x, dict) or hasattr(x, "element_spec"):
+        raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
 
 
 def _sigmoid(logits: np.ndarray) -> np.ndarray:

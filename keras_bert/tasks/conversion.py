@@ -56,17 +56,18 @@ def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> lis
         raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
     embedding = read_embedding_settings(source)
     checkpoint = open_checkpoint(embedding.checkpoint if embedding else source)
-    if form != "keras_bert" and checkpoint.contents is not None:
+    embeds = embedding or form == "sentence_transformers"
+    if form not in ("keras_bert", "sentence_transformers") and checkpoint.contents is not None:
         notes = [
             f"left out, for it means nothing to us: {n}" for n in checkpoint.contents.left_over
         ]
         if embedding:
             notes.append(
                 f"left out, for the form does not say how texts are embedded: pooling "
-                f"{embedding.pooling!r}, normalize={embedding.normalize}"
+                f"{', '.join(embedding.pooling)}, normalize={embedding.normalize}"
             )
         return notes + save_checkpoint(checkpoint.contents, target, form)
-    task = BertTextEmbedder if embedding else task_class(checkpoint)
+    task = BertTextEmbedder if embeds else task_class(checkpoint)
     if task is not None:
         model = task.from_preset(source)
         report = model.loading_report

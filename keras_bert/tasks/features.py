@@ -13,7 +13,11 @@ from keras_bert.tasks.like_lengths import by_length
 from keras_bert.tasks.sentences import check_sentences, to_tensor
 from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.tag_paths import scores_of_words
-from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPreprocessor
+from keras_bert.text.token_classifier_preprocessor import (
+    IGNORED,
+    BertTokenClassifierPreprocessor,
+    TokenRows,
+)
 from keras_bert.text.tokenizer import BertTokenizer
 
 COMBINATIONS = ("concatenate", "sum", "mean")
@@ -39,7 +43,8 @@ def extract_features(
 
     Args:
         model: a task, or a `BertBackbone` together with `tokenizer`.
-        texts: N texts, or N lists of words.
+        texts: N texts, or N lists of words; or a tuple of two such lists, whose texts are read
+            together, [CLS] first [SEP] second [SEP].
         layers: which hidden states: 0 is the embeddings' output, 1 the first block's and so on;
             -1 is the last. The paper's best are (-4, -3, -2, -1), concatenated.
         combine: how several layers become one vector of D numbers: "concatenate", "sum" or "mean".
@@ -53,11 +58,12 @@ def extract_features(
 
     Returns:
         For "token" and "word" a list of N float32 arrays [pieces or words, D]; for "text" float32
-        [N, D], zeros for a text without pieces.
+        [N, D], zeros for a text without pieces. For pairs a tuple of two of these.
 
     Raises:
         TypeError: if a text is neither a string nor a list of words.
-        ValueError: if a layer does not exist, an option is unknown, or there is no tokenizer.
+        ValueError: if a layer does not exist, an option is unknown, there is no tokenizer, or a
+            pair does not fit into a row.
     """
     for name, value, known in (("combine", combine, COMBINATIONS), ("per", per, UNITS)):
         if value not in known:
@@ -73,25 +79,39 @@ def extract_features(
     sequence_length = sequence_length or backbone.max_sequence_length
     text_side = BertTokenClassifierPreprocessor(tokenizer, sequence_length)
     check_text_side(text_side, backbone)
-    texts = check_sentences(texts)
+    columns = [check_sentences(column) for column in (texts if _are_pairs(texts) else (texts,))]
+    if len({*map(len, columns)}) > 1:
+        raise ValueError(f"{len(columns[0])} first texts but {len(columns[1])} second texts")
     reader = hidden_states(backbone, layers, combine)
-    found = []
-    bar = keras.utils.Progbar(-(-len(texts) // CHUNK), verbose=verbose, unit_name="chunk")
-    for first in range(0, len(texts), CHUNK):
-        batch = to_tensor(texts[first : first + CHUNK], "string")
-        rows = text_side.rows(batch, padding="bucket", by_piece=per != "word")
-        ids = {name: value.numpy() for name, value in rows.ids.items()}
+    found = [[] for _ in columns]
+    count = len(columns[0])
+    bar = keras.utils.Progbar(-(-count // CHUNK), verbose=verbose, unit_name="chunk")
+    for first in range(0, count, CHUNK):
+        parts = [
+            text_side.rows(
+                to_tensor(column[first : first + CHUNK], "string"),
+                padding="bucket" if len(columns) == 1 else "full",
+                by_piece=per != "word",
+            )
+            for column in columns
+        ]
+        if len(parts) > 1:
+            parts = _joined(*parts, first)
+        ids = {name: np.asarray(value) for name, value in parts[0].ids.items()}
         states = by_length(partial(_whole_batches, reader, batch_size), ids)
-        vectors = scores_of_words(states, rows)
-        if per == "text":
-            # tf.reduce_mean of a ragged tensor gives NaN where there is nothing.
-            count = np.maximum(rows.counts.numpy(), 1)[:, None]
-            found.append(ops.convert_to_numpy(_summed(vectors)) / count)
-        else:
-            splits = np.cumsum(rows.counts.numpy())[:-1]
-            found += np.split(vectors.flat_values.numpy(), splits)
+        for rows, vectors_of_side in zip(parts, found, strict=True):
+            vectors = scores_of_words(states, rows)
+            if per == "text":
+                # tf.reduce_mean of a ragged tensor gives NaN where there is nothing.
+                number = np.maximum(rows.counts.numpy(), 1)[:, None]
+                vectors_of_side.append(ops.convert_to_numpy(_summed(vectors)) / number)
+            else:
+                splits = np.cumsum(rows.counts.numpy())[:-1]
+                vectors_of_side += np.split(vectors.flat_values.numpy(), splits)
         bar.add(1)
-    return np.concatenate(found).astype("float32") if per == "text" else found
+    if per == "text":
+        found = [np.concatenate(side).astype("float32") for side in found]
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def hidden_states(
@@ -130,6 +150,52 @@ def hidden_states(
     else:
         output = sum(chosen) / (len(chosen) if combine == "mean" else 1)
     return keras.Model(inputs, output)
+
+
+def _are_pairs(texts) -> bool:
+    """Whether texts are a tuple of two lists, and not of texts."""
+    return isinstance(texts, tuple) and len(texts) == 2 and not isinstance(texts[0], str | bytes)
+
+
+def _joined(firsts: TokenRows, seconds: TokenRows, start: int) -> list[TokenRows]:
+    """Rows of pairs, from rows of their sides: the same ids, and the words of each side.
+
+    Args:
+        firsts: of full length.
+        seconds: likewise.
+        start: the number of the first pair, for errors.
+
+    Raises:
+        ValueError: if a pair does not fit into a row.
+    """
+    sides = [
+        {name: value.numpy() for name, value in rows.ids.items()} for rows in (firsts, seconds)
+    ]
+    length = sides[0]["token_ids"].shape[1]
+    pieces = [np.zeros(len(rows.counts), "int64") for rows in (firsts, seconds)]
+    for total, rows, side in zip(pieces, (firsts, seconds), sides, strict=True):
+        np.add.at(total, rows.sentence.numpy(), side["padding_mask"].sum(axis=1))
+    tokens = sum(pieces) - 1  # the second [CLS] falls away
+    if (tokens > length).any():
+        raise ValueError(
+            f"the pair in row {start + int(np.argmax(tokens > length))} has more than {length} "
+            "tokens: pairs are not cut, pass a greater sequence_length or shorter texts"
+        )
+    shift = pieces[0][:, None] - 1  # to where the second text begins, its own [CLS] left out
+    place = np.arange(length)
+    later = place > shift
+    source = np.where(later, place - shift, place)
+
+    def join(first, second):
+        return np.where(later, np.take_along_axis(second, source, 1), first)
+
+    ids = {name: join(sides[0][name], sides[1][name]) for name in ("token_ids", "padding_mask")}
+    ids["segment_ids"] = (later & (ids["padding_mask"] != 0)).astype("int32")
+    words = [rows.word.numpy() for rows in (firsts, seconds)]
+    return [
+        firsts._replace(ids=ids, word=np.where(later, IGNORED, words[0])),
+        seconds._replace(ids=ids, word=join(np.full_like(words[0], IGNORED), words[1])),
+    ]
 
 
 def _whole_batches(reader: keras.Model, batch_size: int, ids: dict[str, np.ndarray]) -> np.ndarray:

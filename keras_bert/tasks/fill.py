@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.texts import check_texts
-from keras_bert.text.prompts import MASK, Prompt, pack_prompts, read_prompts
+from keras_bert.text.prompts import MASK, Prompt, candidate_ids, pack_prompts, read_prompts
 
 # Logits are as wide as the vocabulary: this many, a quarter of a gigabyte, are held at once.
 _MOST_LOGITS = 2**26
@@ -30,14 +30,12 @@ class Candidate:
 
 
 def fill_masks(
-    model, texts: list, top_k: int, batch_size: int, **kwargs
+    model, texts: list, top_k: int | None, batch_size: int, targets: list[str] | None, **kwargs
 ) -> list[list[list[Candidate]]]:
     """Does the work of `BertMaskedLM.fill` for a list of texts."""
     batch_size = check_batch_size(batch_size)
     tokenizer, length = model.preprocessor.tokenizer, model.preprocessor.sequence_length
-    size = tokenizer.vocabulary_size()
-    if not isinstance(top_k, int | np.integer) or not 1 <= top_k <= size:
-        raise ValueError(f"top_k={top_k!r}: expected 1 to {size}, the tokens of the vocabulary")
+    candidates, top_k = candidate_ids(tokenizer, top_k, targets)
     texts = [
         text.decode("utf-8", "ignore") if isinstance(text, bytes) else text
         for text in check_texts(texts)
@@ -46,23 +44,25 @@ def fill_masks(
     results = [[None] * text.count(MASK) for text in texts]
     for prompt, logits in _logits(model, prompts, batch_size, **kwargs):
         # The backbone's table may have more rows than there are tokens.
-        ids, scores = likeliest(logits[: len(prompt.masks), :size], top_k)
+        logits = logits[: len(prompt.masks), : tokenizer.vocabulary_size()]
+        ids, scores = likeliest(logits, top_k, candidates)
         for mask, mask_ids, mask_scores in zip(prompt.masks, ids, scores, strict=True):
-            candidates = []
+            found = []
             for id, score in zip(mask_ids.tolist(), mask_scores.tolist(), strict=True):
                 token = tokenizer.id_to_token(id)
                 text = put_in(texts[prompt.text], int(mask), token)
-                candidates.append(Candidate(token, id, score, text))
-            results[prompt.text][mask] = candidates
+                found.append(Candidate(token, id, score, text))
+            results[prompt.text][mask] = found
     return results
 
 
-def likeliest(logits: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k greatest probabilities, falling, and their ids.
+def likeliest(logits: np.ndarray, k: int, candidates) -> tuple[np.ndarray, np.ndarray]:
+    """The k candidates of the greatest probability, falling, and these.
 
     Args:
         logits: float [M, V].
-        k: from 1 to V.
+        k: from 1 to C.
+        candidates: int [C], the ids to choose from. Probabilities are over all V.
 
     Returns:
         (ids, probabilities), int [M, k] and float32 [M, k].
@@ -70,10 +70,11 @@ def likeliest(logits: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     logits = np.asarray(logits, "float32")
     exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
     probabilities = exponents / exponents.sum(axis=-1, keepdims=True)
+    probabilities = probabilities[:, candidates]
     ids = np.argpartition(-probabilities, k - 1, axis=-1)[:, :k]
     order = np.lexsort((ids, -np.take_along_axis(probabilities, ids, 1)), axis=-1)
     ids = np.take_along_axis(ids, order, 1)
-    return ids, np.take_along_axis(probabilities, ids, 1)
+    return candidates[ids], np.take_along_axis(probabilities, ids, 1)
 
 
 def put_in(text: str, mask: int, token: str) -> str:

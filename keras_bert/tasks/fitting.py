@@ -10,6 +10,7 @@ import keras
 from keras_bert.text.tokenizer import SETTINGS
 from keras_bert.training.automatic_optimizer import start_schedule
 from keras_bert.training.callback_list import CallbackList
+from keras_bert.training.callbacks import ValidationScores
 from keras_bert.training.dataset_sizes import known_size, quiet_about_size
 from keras_bert.training.durations import total_steps
 from keras_bert.training.position import Position
@@ -39,16 +40,14 @@ def fit_source(
         examples: as there.
         initial_epoch: as there.
         steps_per_epoch: as there.
-        callbacks: as there; a `Resume` among them says where a stopped run goes on.
+        callbacks: a list of them, as `scored` gives it; a `Resume` among them says where a stopped
+            run goes on.
         **kwargs: as `keras.Model.fit`, batches to validate on among them.
 
     Raises:
         ValueError: as `BertTask.fit`, if it is not known where the run ends, or what it goes on
             from does not fit.
     """
-    if isinstance(callbacks, keras.callbacks.CallbackList):
-        callbacks = callbacks.callbacks
-    callbacks = keras.tree.flatten(callbacks or [])
     resume = next((c for c in callbacks if isinstance(c, Resume)), None)
     _check_shares(task, source)
     found = None if resume is None else resume.find()
@@ -122,6 +121,37 @@ def fit_source(
             callbacks=callbacks,
             **kwargs,
         )
+
+
+def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
+    """The callbacks of `fit`, those first that score answers to validation data.
+
+    Args:
+        task: a task.
+        callbacks: as `BertTask.fit`.
+        validation_data: (x, y) or (x, y, sample_weight) as a user gave them, a dataset, or None.
+
+    Raises:
+        ValueError: if there is nothing to score.
+    """
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        callbacks = callbacks.callbacks
+    callbacks = keras.tree.flatten(callbacks or [])
+    scoring = [c for c in callbacks if isinstance(c, ValidationScores)]
+    rest = [c for c in callbacks if c not in scoring]
+    x = validation_data[0] if isinstance(validation_data, tuple | list) else validation_data
+    in_memory = x is not None and not hasattr(x, "element_spec")
+    if not scoring and in_memory and not isinstance(x, dict) and task.scores_by_default:
+        scoring = [ValidationScores()]
+    for callback in scoring:
+        if callback.data is None:
+            if not in_memory:
+                raise ValueError(
+                    "ValidationScores needs data in memory: pass it (x, y), or give fit lists or "
+                    "arrays as validation_data"
+                )
+            callback.data = tuple(validation_data[:2])
+    return scoring + rest
 
 
 def _fingerprint(task, source) -> dict:

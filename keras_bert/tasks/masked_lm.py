@@ -188,7 +188,12 @@ class BertMaskedLM(BertTask):
         return self.pack(batch)
 
     def fill(
-        self, texts: str | list[str], top_k: int = 5, batch_size: int = 32, **kwargs
+        self,
+        texts: str | list[str],
+        top_k: int | None = None,
+        batch_size: int = 32,
+        targets: list[str] | None = None,
+        **kwargs,
     ) -> list[list[Candidate]] | list[list[list[Candidate]]]:
         """Gives the likeliest tokens for each [MASK] of a text.
 
@@ -199,8 +204,10 @@ class BertMaskedLM(BertTask):
 
         Args:
             texts: a text, or a list of N.
-            top_k: candidates for each [MASK].
+            top_k: candidates for each [MASK]; 5 by default, or as many as there are targets.
             batch_size: rows of a batch.
+            targets: the only tokens to choose from, as words of a single piece, or as the
+                vocabulary spells them, such as "##s". Scores stay probabilities over all tokens.
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
@@ -209,8 +216,8 @@ class BertMaskedLM(BertTask):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if a text has no [MASK], `top_k` is out of range, or the model has no
-                preprocessor.
+            ValueError: if a text has no [MASK], `top_k` is out of range, a target is no single
+                token, or the model has no preprocessor.
 
         Example:
 
@@ -220,8 +227,8 @@ class BertMaskedLM(BertTask):
         self._check_text_side("fill")
         kwargs = {"verbose": 0} | kwargs
         if isinstance(texts, str | bytes):
-            return fill_masks(self, [texts], top_k, batch_size, **kwargs)[0]
-        return fill_masks(self, texts, top_k, batch_size, **kwargs)
+            return fill_masks(self, [texts], top_k, batch_size, targets, **kwargs)[0]
+        return fill_masks(self, texts, top_k, batch_size, targets, **kwargs)
 
     needs_labels = False
 

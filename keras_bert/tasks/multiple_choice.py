@@ -5,6 +5,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.checkpoints import open_checkpoint
@@ -25,14 +26,17 @@ from keras_bert.text.multiple_choice_preprocessor import (
 )
 from keras_bert.training.task_metrics import CHOICES
 
+NO_CHOICE = -1e9  # finite, so that its gradient is 0 and no NaN
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertMultipleChoice(SeveralTexts, RowTask):
     """A backbone, dropout and one score for each choice, from the pooled output of its row.
 
     Rule: Devlin et al. 2019, section 4.4; the head is that of transformers'
-    `BertForMultipleChoice`, a dense layer with one unit. The number of choices is any, the same
-    within a call: no weight depends on it.
+    `BertForMultipleChoice`, a dense layer with one unit. No weight depends on the number of
+    choices, which may differ from example to example. A choice that is empty, or whose ids are
+    all padding, is none: its logit is -1e9, and its probability 0.
 
     Args:
         backbone: a `BertBackbone`.
@@ -75,6 +79,8 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         inputs = backbone.input
         pooled = backbone(inputs)["pooled_output"]  # [R, H]
         scores = self.head(self.head_dropout(pooled))[:, 0]  # [R]
+        there = ops.any(ops.not_equal(inputs["padding_mask"], 0), axis=-1)
+        scores = ops.where(there, scores, NO_CHOICE)
         super().__init__(inputs=inputs, outputs=scores, **kwargs)
 
         # === Configuration ===
@@ -86,6 +92,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         preset: str | Path,
         sequence_length: int | None = None,
         padding: str | None = None,
+        tail: float | None = None,
         dropout: float | None = None,
         load_weights: bool = True,
         **kwargs,
@@ -101,6 +108,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
             sequence_length: the most tokens in a row; by default the checkpoint's, or all
                 positions that the model has.
             padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
+            tail: share of a text's end in what is kept of it, 0 by default; see there.
             dropout: of the head; 0.1 by default.
             load_weights: False for new weights in the same shape.
             **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
@@ -121,6 +129,7 @@ class BertMultipleChoice(SeveralTexts, RowTask):
             backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
+            tail=tail,
         )
         if dropout is None:
             dropout = saved.get("dropout", 0.1)
@@ -149,10 +158,11 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         """Trains the model; see `BertTask.fit` for all arguments.
 
         Args:
-            x: a tuple (contexts, choices): N texts, and N lists of C texts; `ChoiceExamples`,
-                which bring their labels; a dict of int arrays [N, C, T] with the backbone's
-                inputs; or a `tf.data.Dataset` of batches (x, y), of strings or ids.
-            y: numbers of the right choices, from 0 to C - 1; or probabilities [N, C].
+            x: a tuple (contexts, choices): N texts, and N lists of two texts or more;
+                `ChoiceExamples`, which bring their labels; a dict of int arrays [N, C, T] with
+                the backbone's inputs; or a `tf.data.Dataset` of batches (x, y), of strings or
+                ids.
+            y: numbers of the right choices, from 0; or probabilities [N, C].
             batch_size: examples of a batch, C rows each; 32 by default.
             epochs: passes over the data.
             sample_weight: N weights of the examples' losses.
@@ -161,8 +171,8 @@ class BertMultipleChoice(SeveralTexts, RowTask):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if an example has another number of choices than the first; the error
-                names its row, and its line in the file where that is known.
+            ValueError: if an example has less than two choices, or its label is no number of one;
+                the error names its row, and its line in the file where that is known.
         """
         x, y = _columns(x, y)
         if isinstance(validation_data, ChoiceExamples):
@@ -176,7 +186,10 @@ class BertMultipleChoice(SeveralTexts, RowTask):
         return super().evaluate(*_columns(x, y), batch_size, sample_weight, **kwargs)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
-        """Gives the logits of each example's choices, float32 [N, C]; takes what `fit` takes."""
+        """Gives the logits of each example's choices, float32 [N, C]; takes what `fit` takes.
+
+        C is the greatest number of choices; beyond those of an example logits are -1e9.
+        """
         x, _ = _columns(x)
         if isinstance(x, dict) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
@@ -191,13 +204,14 @@ class BertMultipleChoice(SeveralTexts, RowTask):
 
         Args:
             contexts: N texts, one text, or `ChoiceExamples` alone.
-            choices: N lists of C texts; for one text C texts.
+            choices: N lists of two texts or more; for one text its choices.
             batch_size: examples of a batch, 32 by default.
             **kwargs: as `keras.Model.predict`.
 
         Returns:
-            (choices, probabilities): a list of N numbers from 0 to C - 1, and the softmax over
-            each example's choices, float32 [N, C]; for one text a number and [C].
+            (choices, probabilities): a list of N numbers from 0, and the softmax over each
+            example's choices, float32 [N, C] for the greatest number of choices C, 0 beyond those
+            of an example; for one text a number and [C].
         """
         if isinstance(contexts, str | bytes):
             chosen, probabilities = self.choose([contexts], [choices], batch_size, **kwargs)
@@ -208,6 +222,14 @@ class BertMultipleChoice(SeveralTexts, RowTask):
             return [], logits
         found = best_choices(logits)
         return found["choice"].numpy().tolist(), found["probabilities"].numpy()
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Gives the "accuracy" of choices; takes what `fit` takes."""
+        x, y = _columns(x, y)
+        right = self.encode_labels(y)
+        right = right.argmax(axis=1) if right.ndim == 2 else right
+        found = self.predict(x, **{"verbose": 0} | kwargs).argmax(axis=1)
+        return {"accuracy": float(np.mean(found == right))}
 
     def ragged_rows(self, x, y=None, sample_weight=None):
         """Turns examples into rows of ids [N, C, T]; see `RowTask.ragged_rows`."""
@@ -257,15 +279,24 @@ class BertMultipleChoice(SeveralTexts, RowTask):
     def _source(self, x, y=None, *args, **kwargs):
         if y is not None and not hasattr(x, "element_spec"):
             y = self.encode_labels(y)
-            count = _number_of_choices(x)
-            if y.ndim == 2 and count is not None:
-                probabilities(y, count)
-            wrong = (y < 0) | (y >= count) if count is not None else np.zeros(y.shape, bool)
-            if wrong.any():
-                row = int(np.argmax(wrong))
+            there = _are_choices(x)
+            if getattr(self.loss, "label_smoothing", 0) and not np.all(there):
                 raise ValueError(
-                    f"label {y[row]} in row {row} is no choice; expected 0 to {count - 1}"
+                    "label_smoothing needs as many choices in each example: one that is none would "
+                    "get a share"
                 )
+            if y.ndim == 2 and len(there):
+                probabilities(y, len(there[0]))
+                if (y[~np.asarray(there)] > 0).any():
+                    row = int(np.argmax(((y > 0) & ~np.asarray(there)).any(axis=1)))
+                    raise ValueError(f"labels of row {row} give a choice that is none a share")
+            elif y.ndim == 1:
+                for row, (label, own) in enumerate(zip(y.tolist(), there, strict=False)):
+                    if not 0 <= label < len(own) or not own[label]:
+                        count = int(np.max(np.flatnonzero(own), initial=0))
+                        raise ValueError(
+                            f"label {label} in row {row} is no choice; expected 0 to {count}"
+                        )
         return super()._source(x, y, *args, **kwargs)
 
     def answer_signatures(self, run, **options):
@@ -282,15 +313,15 @@ def check_choices(
 
     Args:
         contexts: N texts.
-        choices: as many lists of texts, all of one length, 2 or more.
+        choices: as many lists of texts; empty ones are no choices, and 2 others have to be there.
         lines: N lines of the file that they come from, for errors.
 
     Returns:
-        A list of N texts and a list of N lists of C texts.
+        A list of N texts and a list of N lists of C texts, shorter ones filled up with "".
 
     Raises:
         TypeError: if a text is not a string.
-        ValueError: if an example has another number of choices; the error names its row.
+        ValueError: if an example has less than two choices; the error names its row.
     """
     contexts = check_texts(contexts, "contexts")
     choices = choices.tolist() if hasattr(choices, "tolist") else list(choices)
@@ -302,14 +333,12 @@ def check_choices(
         if isinstance(texts, str | bytes):
             raise TypeError(f"the choices of {where} are one string: expected a list of strings")
         texts = check_texts(texts, f"choices of {where}: choices")
-        expected = len(checked[0]) if checked else max(len(texts), 2)
-        if len(texts) != expected:
-            raise ValueError(
-                f"{where} has {len(texts)} choices; expected "
-                + (f"{expected}, as row 0 has" if checked else "2 or more")
-            )
+        count = sum(len(text) > 0 for text in texts)
+        if count < 2:
+            raise ValueError(f"{where} has {count} choices that are not empty; expected 2 or more")
         checked.append(texts)
-    return contexts, checked
+    most = max(map(len, checked), default=0)
+    return contexts, [texts + [""] * (most - len(texts)) for texts in checked]
 
 
 def _columns(x, y=None) -> tuple:
@@ -320,9 +349,11 @@ def _columns(x, y=None) -> tuple:
     return (x.contexts, x.choices), x.labels if y is None else y
 
 
-def _number_of_choices(x) -> int | None:
-    """C of examples or of ids; None where they are wrong, which others find."""
+def _are_choices(x) -> Sequence:
+    """Which choices of each example are there; nothing where x is wrong, which others find."""
     if isinstance(x, dict):
-        ids = np.shape(x.get("token_ids"))
-        return ids[1] if len(ids) == 3 else None
-    return len(x[1][0]) if isinstance(x, tuple) and len(x) == 2 and len(x[1]) else None
+        mask = np.asarray(x.get("padding_mask"))
+        return mask.any(axis=-1) if mask.ndim == 3 else ()
+    if not isinstance(x, tuple) or len(x) != 2:
+        return ()
+    return [[len(text) > 0 for text in texts] for texts in check_choices(*x)[1]]

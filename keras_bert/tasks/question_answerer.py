@@ -16,7 +16,7 @@ from keras_bert.data.squad import SquadExample
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
-from keras_bert.metrics import squad_v2_scores
+from keras_bert.metrics import squad_v1_scores, squad_v2_scores
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import questions
 from keras_bert.tasks.answering import answers_to, logits_of_rows, rows_of_questions
@@ -444,6 +444,30 @@ class BertQuestionAnswerer(RowTask):
         columns = [e.question for e in examples], [e.context for e in examples]
         answers = self.answer(*columns, top_k, **kwargs)
         return {e.id: found for e, found in zip(examples, answers, strict=True)}
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores answers as SQuAD's scripts do, `keras_bert.metrics.squad_v1_scores` and v2.
+
+        Args:
+            x: a list of `SquadExample`, or (questions, contexts).
+            y: of (questions, contexts) N answers, (text, first character) or None.
+            **kwargs: as `answer`.
+
+        Returns:
+            "exact_match" and "f1", in percent; by the rules of SQuAD 2.0 where a question has no
+            answer.
+        """
+        examples = as_examples(*unpacked(x, y))
+        golds = [[answer.text for answer in example.answers] for example in examples]
+        columns = [e.question for e in examples], [e.context for e in examples]
+        found = self.answer(*columns, **kwargs)
+        texts = {str(i): prediction.text for i, prediction in enumerate(found)}
+        references = {str(i): gold for i, gold in enumerate(golds)}
+        if all(golds):
+            scores = squad_v1_scores(references, texts)
+            return {"exact_match": scores["exact_match"], "f1": scores["f1"]}
+        scores = squad_v2_scores(references, texts)
+        return {"exact_match": scores["exact"], "f1": scores["f1"]}
 
     def tune_null_threshold(self, examples: Sequence[SquadExample], **kwargs) -> float:
         """Sets `null_threshold` to that of the greatest F1, on questions kept from training.

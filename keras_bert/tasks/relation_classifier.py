@@ -14,6 +14,8 @@ from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head, states_at
+from keras_bert.metrics import evaluate, relation_scores
+from keras_bert.metrics.relations import is_relation
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import relations
 from keras_bert.tasks.chunks import encode_in_chunks
@@ -26,6 +28,7 @@ from keras_bert.tasks.targets import (
     class_labels,
     classes_in_graph,
     found_names,
+    likeliest_labels,
     weights_by_id,
 )
 from keras_bert.text.multiple_choice_preprocessor import best_choices
@@ -217,7 +220,14 @@ class BertRelationClassifier(RowTask):
             return np.zeros((0, self.num_classes), "float32")
         return self.predict_rows(self.ragged_rows(x)[0], check_batch_size(batch_size), **kwargs)
 
-    def relate(self, texts, spans=None, batch_size: int | None = None, **kwargs):
+    def relate(
+        self,
+        texts,
+        spans=None,
+        batch_size: int | None = None,
+        top_k: int | str | None = None,
+        **kwargs,
+    ):
         """Gives the relation of the two entities of each sentence, and its probability.
 
         Args:
@@ -225,23 +235,45 @@ class BertRelationClassifier(RowTask):
             spans: for each sentence the spans of its two entities, pairs (start, end) in
                 characters.
             batch_size: rows of a batch, 32 by default.
+            top_k: as `BertClassifier.classify`.
             **kwargs: as `keras.Model.predict`.
 
         Returns:
             (labels, probabilities): a list of N names, or ids where the classifier has no names,
-            and float32 [N]; for one sentence a label and a float.
+            and float32 [N]; for one sentence a label and a float. With `top_k` a list of N dicts
+            from label to probability, or one dict.
         """
         if isinstance(texts, str | bytes):
-            labels, probabilities = self.relate([texts], [spans], batch_size, **kwargs)
-            return labels[0], float(probabilities[0])
+            found = self.relate([texts], [spans], batch_size, top_k, **kwargs)
+            return found[0] if top_k is not None else (found[0][0], float(found[1][0]))
         x = texts if isinstance(texts, RelationExamples) else (texts, spans)
         logits = self.predict(x, batch_size, **kwargs)
-        if not len(logits):
-            return [], np.zeros(0, "float32")
-        found = best_choices(logits)
-        ids = found["choice"].numpy().tolist()
-        labels = [self.labels[i] for i in ids] if self.labels else ids
-        return labels, found["probabilities"].numpy().max(axis=1)
+        names = self.labels or list(range(self.num_classes))
+        found = {name: value.numpy() for name, value in best_choices(logits).items()}
+        if top_k is not None:
+            return likeliest_labels(found["probabilities"], names, top_k)
+        return [names[i] for i in found["choice"]], found["probabilities"].max(axis=1)
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores relations.
+
+        Args:
+            x: as in `fit`.
+            y: their labels.
+            **kwargs: as `predict`.
+
+        Returns:
+            "accuracy" and "macro_f1", from 0 to 1; where all labels are directed relations or
+            "Other" also "f1", SemEval-2010's official figure in percent.
+        """
+        x, y = self._columns(x, y)
+        right, logits = self.encode_labels(y), self.predict(x, **{"verbose": 0} | kwargs)
+        right = right.argmax(axis=1) if right.ndim == 2 else right
+        found = evaluate(["accuracy", "macro_f1"], right, logits)
+        if self.labels and all(map(is_relation, self.labels)):
+            columns = ([self.labels[i] for i in ids] for ids in (right, logits.argmax(axis=1)))
+            found["f1"] = relation_scores(*columns).f1
+        return found
 
     def ragged_rows(self, x, y=None, sample_weight=None):
         """Turns sentences into rows; see `RowTask.ragged_rows`."""

@@ -1,7 +1,9 @@
-"""A model with more words, or with more or fewer positions."""
+"""A model with more or fewer words or positions."""
 
 import copy
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import keras
 import numpy as np
@@ -14,6 +16,7 @@ from keras_bert.text.vocabulary import check_vocabulary
 POSITION_METHODS = ("cut", "new", "tile", "interpolate")
 TOKEN_METHODS = ("mean", "new")
 _WORDS, _BIAS = "embeddings/word/embeddings", "masked_lm_head/output_bias"
+_CHUNK = 1000  # texts that are tokenized at once
 _POSITIONS = "embeddings/position_table"
 
 
@@ -22,6 +25,8 @@ def resize(
     *,
     max_sequence_length: int | None = None,
     positions: str | None = None,
+    corpus: Iterable[str] | None = None,
+    keep_tokens: Sequence[str] = (),
     new_tokens: Sequence[str] = (),
     tokens: str = "mean",
     seed: int = 0,
@@ -35,6 +40,11 @@ def resize(
             first rows; with the others all rows stay or the table is stretched: "new" draws the
             further rows from the initializer's law; "tile" repeats the table from its beginning
             (Beltagy et al. 2020, section 5); "interpolate" stretches the table linearly.
+        corpus: texts, any iterable of strings. The vocabulary of the copy, that of a task with a
+            preprocessor, then holds the tokens that these texts are cut into alone, special and
+            added tokens and the preprocessor's markers, in the same order. Texts of the corpus
+            have the same outputs; others may be cut into other pieces.
+        keep_tokens: further tokens to keep beside those of `corpus`.
         new_tokens: to be added at the end of the vocabulary, of a task with a preprocessor. Words
             and `##` pieces take part in WordPiece. All that BERT's rule would cut or change, such
             as "[E1]", "covid-19" or in uncased models "@USER", become the tokenizer's
@@ -56,9 +66,10 @@ def resize(
     old = backbone.max_sequence_length
     length = old if max_sequence_length is None else max_sequence_length
     _check(old, length, positions, tokens)
-    if length == old and not new_tokens:
-        raise ValueError("nothing to do: give a max_sequence_length or new_tokens")
-    vocabulary = _grown_vocabulary(model, new_tokens)
+    if length == old and not new_tokens and corpus is None:
+        raise ValueError("nothing to do: give a max_sequence_length, corpus or new_tokens")
+    kept = None if corpus is None else _kept_ids(model, corpus, keep_tokens)
+    vocabulary = _new_vocabulary(model, kept, new_tokens)
     rng = np.random.default_rng(seed)
     table = {name: _values(weight) for name, weight in weights_by_name(model).items()}
     done = []
@@ -67,8 +78,12 @@ def resize(
         table[_POSITIONS] = _positions(
             table[_POSITIONS], length, positions, rng, backbone.initializer_range
         )
-    # The table may be longer than the vocabulary: new tokens take its free rows first.
     rows = backbone.vocabulary_size
+    if kept is not None:
+        done.append(f"{_WORDS}: {rows} to {len(kept)} rows, the tokens that a corpus uses")
+        rows = len(kept)
+        table |= {name: table[name][kept] for name in (_WORDS, _BIAS) if name in table}
+    # The table may be longer than the vocabulary: new tokens take its free rows first.
     more = max(rows, len(vocabulary or ())) - rows
     if new_tokens:
         start = len(vocabulary) - len(new_tokens)
@@ -111,13 +126,72 @@ def _check(old: int, length: int, positions: str | None, tokens: str) -> None:
         )
 
 
-def _grown_vocabulary(model, new_tokens: Sequence[str]) -> list[str] | None:
+def _kept_ids(model, corpus: Iterable[str], keep_tokens: Sequence[str]) -> list[int]:
+    """The ids of a vocabulary that a corpus needs, rising."""
+    text_side = getattr(model, "preprocessor", None)
+    if text_side is None:
+        raise ValueError("corpus is for a task with a preprocessor, whose vocabulary is cut")
+    if isinstance(corpus, str | bytes):
+        raise TypeError("corpus is one string: expected an iterable of strings")
+    tokenizer = text_side.tokenizer
+    tokens = tokenizer.get_vocabulary()
+    added = (getattr(tokenizer, name, ()) for name in ("added_tokens", "exact_tokens"))
+    if missing := sorted({*keep_tokens} - {*tokens}):
+        raise ValueError(f"keep_tokens: {missing[0]!r} is not in the vocabulary")
+    named = {token for some in (keep_tokens, *added) for token in some}
+    kept = {*tokenizer.special_token_ids, *map(tokenizer.token_to_id, named)}
+    if hasattr(text_side, "marker_ids"):  # of relations
+        kept |= {*text_side.marker_ids()}
+    texts = (_text(i, text) for i, text in enumerate(corpus))
+    count = 0
+    while chunk := list(islice(texts, _CHUNK)):
+        count += len(chunk)
+        kept |= _used_ids(tokenizer, tokens, chunk)
+    if not count:
+        raise ValueError("corpus holds no texts")
+    return sorted(kept)
+
+
+def _used_ids(tokenizer, tokens: list[str], texts: list[str]) -> set[int]:
+    """The ids of all pieces that texts are cut into.
+
+    A word becomes [UNK] where no piece fits on. With fewer pieces another way could lead to its
+    end, so that those before that place are needed too. They are what the word is cut into with a
+    vocabulary that also has every character as a piece.
+    """
+    found = tokenizer.tokenize(texts)
+    used = {*np.unique(found.flat_values.numpy()).tolist()}
+    if tokenizer.unk_token_id in used:
+        unknown = np.asarray((found == tokenizer.unk_token_id).to_tensor(False)).any(axis=1)
+        texts = [text for text, one in zip(texts, unknown, strict=True) if one]
+        characters = set("".join(texts))
+        for form in (str.lower, lambda text: unicodedata.normalize("NFD", text)):
+            characters |= {c for text in [*characters] for c in form(text)}
+        pieces = {p for c in characters if c.strip() for p in (c, f"##{c}")} - {*tokens}
+        config = tokenizer.get_config() | {"vocabulary": [*tokens, *sorted(pieces)]}
+        config.pop("config_file", None)
+        ids = type(tokenizer)(**config).tokenize(texts).flat_values.numpy()
+        used |= {*np.unique(ids[ids < len(tokens)]).tolist()}
+    return used
+
+
+def _text(row: int, text) -> str:
+    text = text.numpy() if hasattr(text, "numpy") else text
+    text = text.decode("utf-8", "ignore") if isinstance(text, bytes) else text
+    if not isinstance(text, str):
+        raise TypeError(f"corpus: text {row} is {text!r:.80}; expected a str")
+    return text
+
+
+def _new_vocabulary(model, kept: list[int] | None, new_tokens: Sequence[str]) -> list[str] | None:
     preprocessor = getattr(model, "preprocessor", None)
     if preprocessor is None:
         if new_tokens:
             raise ValueError("new_tokens are for a task with a preprocessor, whose they become")
         return None
     vocabulary = preprocessor.tokenizer.get_vocabulary()
+    if kept is not None:
+        vocabulary = [vocabulary[i] for i in kept]
     known, twice = set(vocabulary), []
     for token in new_tokens:
         if token in known:

@@ -7,8 +7,16 @@ import numpy as np
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.ragged import joined, joined_rows, without_padding
+from keras_bert.data.tagged import AnnotatedTexts
 from keras_bert.tasks.sentences import check_sentences, check_tags, to_tensor, token_weights
-from keras_bert.text.entities import TaggedEntity, character_offsets, find_entities, join_words
+from keras_bert.tasks.targets import check_names
+from keras_bert.text.entities import (
+    TaggedEntity,
+    character_offsets,
+    find_entities,
+    join_words,
+    tags_of_spans,
+)
 from keras_bert.text.tag_paths import best_tags, scores_of_words
 from keras_bert.text.token_classifier_preprocessor import labels_of_rows
 
@@ -65,6 +73,25 @@ def labelled_rows(model, x, y=None, sample_weight=None) -> tuple[dict, object, o
     if y is None:
         return joined_rows(ids), None, None
     return joined_rows(ids), joined(labels), joined(weights)
+
+
+def tags_of_texts(model, given: AnnotatedTexts) -> list[list[str]]:
+    """The tags of the words of texts with character spans.
+
+    A model without labels gets O, B-TYPE and I-TYPE of all types.
+    """
+    model.check_has_preprocessor()
+    if model.labels is None:
+        types = sorted({kind for spans in given.entities for *_, kind in spans})
+        names = ["O"] + [f"{letter}-{kind}" for letter in "BI" for kind in types]
+        model.labels = check_names(names, model.num_classes)
+    tags = []
+    for _, rows in rows_of(model, check_sentences(given.texts)):
+        for words in zip(rows.starts.to_list(), rows.ends.to_list(), strict=True):
+            row = len(tags)
+            spans = given.entities[row]
+            tags.append(tags_of_spans(spans, *words, model.labels, given.name(row)))
+    return tags
 
 
 def words_of_texts(model, texts) -> list[list[str]]:

@@ -334,6 +334,30 @@ def weights_by_id(class_weight: dict, ids: np.ndarray, num_classes: int) -> dict
     return weights | dict(zip(ids.tolist(), class_weight.values(), strict=True))
 
 
+def likeliest_labels(probabilities: np.ndarray, names: Sequence, top_k: int | str) -> list[dict]:
+    """The probabilities of the likeliest classes, by name.
+
+    Args:
+        probabilities: float [N, K].
+        names: of the K classes.
+        top_k: how many to give, or "all".
+
+    Returns:
+        N dicts from name to probability, the likeliest first, of equal ones the first.
+
+    Raises:
+        ValueError: if `top_k` is not from 1 to K.
+    """
+    count = len(names) if top_k == "all" else top_k
+    if not isinstance(count, int | np.integer) or not 1 <= count <= len(names):
+        raise ValueError(f"top_k={top_k!r}: expected 1 to {len(names)}, the classes, or 'all'")
+    orders = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
+    return [
+        {names[i]: float(row[i]) for i in order}
+        for row, order in zip(probabilities, orders.tolist(), strict=True)
+    ]
+
+
 def class_weights(given, num_classes: int, y: np.ndarray | None, several: bool) -> dict:
     """Weights of classes by label, of all forms that a user may give.
 

@@ -15,7 +15,7 @@ from keras_bert.layers.crf import CRFLoss
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import ServedTask
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
-from keras_bert.tasks.fitting import fit_source
+from keras_bert.tasks.fitting import fit_source, scored
 from keras_bert.tasks.ids import check_ids
 from keras_bert.tasks.like_lengths import predict_by_length
 from keras_bert.tasks.run_rows import run_rows
@@ -50,6 +50,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     output_kind: str | dict[str, str] = CLASSES  # of `keras_bert.training.task_metrics`
     packs_texts = True  # whether several texts can share a row of the encoder
+    most_texts = 2  # columns of texts in an example; None for any number
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
     needs_labels = True  # of rows in memory, to train and to evaluate
     _runner = None
@@ -418,6 +419,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         )
         if validation_data is not None:
             validation_data = self._check_validation(validation_data)
+        callbacks = scored(self, callbacks, validation_data)
+        if validation_data is not None:
             size = None if hasattr(validation_data[0], "element_spec") else batch_size
             x, y, weights = keras.utils.unpack_x_y_sample_weight(tuple(validation_data))
             try:
@@ -483,6 +486,27 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         self.warn_of_one_class()
         return found
 
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores answers, as the task's benchmarks do; `evaluate` gives loss and metrics.
+
+        Args:
+            x: examples in memory, as `fit` takes them.
+            y: their labels.
+            **kwargs: as the method that answers, such as `batch_size`.
+
+        Returns:
+            Scores by name. `keras_bert.training.ValidationScores` puts them into the logs of `fit`.
+
+        Raises:
+            ValueError: if the task has no scores, labels are wrong, or there is nothing to score.
+        """
+        raise ValueError(f"{type(self).__name__} has no scores but the metrics of `compile`")
+
+    @property
+    def scores_by_default(self) -> bool:
+        """Whether `fit` scores the answers to its validation data without being asked."""
+        return False
+
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the model's output for each row, in the order of the rows.
 
@@ -505,7 +529,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             return self.predict_batches(batches, kwargs)
         batch_size = check_batch_size(batch_size)
         texts = not isinstance(x, dict) and self.preprocessor is not None
-        columns = text_columns(x) if texts else x
+        columns = text_columns(x, self.most_texts) if texts else x
         size = len(columns[0]) if texts else None
         if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")

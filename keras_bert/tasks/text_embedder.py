@@ -1,16 +1,25 @@
 """One vector a text, for comparison and search (Reimers and Gurevych 2019, arXiv:1908.10084)."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_bert.arguments import check_count
 from keras_bert.checkpoints import open_checkpoint
-from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
+from keras_bert.checkpoints.sentence_transformers import (
+    Dense,
+    read_embedding_settings,
+    write_embedding_settings,
+)
 from keras_bert.data.texts import check_texts
+from keras_bert.layers.activations import get_activation
+from keras_bert.layers.initializers import truncated_normal
 from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
+from keras_bert.metrics import evaluate
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import embeddings
 from keras_bert.tasks.heads import load_head, saved_task
@@ -33,18 +42,24 @@ class BertTextEmbedder(SeveralTexts, BertTask):
     embeddings is to meet; the loss is the squared error (Reimers and Gurevych 2019, section 3).
     With "contrastive" a pair belongs together and has no score: among the second texts of the
     batch the first one's own is to have the greatest cosine, by a cross-entropy on 20 times the
-    cosines (see `keras_bert.training.pair_losses.InBatchNegatives`). The negatives are those of
-    the same replica and micro-batch, so that devices and `accumulation_steps` change this loss.
+    cosines (see `keras_bert.training.pair_losses.InBatchNegatives`). Examples may bring hard
+    negatives of their own, which join those of the batch. The negatives are those of the same
+    replica and micro-batch, so that devices and `accumulation_steps` change this loss.
 
     Args:
         backbone: a `BertBackbone`; for `layers` below the last one with `output_hidden_states`.
         preprocessor: a `BertTextEmbedderPreprocessor`, or None to work on ids alone.
         pooling: "cls", the state of [CLS]; "mean" or "max" over all tokens, [CLS] and [SEP] among
-            them; "pooler", the backbone's pooled output.
+            them; "pooler", the backbone's pooled output; or several of the first three, whose
+            vectors stand side by side.
         layers: which hidden states to take the mean of, by number: 0 is the embeddings' output, i
             that of block i, from 1; negative ones count from the last, -1. For "pooler" (-1,).
         normalize: whether to bring embeddings to length 1.
         loss: "contrastive" or "cosine".
+        dense: dense layers behind the pooling, dicts of `units`, `activation` and `use_bias`.
+        prompts: texts by name that `embed` puts before a text, such as {"query": "query: "}.
+        default_prompt: the name of the one that `embed`, and what uses it, puts before every text
+            unless told otherwise. `fit` and `predict` take texts as they are.
         **kwargs: as `keras.Model`.
 
     Call arguments:
@@ -60,6 +75,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
 
     backbone_cls = BertBackbone
     preprocessor_cls = BertTextEmbedderPreprocessor
+    most_texts = None
 
     head_kind = None  # no weights beside the backbone's
 
@@ -67,14 +83,22 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         self,
         backbone: BertBackbone,
         preprocessor: BertTextEmbedderPreprocessor | None = None,
-        pooling: str = "mean",
+        pooling: str | Sequence[str] = "mean",
         layers: Sequence[int] = (-1,),
         normalize: bool = False,
         loss: str = "contrastive",
+        dense: Sequence[dict] = (),
+        prompts: dict[str, str] | None = None,
+        default_prompt: str | None = None,
         **kwargs,
     ):
-        if pooling not in POOLINGS:
-            raise ValueError(f"pooling={pooling!r}: expected one of {', '.join(POOLINGS)}")
+        poolings = [pooling] if isinstance(pooling, str) else list(pooling)
+        if not poolings or not all(name in POOLINGS for name in poolings):
+            raise ValueError(f"pooling={pooling!r}: expected some of {', '.join(POOLINGS)}")
+        if len({*poolings}) < len(poolings) or ("pooler" in poolings and len(poolings) > 1):
+            raise ValueError(f"pooling={pooling!r}: expected each once, and 'pooler' alone")
+        if default_prompt is not None and default_prompt not in (prompts or {}):
+            raise ValueError(f"default_prompt={default_prompt!r}: expected a name in prompts")
         if loss not in LOSSES:
             raise ValueError(f"loss={loss!r}: expected one of {', '.join(LOSSES)}")
         chosen = _check_layers(layers, backbone, pooling)
@@ -82,24 +106,43 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
+        self.dense_layers = [
+            keras.layers.Dense(
+                layer["units"],
+                activation=get_activation(layer["activation"]),
+                use_bias=layer["use_bias"],
+                kernel_initializer=truncated_normal(backbone.initializer_range),
+                dtype="float32",
+                name=f"head_{number}",
+            )
+            for number, layer in enumerate(dense)
+        ]
 
         # === Functional model === of the rows of all texts
         inputs = backbone.input
         encoded = backbone(inputs)
-        if pooling == "pooler":
+        if poolings == ["pooler"]:
             vectors = keras.ops.cast(encoded["pooled_output"], "float32")  # [B, H]
         else:
             last = [encoded["sequence_output"]]  # [B, T, H]
             states = last if chosen == [backbone.num_layers] else encoded["hidden_states"]
             states = states if states is last else [states[i] for i in chosen]
-            vectors = TextPooling(pooling, name="pooling")(states, inputs["padding_mask"])
+            vectors = [
+                TextPooling(name, name=f"pooling_{name}")(states, inputs["padding_mask"])
+                for name in poolings
+            ]
+            vectors = keras.ops.concatenate(vectors, axis=-1) if len(vectors) > 1 else vectors[0]
+        for layer in self.dense_layers:
+            vectors = layer(vectors)
         if normalize:
             vectors = UnitLength(name="unit_length")(vectors)
         self.pair_loss = loss  # before the model is compiled, which construction ends with
         super().__init__(inputs=inputs, outputs=vectors, **kwargs)
 
         # === Configuration ===
-        self.pooling = pooling
+        self.pooling = pooling if isinstance(pooling, str) else poolings
+        self.dense = [dict(layer) for layer in dense]
+        self.prompts, self.default_prompt = dict(prompts or {}), default_prompt
         self.pooled_layers = [int(i) for i in layers]
         self.normalize = normalize
 
@@ -107,20 +150,21 @@ class BertTextEmbedder(SeveralTexts, BertTask):
     def from_preset(
         cls,
         preset: str | Path,
-        pooling: str | None = None,
+        pooling: str | Sequence[str] | None = None,
         layers: Sequence[int] | None = None,
         normalize: bool | None = None,
         loss: str | None = None,
         sequence_length: int | None = None,
         padding: str | None = None,
+        tail: float | None = None,
         load_weights: bool = True,
         **kwargs,
     ) -> "BertTextEmbedder":
         """Makes an embedder from a checkpoint.
 
-        A directory of sentence-transformers says how its embeddings are made, and a preset that
-        this class saved does; arguments go before both. What was loaded stands in the embedder's
-        `loading_report`.
+        A directory of sentence-transformers says how its embeddings are made, with its dense layers
+        and prompts, and a preset that this class saved does; arguments go before both. What was
+        loaded stands in the embedder's `loading_report`.
 
         Args:
             preset: any checkpoint that `BertClassifier.from_preset` takes, or a directory of
@@ -132,6 +176,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             sequence_length: the most tokens in a row; by default the checkpoint's, or all
                 positions that the model has.
             padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
+            tail: share of a text's end in what is kept of it, 0 by default; see there.
             load_weights: False for new weights in the same shape.
             **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
 
@@ -149,8 +194,20 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         settings = {"pooling": "mean", "layers": (-1,), "normalize": False, "loss": "contrastive"}
         saved = saved_task(checkpoint, cls) if checkpoint.contents is None else {}
         settings |= {name: saved[name] for name in settings if name in saved}
+        settings |= {n: saved[n] for n in ("dense", "prompts", "default_prompt") if n in saved}
         if beside:
             settings |= {"pooling": beside.pooling, "normalize": beside.normalize}
+            settings |= {"prompts": beside.prompts, "default_prompt": beside.default_prompt}
+            settings["dense"] = [
+                {
+                    "units": d.kernel.shape[1],
+                    "activation": d.activation,
+                    "use_bias": d.bias is not None,
+                }
+                for d in beside.dense
+            ]
+            if len(beside.pooling) == 1:
+                settings["pooling"] = beside.pooling[0]
         wanted = {"pooling": pooling, "layers": layers, "normalize": normalize, "loss": loss}
         settings |= {name: value for name, value in wanted.items() if value is not None}
         if [*settings["layers"]] != [-1]:
@@ -163,17 +220,56 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             backbone.max_sequence_length,
             sequence_length=sequence_length,
             padding=padding,
+            tail=tail,
         )
         if beside and beside.lowercase and preprocessor and not preprocessor.tokenizer.lowercase:
             # Lower-casing comes before the tokenizer, whose rule for accents stays.
             accents = bool(preprocessor.tokenizer.strip_accents)
             tokenizer = checkpoint.tokenizer(lowercase=True, strip_accents=accents)
             preprocessor = cls.preprocessor_cls(
-                tokenizer, preprocessor.sequence_length, preprocessor.padding
+                tokenizer, preprocessor.sequence_length, preprocessor.padding, preprocessor.tail
             )
         model = cls(backbone, preprocessor, **settings)
-        load_head(model, checkpoint, load_weights, there=False)  # it has no weights
+        load_head(model, checkpoint, load_weights, there=bool(saved.get("dense")))
+        if beside and load_weights:
+            for layer, found in zip(model.dense_layers, beside.dense, strict=True):
+                values = [found.kernel] + [found.bias] * layer.use_bias
+                for weight, value in zip(layer.weights, values, strict=True):
+                    weight.assign(value)
+                    model.loading_report.new.remove(weight.path)
+                    model.loading_report.loaded.append(weight.path)
         return model
+
+    def write_beside(self, folder: Path) -> None:
+        """Writes what sentence-transformers reads beside a Hugging Face directory.
+
+        Args:
+            folder: the directory.
+
+        Raises:
+            ValueError: if embeddings are made of other states than the last, by the pooler, or
+                there is no preprocessor.
+        """
+        if self.pooled_layers != [-1] or self.preprocessor is None:
+            raise ValueError(
+                f"sentence-transformers takes the last layer and texts: layers="
+                f"{self.pooled_layers}, preprocessor={self.preprocessor}"
+            )
+        layers = [
+            Dense(said["activation"], *map(ops.convert_to_numpy, layer.weights[:1]), bias)
+            for said, layer in zip(self.dense, self.dense_layers, strict=True)
+            for bias in [ops.convert_to_numpy(layer.bias) if said["use_bias"] else None]
+        ]
+        write_embedding_settings(
+            folder,
+            self.backbone.hidden_dim,
+            [self.pooling] if isinstance(self.pooling, str) else self.pooling,
+            layers,
+            self.normalize,
+            self.preprocessor.sequence_length,
+            self.prompts,
+            self.default_prompt,
+        )
 
     @property
     def output_kind(self) -> str:
@@ -204,9 +300,11 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         """Trains the model on pairs; see `BertTask.fit` for all arguments.
 
         Args:
-            x: a tuple (firsts, seconds) of two lists of N texts; a dict of int arrays [N, 2, T]
-                with the backbone's inputs; or a `tf.data.Dataset` of batches: (x, y) for the loss
-                "cosine", ((firsts, seconds),) for "contrastive".
+            x: a tuple (firsts, seconds) of two lists of N texts; for "contrastive" also (anchors,
+                positives, negatives), where negatives are N texts or N lists of M texts; a dict
+                of int arrays [N, C, T] with the backbone's inputs, C texts an example; or a
+                `tf.data.Dataset` of batches: (x, y) for the loss "cosine", ((firsts, seconds),)
+                or ((anchors, positives, negatives),) for "contrastive".
             y: for "cosine" N scores from -1 to 1 (those of STS-B run from 0 to 5: divide them by
                 5); for "contrastive" nothing.
             *args: as `BertTask.fit`.
@@ -214,27 +312,36 @@ class BertTextEmbedder(SeveralTexts, BertTask):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if x are no pairs, or labels are missing, of no use, or out of range.
+            ValueError: if x are no pairs, examples have other numbers of negatives than the first,
+                or labels are missing, of no use, or out of range.
         """
         if y is None and self.pair_loss == "contrastive" and not hasattr(x, "element_spec"):
-            y = np.arange(_count_pairs(x))
+            y = np.arange(self._count_examples(x))
         return super().fit(x, y, *args, **kwargs)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
-        """Gives embeddings, float32: [N, H] of N texts or of ids [N, T], [N, 2, H] of pairs."""
+        """Gives embeddings, float32: [N, H] of N texts or of ids [N, T], [N, C, H] of examples.
+
+        Examples of C texts each are a tuple, as in `fit`.
+        """
+        x = _with_columns_of_negatives(x)
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, **kwargs)[0]
         if isinstance(x, list | np.ndarray) and not len(x):
-            return np.zeros((0, self.backbone.hidden_dim), "float32")
+            return np.zeros((0, self.output_shape[-1]), "float32")
         found = super().predict(x, batch_size, **kwargs)
         return found[:, 0] if found.ndim == 3 and found.shape[1] == 1 else found
 
-    def embed(self, texts, batch_size: int | None = None, **kwargs) -> np.ndarray:
+    def embed(
+        self, texts, batch_size: int | None = None, prompt: str | None = None, **kwargs
+    ) -> np.ndarray:
         """Gives the embedding of each text.
 
         Args:
             texts: a list of N texts, or one text.
             batch_size: rows of a batch, 32 by default.
+            prompt: the name of one of `prompts`, which is put before every text; by default
+                `default_prompt`, and "" for none.
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
@@ -242,10 +349,19 @@ class BertTextEmbedder(SeveralTexts, BertTask):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: for pairs, whose embeddings `predict` gives.
+            ValueError: for pairs, whose embeddings `predict` gives, or if there is no such prompt.
         """
         if isinstance(texts, tuple):
             raise ValueError("got a tuple: embed takes a list of texts")
+        prompt = self.default_prompt if prompt is None else prompt
+        if prompt:
+            if prompt not in self.prompts:
+                raise ValueError(f"prompt={prompt!r}: expected one of {', '.join(self.prompts)}")
+            before = self.prompts[prompt]
+            if isinstance(texts, str | bytes):
+                return self.embed([texts], batch_size, prompt, **kwargs)[0]
+            texts = [t.decode() if isinstance(t, bytes) else t for t in check_texts(texts)]
+            texts = [before + text for text in texts]
         return self.predict(texts, batch_size, **{"verbose": 0} | kwargs)
 
     def similarity(self, firsts, seconds, batch_size: int | None = None, **kwargs) -> np.ndarray:
@@ -298,7 +414,7 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             corpus = self.embed(corpus, batch_size, **kwargs)
         if not len(corpus):
             raise ValueError("there are no texts to search")
-        width = self.backbone.hidden_dim
+        width = self.output_shape[-1]
         if corpus.shape[1] != width:
             raise ValueError(f"corpus has shape {corpus.shape}; expected embeddings [N, {width}]")
         count = min(int(top_k), len(corpus))
@@ -309,6 +425,26 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             for name, value in part.items():
                 found[name].append(value.numpy())
         return np.concatenate(found["indices"]), np.concatenate(found["scores"])
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores embeddings of pairs of texts.
+
+        Args:
+            x: pairs, as in `fit`.
+            y: for the loss "cosine" the right cosines.
+            **kwargs: as `predict`.
+
+        Returns:
+            "pearson" and "spearman" of the cosines; for "contrastive" the "accuracy" of finding a
+            first text's own among all second texts, and negatives.
+        """
+        self._count_examples(x)
+        firsts, seconds, *negatives = self.predict(x, **{"verbose": 0} | kwargs).swapaxes(0, 1)
+        cosines = cosine(firsts, seconds).numpy()
+        if self.pair_loss == "cosine":
+            return evaluate(["pearson", "spearman"], self.encode_labels(y), cosines)
+        greatest = nearest(firsts, np.concatenate([seconds, *negatives]), 1)["scores"].numpy()[:, 0]
+        return {"accuracy": float(np.mean(cosines > greatest - 1e-6))}  # equal texts are right
 
     def encode_labels(self, y) -> np.ndarray:
         """Checks scores, float32 [N]; for the contrastive loss gives numbers of pairs."""
@@ -339,8 +475,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         return y if y is None else tf.reshape(tf.cast(y, tf.float32), [-1])
 
     def _source(self, x, y=None, *args, labelled=True, **kwargs):
+        x = _with_columns_of_negatives(x)
         if labelled and not hasattr(x, "element_spec"):
-            count = _count_pairs(x)
+            count = self._count_examples(x)
             if y is None and self.pair_loss == "contrastive":
                 y = np.arange(count)
         return super()._source(x, y, *args, labelled=labelled, **kwargs)
@@ -362,6 +499,23 @@ class BertTextEmbedder(SeveralTexts, BertTask):
 
         return prepare_pairs
 
+    def _count_examples(self, x) -> int:
+        """The number of examples, of two texts each or more, in what `fit` takes."""
+        most = 2 if self.pair_loss == "cosine" else math.inf
+        if isinstance(x, dict):
+            shape = np.shape(x.get("token_ids"))
+            if len(shape) != 3 or not 2 <= shape[1] <= most:
+                raise ValueError(
+                    f"token_ids have shape {shape}; expected those of pairs, [N, 2, T]"
+                )
+            return shape[0]
+        if not isinstance(x, tuple) or not 2 <= len(x) <= most:
+            raise ValueError(
+                f"expected pairs of texts, a tuple (firsts, seconds), got {type(x).__name__}"
+                + (f" of {len(x)}: the loss 'cosine' takes two" if isinstance(x, tuple) else "")
+            )
+        return len(x[0])
+
     def answer_signatures(self, run, **options):
         return embeddings.signatures(self, run, **options)
 
@@ -371,6 +525,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             "layers": self.pooled_layers,
             "normalize": self.normalize,
             "loss": self.pair_loss,
+            "dense": self.dense,
+            "prompts": self.prompts,
+            "default_prompt": self.default_prompt,
         }
 
 
@@ -395,18 +552,20 @@ def _check_layers(layers: Sequence[int], backbone: BertBackbone, pooling: str) -
     return chosen
 
 
-def _count_pairs(x) -> int:
-    """The number of pairs in what `fit` takes."""
-    if isinstance(x, dict):
-        shape = np.shape(x.get("token_ids"))
-        if len(shape) != 3 or shape[1] != 2:
-            raise ValueError(f"token_ids have shape {shape}; expected those of pairs, [N, 2, T]")
-        return shape[0]
-    if not isinstance(x, tuple) or len(x) != 2:
-        raise ValueError(
-            f"expected pairs of texts, a tuple (firsts, seconds), got {type(x).__name__}"
-        )
-    return len(x[0])
+def _with_columns_of_negatives(x):
+    """Parts lists of negatives, the last of a tuple of three columns, into columns of texts."""
+    if not isinstance(x, tuple) or len(x) != 3:
+        return x
+    negatives = x[2].tolist() if hasattr(x[2], "tolist") else list(x[2])
+    if not negatives or isinstance(negatives[0], str | bytes):
+        return x
+    for row, texts in enumerate(negatives):
+        if isinstance(texts, str | bytes) or not len(texts) or len(texts) != len(negatives[0]):
+            raise ValueError(
+                f"negatives of row {row} are {texts!r:.80}; expected a list of "
+                f"{len(negatives[0]) or 1} texts, as many as in row 0"
+            )
+    return *x[:2], *map(list, zip(*negatives, strict=True))
 
 
 def _with_texts_axis(x: dict) -> dict:

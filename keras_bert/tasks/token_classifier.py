@@ -8,10 +8,11 @@ import numpy as np
 
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.ragged import is_ragged
-from keras_bert.data.tagged import TaggedSentences
+from keras_bert.data.tagged import TaggedSentences, annotated_texts
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
+from keras_bert.metrics import tagging_scores
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import tagging
 from keras_bert.tasks.batch_sources import weight_table
@@ -28,11 +29,12 @@ from keras_bert.tasks.tagging import (
     best_ids,
     entities_of,
     labelled_rows,
+    tags_of_texts,
     word_scores,
     words_of_texts,
 )
 from keras_bert.tasks.targets import check_classes, check_names, class_ids, weights_by_id
-from keras_bert.text.entities import TaggedEntity, tag_places
+from keras_bert.text.entities import TaggedEntity, marks_entity, tag_places
 from keras_bert.text.token_classifier_preprocessor import IGNORED, BertTokenClassifierPreprocessor
 
 
@@ -266,11 +268,13 @@ class BertTokenClassifier(RowTask):
         """Trains the model.
 
         Args:
-            x: N sentences, lists of words, or plain texts; or `keras_bert.data.TaggedSentences`,
-                which bring their tags; or a dict of ids or a dataset of them, as
-                `BertTask.fit`.
+            x: N sentences, lists of words, or plain texts; or, which bring their labels,
+                `keras_bert.data.TaggedSentences`, `keras_bert.data.AnnotatedTexts` or a list of
+                objects with "text" and "entities", see `keras_bert.data.read_entities`; or a
+                dict of ids or a dataset of them, as `BertTask.fit`.
             y: for each sentence a list of labels, one a word, as names or ids; see
-                `encode_labels`. Words of a plain text are those of `words`.
+                `encode_labels`. Words of a plain text are those of `words`. Or for each text a
+                list of entities, (first character, character after the last, type).
             batch_size: rows of a batch, 32 by default. Not with a dataset.
             epochs: passes over the data; 1 by default.
             sample_weight: N weights of the sentences, or for each sentence a list of weights, one a
@@ -284,11 +288,12 @@ class BertTokenClassifier(RowTask):
 
         Raises:
             TypeError: if a sentence is neither a list of words nor a text.
-            ValueError: if tags do not match words, or a tag is unknown; the error names the
-                sentence, and its line where the data comes from a reader. And as `BertTask.fit`.
+            ValueError: if tags do not match words, a tag is unknown, or an entity overlaps another
+                or cuts a word; the error names the sentence, and its line where the data comes
+                from a reader. And as `BertTask.fit`.
         """
         x, y = self._with_tags(x, y)
-        if isinstance(validation_data, TaggedSentences):
+        if isinstance(validation_data, TaggedSentences) or annotated_texts(validation_data):
             validation_data = self._with_tags(validation_data, None)
         return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
 
@@ -298,9 +303,13 @@ class BertTokenClassifier(RowTask):
         return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
 
     def _with_tags(self, x, y):
-        """Takes a reader's sentences apart, while it is known which lines they come from."""
+        """Takes a reader's sentences apart, while it is known which lines they come from.
+
+        Character spans become the tags of words.
+        """
         if not isinstance(x, TaggedSentences):
-            return x, y
+            given = annotated_texts(x, y)
+            return (x, y) if given is None else (given.texts, tags_of_texts(self, given))
         if y is not None:
             raise ValueError("TaggedSentences bring their own tags: got y beside them")
         check_tags(x.words, x.tags, x.lines)
@@ -442,6 +451,36 @@ class BertTokenClassifier(RowTask):
             raise ValueError("the model has no labels, so that entities have no names")
         tag_places(self.labels)  # before all the work
         return entities_of(self, x, batch_size, kwargs)
+
+    def scores(self, x, y=None, **kwargs) -> dict[str, float]:
+        """Scores the tags of words, by `keras_bert.metrics.tagging_scores`.
+
+        `fit` shows them for its validation data, where that are sentences and the labels mark
+        entities.
+
+        Args:
+            x: sentences, as in `fit`.
+            y: their labels, or spans.
+            **kwargs: as `predict_tags`.
+
+        Returns:
+            "accuracy" over words, and if the labels mark entities "precision", "recall" and "f1"
+            of these.
+        """
+        x, y = self._with_tags(x, y)
+        right, found = self.encode_labels(y), best_ids(self, x, None, {"verbose": 0} | kwargs)
+        check_tags(found, right)
+        names = self.labels or [str(i) for i in range(self.num_classes)]
+        kept = [
+            [(names[a], names[b]) for a, b in zip(*row, strict=True) if a != IGNORED]
+            for row in zip(right, found, strict=True)
+        ]
+        columns = ([[pair[i] for pair in row] for row in kept] for i in range(2))
+        return tagging_scores(*columns, entities=self.scores_by_default)
+
+    @property
+    def scores_by_default(self) -> bool:
+        return self.labels is not None and all(map(marks_entity, self.labels))
 
     def answer_signatures(self, run, **options):
         return tagging.signatures(self, run, **options)

@@ -5,7 +5,7 @@ import keras_hub
 import numpy as np
 from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
-from keras_bert.arguments import check_count
+from keras_bert.arguments import check_count, check_number
 from keras_bert.text import windows
 from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import BertTokenizer
@@ -17,14 +17,19 @@ PADDINGS = ("full", "bucket")
 class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
     """Tokenizes, truncates and pads on the host, in TensorFlow.
 
-    A pair that is too long loses pieces from the end of its longer text, as in google-research/
-    bert `run_classifier.py`. It runs eagerly, and inside `tf.data.Dataset.map`.
+    A pair that is too long loses pieces of its longer text, as in google-research/bert
+    `run_classifier.py`. They fall from the end of a text, or with `tail` from its middle: a share
+    of 0.75 keeps the first 128 and the last 382 pieces of a text in a row of 512 tokens (Sun et
+    al. 2019, arXiv:1905.05583, section 5.3.1), a share of 1 the end alone.
+
+    It runs eagerly, and inside `tf.data.Dataset.map`.
 
     Args:
         tokenizer: a `BertTokenizer`.
         sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
         padding: "full" gives rows of `sequence_length` tokens (one static shape, which TPUs
             need); "bucket" gives the least of 16, 32, 64, ... tokens that holds the batch.
+        tail: of a text that is cut, the share of the pieces kept that comes from its end.
 
     Call arguments:
         x: a string; a batch of strings [B] (list, array or tensor); or a tuple of two of them,
@@ -38,12 +43,13 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
 
     Raises:
         TypeError: if x is not text.
-        ValueError: if `sequence_length` leaves no room for text, `padding` is unknown, or x has
-            another shape, such as a list of pairs.
+        ValueError: if `sequence_length` leaves no room for text, `padding` is unknown, `tail` is
+            not from 0 to 1, or x has another shape, such as a list of pairs.
     """
 
     tokenizer_cls = BertTokenizer
-    settings = ("sequence_length", "padding")  # arguments that a preset keeps
+    most_texts = 2  # of an example; None for any number
+    settings = ("sequence_length", "padding", "tail")  # arguments that a preset keeps
     takes_settings_of: tuple[str, ...] = ()  # classes whose saved settings are good for this one
 
     def __init__(
@@ -51,6 +57,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         tokenizer: BertTokenizer,
         sequence_length: int = 512,
         padding: str = "full",
+        tail: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -62,9 +69,13 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             )
         if padding not in PADDINGS:
             raise ValueError(f"padding={padding!r}: expected one of {', '.join(PADDINGS)}")
+        check_number("tail", tail, most=1)
+        if tail and "tail" not in self.settings:
+            raise ValueError(f"tail={tail}: expected 0, {type(self).__name__} cuts no end off")
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.padding = padding
+        self.tail = tail
 
     def __setattr__(self, name, value):
         # A setting that is changed later is checked as the constructor checks it.
@@ -109,7 +120,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
 
     def call(self, x, y=None, sample_weight=None):
         segments = x if isinstance(x, tuple) else (x,)
-        if len(segments) > 2:
+        if self.most_texts is not None and len(segments) > self.most_texts:
             raise ValueError(f"expected one text or a pair of texts, got {len(segments)} of them")
         packed = self.pack(segments)
         return keras.utils.pack_x_y_sample_weight(packed, y, sample_weight)
@@ -133,7 +144,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             single = not isinstance(pieces[0], tf.RaggedTensor)
             if single:
                 pieces = [tf.RaggedTensor.from_row_lengths(p, [tf.size(p)]) for p in pieces]
-            batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding)
+            batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding, self.tail)
             if single:
                 return {name: value[0] for name, value in batch.items()}
             for value in batch.values():  # ragged tensors forget how many rows they have
@@ -184,4 +195,5 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         return super().get_config() | {
             "sequence_length": self.sequence_length,
             "padding": self.padding,
+            "tail": self.tail,
         }

@@ -7,38 +7,46 @@ from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
-    """Makes a row of each text, [CLS] text [SEP]; the texts of a pair are two rows side by side.
+    """Makes a row of each text, [CLS] text [SEP]; the texts of an example are rows side by side.
 
     Args:
         tokenizer: a `BertTokenizer`.
         sequence_length: the most tokens in a row, the rest of a text is cut off.
         padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
+        tail: as there.
 
     Call arguments:
-        x: a string; strings [B]; or a tuple of two of them, first and second texts.
+        x: a string; strings [B]; or a tuple of two or more of them: first texts, second texts, and
+            negatives, which may also be strings [B, M], M to an example.
         y: labels, passed through.
         sample_weight: weights, passed through.
 
     Returns:
         A dict of int32 tensors `token_ids`, `segment_ids`, `padding_mask` of shape [B, C, T],
-        where C is 1, or 2 for pairs; [C, T] for one string. With `y` or `sample_weight` a tuple,
-        as Keras packs them.
+        where C is the number of texts of an example; [C, T] for one string. With `y` or
+        `sample_weight` a tuple, as Keras packs them.
     """
 
+    most_texts = None
+
     def pack(self, segments: tuple):
-        """Does the work of `call` for a tuple of one or two texts or batches.
+        """Does the work of `call` for a tuple of texts or batches.
 
         Args:
-            segments: one or two strings, or batches of them [B].
+            segments: strings, or batches of them [B], negatives also [B, M].
 
         Returns:
             A dict of int32 tensors, as of a call.
         """
         import tensorflow as tf
 
-        from keras_bert.text.lines import text_columns
+        from keras_bert.text.lines import text_columns, to_strings
 
-        texts = tf.stack(text_columns(segments), axis=-1)  # [B, C] or [C]
+        columns = list(segments[:2])
+        for negatives in map(to_strings, segments[2:]):
+            several = isinstance(negatives, tf.Tensor) and negatives.shape.rank == 2
+            columns += tf.unstack(negatives, axis=1) if several else [negatives]
+        texts = tf.stack(text_columns(columns), axis=-1)  # [B, C] or [C]
         rows = super().pack((tf.reshape(texts, [-1]),))
         for name, value in rows.items():
             shape = tf.concat([tf.shape(texts), tf.shape(value)[1:]], axis=0)

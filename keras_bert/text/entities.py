@@ -1,6 +1,7 @@
 """From tags to entities, and from tagged characters to words."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -47,6 +48,11 @@ class TaggedEntity(NamedTuple):
     score: float
 
 
+def marks_entity(label: str) -> bool:
+    """Whether a label is one of `tag_places`."""
+    return label == "O" or _TAG.fullmatch(label) is not None
+
+
 def tag_places(labels: Sequence[str]) -> tuple[list[int], list[str]]:
     """Reads the names of tags: the place that each stands for, and the type.
 
@@ -63,7 +69,7 @@ def tag_places(labels: Sequence[str]) -> tuple[list[int], list[str]]:
     places, types = [], []
     for label in labels:
         found = _TAG.fullmatch(label)
-        if label != "O" and not found:
+        if not marks_entity(label):
             raise ValueError(
                 f"the label {label!r} marks no entity: expected O, B-TYPE, I-TYPE, E-TYPE or "
                 "S-TYPE; for tags of another kind call predict_tags"
@@ -116,6 +122,60 @@ def find_entities(tags, probabilities, labels: Sequence[str]) -> Entities:
             start + tf.math.segment_sum(tf.ones_like(entity), entity),
             tf.math.segment_mean(scores, entity),
         )
+
+
+def tags_of_spans(
+    spans: Sequence[tuple[int, int, str]],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    labels: Sequence[str],
+    where: str,
+) -> list[str]:
+    """Writes character spans as tags of words.
+
+    The scheme is that of the labels: E (or L) ends an entity and S (or U) is one of a single word
+    where they have these, and M stands for I.
+
+    Args:
+        spans: (first character, character after the last, type), sorted, without overlaps.
+        starts: the first character of each word.
+        ends: the character after its last.
+        labels: names of the K tags.
+        where: the row, for errors.
+
+    Returns:
+        A tag for each word.
+
+    Raises:
+        ValueError: if a span cuts a word or holds none, or there is no label for it.
+    """
+    places, types = tag_places(labels)
+    letters = {place: label[0] for label, place in zip(labels, places, strict=True)}
+    tags = ["O"] * len(starts)
+    for start, end, kind in spans:
+        named = f"{where}: the span {(start, end, kind)}"
+        first, last = bisect_right(ends, start), bisect_left(starts, end)  # words that it touches
+        if first >= last:
+            raise ValueError(f"{named} holds no word")
+        for word in (first, last - 1):
+            if starts[word] < start or ends[word] > end:
+                raise ValueError(
+                    f"{named} cuts the word at {starts[word]} to {ends[word]}; expected whole "
+                    "words, as `words` gives them"
+                )
+        inside = letters.get(INSIDE, "I")
+        written = [letters.get(BEGIN, inside)] + [inside] * (last - first - 1)
+        if last - first > 1:
+            written[-1] = letters.get(END, inside)
+        else:
+            written = [letters.get(SINGLE, written[0])]
+        tags[first:last] = [f"{letter}-{kind}" for letter in written]
+        if unknown := sorted({*tags[first:last]} - {*labels}):
+            raise ValueError(
+                f"{named} needs the label {unknown[0]!r}; expected one of {', '.join(labels)}, the "
+                "entities " + ", ".join(sorted({*types} - {""}))
+            )
+    return tags
 
 
 def character_offsets(entities: Entities, starts, ends):

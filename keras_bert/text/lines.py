@@ -35,6 +35,7 @@ class LineTokenizer:
         exact: ids of tokens that are found whole in the text, as they are spelled.
         max_word_length: a word of more characters becomes [UNK].
         added: ids of tokens that are found whole in the normalised text.
+        splitting: as in `WordSplitter`; the fast roads are those of "bert".
     """
 
     def __init__(
@@ -45,21 +46,25 @@ class LineTokenizer:
         exact: dict[str, int],
         max_word_length: int,
         added: dict[str, int] | None = None,
+        splitting: str = "bert",
     ):
         added = added or {}
         self.lowercase = lowercase
         self.special_ids = [*exact.values(), *added.values()]
         self.max_word_length = max_word_length
         with tf.init_scope(), tf.device("CPU"):  # we may be called while a graph is traced
-            self.split = WordSplitter(lowercase, strip_accents, tuple(exact), tuple(added))
+            self.split = WordSplitter(
+                lowercase, strip_accents, tuple(exact), tuple(added), splitting
+            )
             forms: list[str] = []
             if self.special_ids:
-                forms = WordSplitter(lowercase, strip_accents).normal_forms((*exact, *added))
+                plain = WordSplitter(lowercase, strip_accents, splitting=splitting)
+                forms = plain.normal_forms((*exact, *added))
             self.found_whole = safe_text.holding_pattern(forms)
             self.word_model = build_model(tokens, whole_lines=False)
             self.line_model = build_model(tokens, whole_lines=True)
             self.tokens = tf.constant(list(tokens), tf.string)
-            fast = self.line_model and self.found_whole is not None
+            fast = self.line_model and self.found_whole is not None and splitting == "bert"
             self.roads = self._roads(strip_accents) if fast else ()
         # One trace each, whatever the batch; a setting of offsets costs only those who ask.
         signature = [tf.TensorSpec([None], tf.string)]

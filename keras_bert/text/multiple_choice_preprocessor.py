@@ -12,16 +12,17 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
 
     Rule: Devlin et al. 2019, section 4.4, where SWAG's first sentence is the context and a
     continuation the choice. A row that is too long is cut as by `BertClassifierPreprocessor`:
-    pieces fall from the end of the longer text.
+    pieces fall from the longer text. An empty choice is none, and its row padding.
 
     Args:
         tokenizer: a `BertTokenizer`.
         sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
         padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
+        tail: as there.
 
     Call arguments:
-        x: a tuple (contexts, choices): strings [B] and strings [B, C], or a string and
-            strings [C].
+        x: a tuple (contexts, choices): strings [B] and strings [B, C], which may be ragged, or a
+            string and strings [C].
         y: numbers of the right choices, passed through.
         sample_weight: weights, passed through.
 
@@ -48,7 +49,7 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
             A dict of int32 tensors [C, T], or [B, C, T], as of a call.
 
         Raises:
-            ValueError: if choices are not as many for each context.
+            ValueError: if choices are no lists of texts.
         """
         import tensorflow as tf
 
@@ -56,13 +57,15 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
 
         with tf.device("cpu"):
             (contexts,), choices = text_columns(segments[:1]), to_strings(segments[1])
+            if isinstance(choices, tf.RaggedTensor):
+                choices = choices.to_tensor("")
             if contexts.shape.rank == 0:
                 batch = self.pack((contexts[None], choices[None]))
                 return {name: value[0] for name, value in batch.items()}
-            whole = isinstance(choices, tf.Tensor) and choices.shape.rank == 2
-            if not whole or not choices.shape[:1].is_compatible_with(contexts.shape):
+            lists = choices.shape.rank == 2
+            if not lists or not choices.shape[:1].is_compatible_with(contexts.shape):
                 raise ValueError(
-                    f"choices have shape {choices.shape}; expected as many for each context, "
+                    f"choices have shape {choices.shape}; expected a list for each context, "
                     f"[{contexts.shape[0] or 'batch'}, choices]"
                 )
             count = tf.shape(choices)
@@ -74,7 +77,11 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
                 self.tokenizer,
                 self.sequence_length,
                 self.padding,
+                self.tail,
             )
+            there = tf.cast(tf.reshape(choices, [-1, 1]) != "", tf.int32)
+            batch = {name: value * there for name, value in batch.items()}
+            batch["token_ids"] += (1 - there) * self.tokenizer.pad_token_id
             for name, value in batch.items():
                 width = tf.shape(value)[1]
                 batch[name] = tf.reshape(value, [count[0], count[1], width])

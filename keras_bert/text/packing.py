@@ -56,7 +56,13 @@ def bucket_lengths(sequence_length: int, smallest: int = 16) -> list[int]:
     return [*ladder, sequence_length]
 
 
-def pack(segments: Sequence, tokenizer, sequence_length: int, padding: str = "full"):
+def pack(
+    segments: Sequence,
+    tokenizer,
+    sequence_length: int,
+    padding: str = "full",
+    tail: float = 0.0,
+):
     """[CLS] first [SEP], or [CLS] first [SEP] second [SEP], padded.
 
     Args:
@@ -65,6 +71,7 @@ def pack(segments: Sequence, tokenizer, sequence_length: int, padding: str = "fu
         sequence_length: the most tokens in a row.
         padding: "full" pads to `sequence_length`; "bucket" to the least power of two, from 16
             up, that holds the longest row.
+        tail: of a text that is cut, the share of what is kept that comes from its end.
 
     Returns:
         A dict of int32 tensors [B, T]: `token_ids`, `segment_ids` (1 on the second text and its
@@ -92,6 +99,10 @@ def pack(segments: Sequence, tokenizer, sequence_length: int, padding: str = "fu
         end = begin + length[:, None]  # column of its [SEP]
         inside = (column >= begin) & (column < end)  # [B, T]
         first = tf.cast(segment.row_starts(), "int32")[:, None]
+        if tail:  # pieces of the end follow on those of the beginning
+            head = length - tf.cast(tail * tf.cast(length, "float64"), "int32")
+            skipped = (lengths[number] - length)[:, None]
+            first += tf.where(column - begin >= head[:, None], skipped, 0)
         pieces = tf.concat([segment.flat_values, [tokenizer.pad_token_id]], axis=0)
         spare = tf.size(pieces) - 1
         pieces = tf.gather(pieces, tf.where(inside, first + column - begin, spare))

@@ -175,3 +175,45 @@ def pack_prompts(
     for row, prompt in zip(batch["mask_positions"], prompts, strict=True):
         row[: len(prompt.places)] = prompt.places + 1  # after [CLS]
     return batch
+
+
+def candidate_ids(
+    tokenizer, top_k: int | None = None, targets: Sequence[str] | None = None
+) -> tuple[np.ndarray, int]:
+    """The tokens that may fill a [MASK], and how many of them to give.
+
+    Args:
+        tokenizer: a `BertTokenizer`.
+        top_k: how many to give; None for 5, or for all targets.
+        targets: words or tokens; None for the whole vocabulary.
+
+    Returns:
+        (ids int32 [C], rising, top_k).
+
+    Raises:
+        TypeError: if a target is not a string.
+        ValueError: if a target is no single token, or `top_k` is not from 1 to C.
+    """
+    ids = np.arange(tokenizer.vocabulary_size(), dtype="int32")
+    what = "the tokens of the vocabulary"
+    if isinstance(targets, str):
+        raise TypeError(f"targets={targets!r}: expected a list of tokens, got one string")
+    if targets is not None:
+        vocabulary = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
+        found = set()
+        for i, target in enumerate(targets):
+            if not isinstance(target, str):
+                raise TypeError(f"targets[{i}]={target!r}: expected a str")
+            pieces = [vocabulary.get(target)]
+            if pieces == [None]:
+                pieces = tokenizer.tokenize(target).numpy().tolist()
+            if len(pieces) != 1 or pieces == [tokenizer.unk_token_id] != [vocabulary.get(target)]:
+                spelled = " ".join(tokenizer.id_to_token(piece) for piece in pieces)
+                raise ValueError(f"targets[{i}]={target!r}: expected one token, got {spelled!r}")
+            found |= {*pieces}
+        ids, what = np.array(sorted(found), "int32"), "the targets"
+    if top_k is None:
+        top_k = len(ids) if targets is not None else min(5, len(ids))
+    if not isinstance(top_k, int | np.integer) or not 1 <= top_k <= len(ids):
+        raise ValueError(f"top_k={top_k!r}: expected 1 to {len(ids)}, {what}")
+    return ids, top_k

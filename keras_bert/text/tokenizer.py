@@ -19,11 +19,13 @@ SPECIAL_TOKENS = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
+SPLITTINGS = ("bert", "whole_ideographs", "spaces")
 SETTINGS = (
     "lowercase",
     "strip_accents",
     "special_tokens_in_text",
     "max_word_length",
+    "splitting",
     "added_tokens",
     "exact_tokens",
 )
@@ -51,6 +53,10 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             special ids, for prompts to fill in. If False, text is only text, and `[MASK]` becomes
             the pieces of a bracket, a word and a bracket: use that for any text you did not write.
         max_word_length: a word of more characters (code points, after normalisation) is [UNK].
+        splitting: "bert" for the rule above; "whole_ideographs" does not set CJK ideographs apart,
+            as transformers with `tokenize_chinese_chars=False`; "spaces" drops no characters and
+            cuts words at white space alone, as transformers' Python tokenizer with
+            `do_basic_tokenize=False`, for text that another program has cut into words.
         added_tokens: tokens of the vocabulary that the text is searched for before the rule cuts
             it, such as "[E1]" or "covid-19": each is found whole, also within a word, in whatever
             case and accents the rule gives text. Of tokens that overlap, the leftmost counts,
@@ -89,6 +95,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         strip_accents: bool | None = None,
         special_tokens_in_text: bool = False,
         max_word_length: int = 200,
+        splitting: str = "bert",
         added_tokens: Sequence[str] = (),
         exact_tokens: Sequence[str] = (),
         dtype: str = "int32",
@@ -101,6 +108,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         self.strip_accents = strip_accents
         self.special_tokens_in_text = special_tokens_in_text
         self.max_word_length = max_word_length
+        self.splitting = splitting
         self.added_tokens = added_tokens
         self.exact_tokens = exact_tokens
         self.file_assets = [VOCABULARY_FILE]
@@ -188,6 +196,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
                 exact={token: self._ids[token] for token in exact},
                 added={token: self._ids[token] for token in self.added_tokens},
                 max_word_length=self.max_word_length,
+                splitting=self.splitting,
             )
         return self._lines
 
@@ -378,6 +387,9 @@ def _checked(name: str, value: Any) -> Any:
     if name == "max_word_length":
         if type(value) is not int or value < 1:
             raise ValueError(f"max_word_length={value!r}: expected a whole number from 1 on")
+    elif name == "splitting":
+        if value not in SPLITTINGS:
+            raise ValueError(f"splitting={value!r}: expected one of {', '.join(SPLITTINGS)}")
     elif not isinstance(value, bool) and (name != "strip_accents" or value is not None):
         expected = "None, True or False" if name == "strip_accents" else "True or False"
         raise ValueError(f"{name}={value!r}: expected {expected}")

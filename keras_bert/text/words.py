@@ -54,6 +54,8 @@ class WordSplitter:
             character whose `special` is its index here.
         added: the same of the normalised text, in which they are looked for in their own
             normalised form; their indices follow those of `exact`.
+        splitting: "bert"; "whole_ideographs", which does not set ideographs apart; or "spaces",
+            which cleans nothing and splits at white space alone.
 
     Raises:
         ValueError: if normalisation leaves nothing of a token in `added`.
@@ -65,7 +67,9 @@ class WordSplitter:
         strip_accents: bool,
         exact: tuple[str, ...] = (),
         added: tuple[str, ...] = (),
+        splitting: str = "bert",
     ):
+        self.splitting = splitting
         self.lowercase = lowercase
         self.strip_accents = strip_accents
         # As eager tensors, graphs capture the tables; as NumPy arrays, each lookup would put a
@@ -109,6 +113,8 @@ class WordSplitter:
             found = self.added.find(code, characters.line)
             characters, kept = _stand_in(characters, *found, self.number_of_exact)
             number, flags = tf.gather(number, kept), tf.gather(flags, kept)
+        if self.splitting == "spaces":
+            flags &= ~unicode.PUNCTUATION
         return _group(characters, flags, number)
 
     def _normalise(
@@ -125,16 +131,16 @@ class WordSplitter:
             found = self.exact.find(characters.code, characters.line)
             characters, _ = _stand_in(characters, *found)
         flags = _lookup(tables.properties, characters.code)
-        kept = true_indices(_lacks(flags, unicode.DROPPED))
+        dropped = 0 if self.splitting == "spaces" else unicode.DROPPED
+        kept = true_indices(_lacks(flags, dropped))
         characters, flags = characters.take(kept), tf.gather(flags, kept)
         if self.lowercase:
             code = _finish_sigmas(characters.code, flags)
             characters = characters._replace(code=code)
         # Characters of one number make one word: -1, or, for an ideograph, one of its own, which
         # passes to whatever replaces it.
-        number = tf.where(
-            _lacks(flags, unicode.IDEOGRAPH), -1, -2 - tf.range(tf.size(characters.code))
-        )
+        apart = unicode.IDEOGRAPH if self.splitting == "bert" else 0
+        number = tf.where(_lacks(flags, apart), -1, -2 - tf.range(tf.size(characters.code)))
         if tables.mapping is not None:
             characters, source = _replace(characters, tables)
             number = tf.gather(number, source)

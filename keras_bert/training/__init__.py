@@ -1,6 +1,7 @@
 """The training engine: optimizers, schedules, durations, strategies, resuming, callbacks."""
 
 from keras_bert.training.budget import TimeBudget
+from keras_bert.training.callbacks import BestWeights, ValidationScores
 from keras_bert.training.durations import total_steps
 from keras_bert.training.guards import SpikeRollback, StopOnNaN
 from keras_bert.training.log import JsonLines
@@ -13,6 +14,7 @@ from keras_bert.training.throughput import Throughput, training_flops
 
 __all__ = [
     "AdamW",
+    "BestWeights",
     "JsonLines",
     "Lamb",
     "Resume",
@@ -21,6 +23,7 @@ __all__ = [
     "StopOnNaN",
     "Throughput",
     "TimeBudget",
+    "ValidationScores",
     "WarmupDecay",
     "layerwise_rate_scales",
     "strategy",

@@ -30,9 +30,10 @@ class CosineSquaredError(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class InBatchNegatives(keras.losses.Loss):
-    """The cross-entropy of finding an anchor's positive among those of the whole batch.
+    """The cross-entropy of finding an anchor's positive among the texts of the whole batch.
 
-    The logits are cosines times `scale`. Rule: Henderson et al. 2017 (arXiv:1705.00652), section
+    These are all positives, and all negatives where examples have some of their own. The logits
+    are cosines times `scale`. Rule: Henderson et al. 2017 (arXiv:1705.00652), section
     4.4, with the cosine as sentence-transformers' MultipleNegativesRankingLoss has it. The
     negatives are the other rows of the batch as the loss sees it: those of the same replica and
     the same micro-batch.
@@ -43,7 +44,7 @@ class InBatchNegatives(keras.losses.Loss):
     Call arguments:
         y_true: int [B], a number for each pair. A row with the number of another is a copy of it,
             which fills up the batch and is no negative.
-        y_pred: float [B, 2, H], embeddings of anchors and positives.
+        y_pred: float [B, C, H], embeddings of anchors, positives, and C - 2 negatives.
 
     Returns:
         float32 [B] before reduction.
@@ -60,16 +61,19 @@ class InBatchNegatives(keras.losses.Loss):
         self.scale = scale
 
     def call(self, y_true, y_pred):
-        units = unit_length(_pairs(y_pred))
-        cosine = ops.matmul(units[:, 0], ops.transpose(units[:, 1]))  # [B, B]
+        units = unit_length(_texts(y_pred))
+        others = units.shape[1] - 1
+        # [B, (C - 1) * B], the positives first
+        candidates = ops.reshape(ops.swapaxes(units[:, 1:], 0, 1), (-1, units.shape[2]))
+        cosine = ops.matmul(units[:, 0], ops.transpose(candidates))
         number = ops.reshape(y_true, (-1,))
         same = number[:, None] == number[None, :]
         place = ops.arange(ops.shape(number)[0])
         own = place[:, None] == place[None, :]
         first = ops.argmax(ops.cast(same, "int32"), axis=0) == ops.cast(place, "int32")
-        counted = own | (first[None, :] & ~same)
+        counted = ops.tile(own | (first[None, :] & ~same), (1, others))
         logits = ops.where(counted, cosine * self.scale, -1e9)
-        positive = ops.sum(ops.where(own, cosine * self.scale, 0.0), axis=1)
+        positive = ops.sum(units[:, 0] * units[:, 1], axis=-1) * self.scale
         return ops.logsumexp(logits, axis=1) - positive
 
     def get_config(self):
@@ -89,12 +93,12 @@ class CosinePearson(PearsonCorrelation):
 
 def cosines(embeddings):
     """The cosine of the two embeddings of each pair: float32 [B, 2, H] to [B]."""
-    units = unit_length(_pairs(embeddings))
+    units = unit_length(_texts(embeddings, 2))
     return ops.sum(units[:, 0] * units[:, 1], axis=-1)
 
 
-def _pairs(embeddings):
+def _texts(embeddings, most: int | None = None):
     shape = tuple(embeddings.shape)
-    if len(shape) != 3 or shape[1] not in (None, 2):
+    if len(shape) != 3 or shape[1] is None or shape[1] < 2 or shape[1] > (most or shape[1]):
         raise ValueError(f"embeddings have shape {shape}; expected those of pairs, [batch, 2, H]")
     return ops.cast(embeddings, "float32")

@@ -45,6 +45,7 @@ TOKENIZER = {
     "lowercase": True,
     "strip_accents": True,
     "max_word_length": 100,
+    "splitting": "bert",
     "special_tokens_in_text": False,
 }
 MASKED_LM = {

@@ -67,6 +67,7 @@ def make(kind, pooler=True):
             "strip_accents": None,
             "special_tokens_in_text": False,
             "max_word_length": 100,
+            "splitting": "bert",
         },
         vocabulary=list(VOCABULARY),
     )

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertBackbone, BertPretrainer
-from keras_bert.checkpoints import google
+from keras_bert.checkpoints import google, open_checkpoint
 from keras_bert.checkpoints.contents import Contents
 from keras_bert.checkpoints.names import expand, weights_by_name
 from keras_bert.checkpoints.source import Source
@@ -131,6 +131,7 @@ def contents(head=None, classes=3, pretraining=False, **changes):
         "lowercase": True,
         "strip_accents": None,
         "max_word_length": 200,
+        "splitting": "bert",
         "special_tokens_in_text": False,
     }
     values = {"tokenizer": text, "vocabulary": TOKENS} | changes
@@ -411,6 +412,7 @@ def test_settings_that_the_form_lacks_come_back_and_are_noted(tmp_path):
         "lowercase": False,
         "strip_accents": True,
         "max_word_length": 100,
+        "splitting": "spaces",
         "special_tokens_in_text": True,
     }
     notes = google.write(made, tmp_path)
@@ -572,3 +574,20 @@ def test_a_cut_index_and_cut_or_missing_data(tmp_path):
     assert f"{data} is damaged: the numbers of bert/embeddings/La" in message(ValueError, folder)
     data.unlink()
     assert f"has no {data.name}; found: " in message(FileNotFoundError, folder)
+
+
+def test_checkpoints_of_the_model_garden_are_named_as_another_form(tmp_path):
+    """TensorFlow 2 saves by objects; with a bert_config.json beside it and without."""
+    module = tf.Module()
+    module.table = tf.Variable(tf.zeros([7, 4]))
+    tf.train.Checkpoint(model=module).write(str(tmp_path / "bert_model.ckpt"))
+    for _ in range(2):
+        with pytest.raises(
+            ValueError, match="object-based checkpoint of TensorFlow 2.*another form"
+        ):
+            open_checkpoint(tmp_path)
+        (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
+    served = tmp_path / "served"
+    tf.saved_model.save(module, str(served))
+    with pytest.raises(ValueError, match="is a SavedModel.*another form"):
+        open_checkpoint(served)

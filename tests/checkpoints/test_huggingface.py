@@ -311,6 +311,7 @@ def test_written_and_read_again(kind, dtype, tmp_path):
         "lowercase": False,
         "strip_accents": True,
         "max_word_length": 100,
+        "splitting": "bert",
         "special_tokens_in_text": kind == "BertForPreTraining",
     }
     (tmp_path / "new").mkdir()

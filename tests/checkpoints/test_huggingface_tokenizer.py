@@ -23,8 +23,14 @@ TEXTS = [
 
 
 def contents(**arguments) -> Contents:
-    arguments = {"lowercase": True, "strip_accents": None, "max_word_length": 100} | arguments
-    arguments["special_tokens_in_text"] = False
+    arguments = {
+        "lowercase": True,
+        "strip_accents": None,
+        "max_word_length": 100,
+        "splitting": "bert",
+        "special_tokens_in_text": False,
+        **arguments,
+    }
     config = {"max_sequence_length": 13}
     return Contents("made up", config, tokenizer=arguments, vocabulary=list(WORDS))
 
@@ -58,6 +64,8 @@ def folder(tmp_path):
         {"lowercase": False, "strip_accents": True},
         {"strip_accents": False},
         {"max_word_length": 7},
+        {"splitting": "whole_ideographs"},
+        {"lowercase": False, "strip_accents": False, "splitting": "spaces"},
     ],
 )
 def test_tokenizers_gives_our_ids(arguments, tmp_path):
@@ -169,13 +177,11 @@ def test_an_added_token_in_anothers_place(folder):
 @pytest.mark.parametrize(
     ("file", "changes", "message"),
     [
-        ("tokenizer_config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "a 'BertJapan"),
         ("tokenizer_config.json", {"tokenizer_class": ["x"]}, r"tokenizer is a \['x'\]"),
         ("tokenizer_config.json", {"cls_token": "<s>"}, "cls_token is '<s>'; .* expected .CLS"),
         ("tokenizer_config.json", {"sep_token": {"content": "</s>"}}, "sep_token is '</s>'"),
         ("special_tokens_map.json", {"pad_token": "<pad>"}, "_map.json: pad_token is '<pad>'"),
-        ("tokenizer_config.json", {"tokenize_chinese_chars": False}, "only BERT's own rule"),
-        ("tokenizer_config.json", {"do_basic_tokenize": False}, "only BERT's own rule"),
+        ("tokenizer.json", {"normalizer": {"clean_text": False}}, "does not clean text; only"),
         ("tokenizer_config.json", {"do_lower_case": "yes"}, "has do_lower_case 'yes'"),
         ("tokenizer_config.json", {"added_tokens_decoder": {"x": "y"}}, "'y' with the id 'x'"),
         ("tokenizer.json", {"added_tokens": 3}, "added_tokens 3"),
@@ -208,6 +214,11 @@ def test_an_added_token_in_anothers_place(folder):
             r"gives '\[UNK\]' the id 0, and that line of vocab.txt is '\[PAD\]'",
         ),
         ("tokenizer.json", {"model": {"vocab": {"x": 99}}}, "line of vocab.txt is missing"),
+        (
+            "tokenizer_config.json",
+            {"tokenizer_class": "BertJapaneseTokenizer"},
+            "cuts text into words with MeCab.*join their words with spaces.*do_basic_tokenize",
+        ),
     ],
 )
 def test_what_is_not_berts(file, changes, message, folder):
@@ -230,3 +241,20 @@ def test_vocabularies_that_are_none(vocabulary, message, tmp_path):
     edit(tmp_path / "tokenizer.json", model={"type": "WordPiece", "vocab": vocabulary})
     with pytest.raises(ValueError, match=message):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "tokenizer.json"])
+def test_settings_of_where_words_end(file, folder):
+    """`tokenize_chinese_chars` in either file, `do_basic_tokenize` in the settings."""
+    if file == "tokenizer.json":
+        fast = json.loads((folder / file).read_text(encoding="utf-8"))
+        edit(folder / file, normalizer=fast["normalizer"] | {"handle_chinese_chars": False})
+        edit(folder / "tokenizer_config.json", tokenize_chinese_chars=None)
+    else:
+        edit(folder / file, tokenize_chinese_chars=False)
+    arguments, tokens = read(folder)
+    assert arguments["splitting"] == "whole_ideographs" and arguments["lowercase"]
+    edit(folder / "tokenizer_config.json", do_basic_tokenize=False)
+    arguments, tokens = read(folder)
+    assert arguments["splitting"] == "spaces" and not arguments["lowercase"]
+    assert BertTokenizer(tokens, **arguments)(["the cat", "The cat."]).to_list() == [[5, 7], [1, 1]]

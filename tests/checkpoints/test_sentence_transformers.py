@@ -8,9 +8,13 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
+from safetensors.numpy import save_file
 
+from keras_bert import BertMaskedLM, save_checkpoint
 from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
 from keras_bert.tasks.conversion import convert_checkpoint
 from keras_bert.tasks.text_embedder import BertTextEmbedder
@@ -51,7 +55,7 @@ def write(folder, pooling, modules=("Transformer", "Pooling"), model="", prefix=
 )
 def test_poolings_of_all_versions(tmp_path, pooling, expected):
     found = read_embedding_settings(write(tmp_path / "st", pooling))
-    assert (found.pooling, found.normalize, found.sequence_length) == (expected, False, None)
+    assert (found.pooling, found.normalize, found.sequence_length) == ([expected], False, None)
     assert found.lowercase is False
 
 
@@ -66,7 +70,7 @@ def test_the_model_in_a_folder_of_its_own_and_what_text_is(tmp_path):
         tokenizer_config={"model_max_length": 11, "do_lower_case": False},
     )
     found = read_embedding_settings(folder)
-    assert found == (folder / "0_Transformer", "max", True, 9, True)
+    assert found == (folder / "0_Transformer", ["max"], [], True, 9, True, {}, None)
     model = BertTextEmbedder.from_preset(folder)
     assert (model.pooling, model.normalize, model.preprocessor.sequence_length) == ("max", True, 9)
     assert model.preprocessor.tokenizer.lowercase
@@ -95,15 +99,11 @@ MEAN = {"pooling_mode": "mean"}
 @pytest.mark.parametrize(
     ("pooling", "modules", "match"),
     [
-        (MEAN, ("Transformer", "Pooling", "Dense"), "modules are Transformer, Pooling, Dense; exp"),
+        (MEAN, ("Transformer", "Pooling", "LayerNorm"), "modules are Transformer, Pooling, Lay"),
+        (MEAN, ("Transformer", "Pooling", "Normalize", "Dense"), "Normalize, Dense; expected"),
         (MEAN, ("Transformer",), "the modules are Transformer; expected"),
         (MEAN, ("CLIPModel",), "the modules are CLIPModel"),
         ({"pooling_mode": "lasttoken"}, ("Transformer", "Pooling"), "1_Pooling.*lasttoken'; exp"),
-        (
-            SWITCHES | {"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True},
-            ("Transformer", "Pooling"),
-            r"pooling by \['cls', 'max'\]",
-        ),
         (SWITCHES, ("Transformer", "Pooling"), r"pooling by \[\]"),
         ({"pooling_mode": 3}, ("Transformer", "Pooling"), "pooling by 3"),
     ],
@@ -113,12 +113,121 @@ def test_what_is_not_supported(tmp_path, pooling, modules, match):
         BertTextEmbedder.from_preset(write(tmp_path / "st", pooling, modules))
 
 
-def test_prompts_and_damage(tmp_path):
-    folder = write(
-        tmp_path / "st", MEAN, config_sentence_transformers={"default_prompt_name": "query"}
-    )
-    with pytest.raises(ValueError, match="puts the prompt 'query' before every text"):
-        BertTextEmbedder.from_preset(folder)
+def add_dense(folder, place, width, units, activation, bias=True, seed=0):
+    """A Dense module as sentence-transformers saves it; gives its arithmetic."""
+    rng = np.random.default_rng(seed)
+    kernel, offset = rng.normal(size=(units, width)), rng.normal(size=units) * bias
+    (folder / place).mkdir()
+    kinds = {"Tanh": "torch.nn.modules.activation.Tanh", "Identity": "torch.nn.Identity"}
+    config = {"in_features": width, "out_features": units, "bias": bias}
+    config["activation_function"] = kinds[activation]
+    (folder / place / "config.json").write_text(json.dumps(config))
+    tensors = {"linear.weight": kernel.astype("float32")}
+    if bias:
+        tensors["linear.bias"] = offset.astype("float32")
+    save_file(tensors, folder / place / "model.safetensors")
+
+    def apply(x):
+        x = x @ kernel.T + offset
+        return np.tanh(x) if activation == "Tanh" else x
+
+    return apply
+
+
+def states_of(texts):
+    """Token states and mask of the tiny model, for pooling by hand."""
+    task = BertTextEmbedder.from_preset(TINY)
+    rows = {name: value.numpy()[:, 0] for name, value in task.preprocessor(texts).items()}
+    return np.asarray(task.backbone(rows)["sequence_output"], "float64"), rows["padding_mask"]
+
+
+def test_dense_layers_and_several_poolings(tmp_path):
+    """The vectors of several poolings stand side by side, [CLS] first, then maximum and mean."""
+    switches = SWITCHES | {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}
+    modules = ("Transformer", "Pooling", "Dense", "Dense", "Normalize")
+    folder = write(tmp_path / "st", switches, modules)
+    first = add_dense(folder, "2_Dense", 40, 7, "Tanh")
+    second = add_dense(folder, "3_Dense", 7, 5, "Identity", bias=False, seed=1)
+    texts = ["rain wind", "the boat the rain", ""]
+    states, mask = states_of(texts)
+    means = (states * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+    expected = second(first(np.concatenate([states[:, 0], means], axis=1)))
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    model = BertTextEmbedder.from_preset(folder)
+    assert model.pooling == ["cls", "mean"] and not model.loading_report.new
+    np.testing.assert_allclose(model.embed(texts), expected, atol=1e-5)
+    assert model.search(texts[0], texts, 1)[0] == [0] and model.embed([]).shape == (0, 5)
+    # Our own preset and file, and what we write for that library.
+    model.save_to_preset(str(tmp_path / "ours"))
+    model.save(tmp_path / "file.keras")
+    save_checkpoint(model, tmp_path / "theirs", "sentence_transformers")
+    for loaded in (
+        BertTextEmbedder.from_preset(tmp_path / "ours"),
+        BertTextEmbedder.from_preset(tmp_path / "theirs"),
+        keras.saving.load_model(tmp_path / "file.keras"),
+    ):
+        np.testing.assert_allclose(loaded.embed(texts), expected, atol=1e-5)
+    model.export(tmp_path / "served")
+    serve = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
+    np.testing.assert_allclose(serve(text=tf.constant(texts))["embedding"], expected, atol=1e-5)
+    config = json.loads((tmp_path / "theirs" / "2_Dense" / "config.json").read_text())
+    assert config["activation_function"] == "torch.nn.modules.activation.Tanh"
+    listed = json.loads((tmp_path / "theirs" / "modules.json").read_text())
+    assert [m["type"].split(".")[-1] for m in listed] == [*modules]
+    pooling = json.loads((tmp_path / "theirs" / "1_Pooling" / "config.json").read_text())
+    assert pooling["pooling_mode_cls_token"] and not pooling["pooling_mode_max_tokens"]
+    before = model.dense_layers[0].get_weights()[0]
+    model.fit((texts[:2], texts[:2][::-1]), verbose=0)
+    assert not np.array_equal(before, model.dense_layers[0].get_weights()[0])
+
+
+def test_prompts(tmp_path):
+    prompts = {"query": "the ", "passage": "rain ", "none": ""}
+    settings = {"prompts": prompts, "default_prompt_name": "query"}
+    folder = write(tmp_path / "st", MEAN, config_sentence_transformers=settings)
+    model, plain = BertTextEmbedder.from_preset(folder), BertTextEmbedder.from_preset(TINY)
+    assert model.prompts == {"query": "the ", "passage": "rain "}
+    for prompt, text in ((None, "the wind"), ("passage", "rain wind"), ("", "wind")):
+        expected = plain.embed(text)
+        np.testing.assert_allclose(model.embed("wind", prompt=prompt), expected, atol=1e-6)
+        np.testing.assert_allclose(model.embed([b"wind"], prompt=prompt)[0], expected, atol=1e-6)
+    with pytest.raises(ValueError, match="prompt='title': expected one of query, passage"):
+        model.embed("wind", prompt="title")
+    save_checkpoint(model, tmp_path / "again", "sentence_transformers")
+    model.save_to_preset(str(tmp_path / "ours"))
+    for place in ("again", "ours"):
+        loaded = BertTextEmbedder.from_preset(tmp_path / place)
+        assert (loaded.prompts, loaded.default_prompt) == (model.prompts, "query")
+    model.export(tmp_path / "served")
+    serve = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
+    found = serve(text=tf.constant(["wind"]))["embedding"][0]
+    np.testing.assert_allclose(found, plain.embed("the wind"), atol=1e-6)
+
+
+def test_damage(tmp_path):
+    for config, message in (
+        ({"default_prompt_name": "query"}, "there is no prompt 'query'"),
+        ({"prompts": {"query": 3}}, "prompts are"),
+    ):
+        folder = write(tmp_path / "st", MEAN, config_sentence_transformers=config)
+        with pytest.raises(ValueError, match=message):
+            BertTextEmbedder.from_preset(folder)
+    (folder / "config_sentence_transformers.json").unlink()
+    dense = write(tmp_path / "dense", MEAN, ("Transformer", "Pooling", "Dense"))
+    add_dense(dense, "2_Dense", 20, 5, "Tanh")
+    config = json.loads((dense / "2_Dense" / "config.json").read_text())
+    for change, message in (
+        ({"in_features": 21}, "2_Dense: tensors of shapes.*expected a layer .5, 21."),
+        ({"activation_function": "os.system"}, "activation_function is 'system'; expected"),
+    ):
+        (dense / "2_Dense" / "config.json").write_text(json.dumps(config | change))
+        with pytest.raises(ValueError, match=message):
+            BertTextEmbedder.from_preset(dense)
+    with pytest.raises(ValueError, match="expected a BertTextEmbedder"):
+        save_checkpoint(BertMaskedLM.from_preset(TINY), tmp_path / "x", "sentence_transformers")
+    pooled = BertTextEmbedder.from_preset(TINY, pooling="pooler")
+    with pytest.raises(ValueError, match="no pooling 'pooler'"):
+        save_checkpoint(pooled, tmp_path / "x", "sentence_transformers")
     for damage in ("{", "3", '[{"type": "a"}]', '{"a": 1}'):
         (folder / "modules.json").write_text(damage)
         with pytest.raises(ValueError, match="modules.json: expected a JSON list of modules"):
@@ -174,4 +283,4 @@ def test_a_conversion_keeps_how_embeddings_are_made(tmp_path):
     np.testing.assert_array_equal(ours.embed(texts), theirs.embed(texts))
     assert ours.pooling == "max" and ours.normalize
     notes = convert_checkpoint(folder, tmp_path / "hf", "huggingface")
-    assert any("pooling 'max', normalize=True" in note for note in notes)
+    assert any("pooling max, normalize=True" in note for note in notes)

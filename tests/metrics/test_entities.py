@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from keras_bert.metrics.entities import entity_scores
+from keras_bert.metrics.entities import entity_scores, tagging_scores
 from keras_bert.metrics.tag_schemes import to_iobes
 
 pytest.importorskip("seqeval")
@@ -76,6 +76,36 @@ def test_random_predictions_against_sets_of_entities():
     del strict["types"]
     assert strict == pytest.approx(row(hits, *sizes)) and hits > 50
     assert lenient["recall"] > strict["recall"]
+
+
+@pytest.mark.parametrize("letters", ["BI", "BIES", "BMES", "BILU"])
+def test_random_predictions_are_counted_as_seqeval_does(letters):
+    from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
+
+    rng = random.Random(0)
+    every = ["O", "O", *(f"{letter}-{kind}" for letter in letters for kind in "XY")]
+    right, found = ([[rng.choice(every) for _ in range(n)] for n in range(1, 60)] for _ in "ab")
+    same = str.maketrans("MLU", "IES")  # the letters that seqeval knows
+    columns = [[[tag[0].translate(same) + tag[1:] for tag in tags] for tags in part]
+               for part in (right, found)]  # fmt: skip
+    expected = precision_recall_fscore_support(*columns, average="micro", zero_division=0)
+    scores = tagging_scores(right, found)
+    assert [scores[n] for n in ("precision", "recall", "f1")] == pytest.approx(expected[:3])
+    assert 0 < scores["f1"] < 1
+    if letters in ("BI", "BIES"):
+        scheme = "IOB2" if letters == "BI" else "IOBES"
+        by_type = precision_recall_fscore_support(*columns, average=None, zero_division=0)
+        with pytest.raises(ValueError, match="impossible"):  # strict mode wants right labels
+            entity_scores(right, found, scheme)
+        types = entity_scores(right, found, scheme, "conlleval")["types"]
+        values = [[types[k][n] for k in "XY"] for n in ("precision", "recall", "f1", "support")]
+        assert values == [pytest.approx(list(v)) for v in by_type]
+
+
+def test_tags_that_mark_no_entity_are_refused():
+    with pytest.raises(ValueError, match="'NOUN' marks no entity: pass entities=False"):
+        tagging_scores([["NOUN"]], [["O"]])
+    assert tagging_scores([["NOUN"]], [["O"]], entities=False) == {"accuracy": 0.0}
 
 
 @pytest.mark.parametrize("mode", ["strict", "conlleval"])

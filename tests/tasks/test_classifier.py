@@ -49,6 +49,28 @@ def trained():
     return model
 
 
+def test_probabilities_of_several_labels_by_name(trained):
+    texts, _ = weather(5)
+    logits = trained.predict(texts, verbose=0).astype("float64")
+    softmax = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    found = trained.classify(texts, top_k="all", verbose=0)
+    for row, expected in zip(found, softmax, strict=True):
+        assert row == pytest.approx(dict(zip(trained.labels, expected, strict=True)), rel=1e-5)
+        assert [*row.values()] == sorted(row.values(), reverse=True)
+    best = trained.classify(texts, top_k=1, verbose=0)
+    labels, probabilities = trained.classify(texts, verbose=0)
+    assert best == [{n: float(p)} for n, p in zip(labels, probabilities, strict=True)]
+    assert trained.classify(texts[0], top_k=2, verbose=0) == pytest.approx(found[0])
+    assert trained.classify([], top_k=2) == []
+    for top_k in (0, 3, 1.5, "both"):
+        with pytest.raises(ValueError, match=f"top_k={top_k!r}: expected 1 to 2"):
+            trained.classify(texts, top_k=top_k, verbose=0)
+    several = classifier(3, padding="bucket", problem="multi_label")
+    sigmoid = 1 / (1 + np.exp(-several.predict(texts[:1], verbose=0)[0]))
+    found = several.classify(texts[0], top_k="all", verbose=0)
+    assert found == pytest.approx(dict(enumerate(sigmoid.tolist())), rel=1e-5)
+
+
 def test_learns_from_texts_and_label_names(trained):
     texts, labels = weather(seed=1)
     found, probabilities = trained.classify(texts, verbose=0)

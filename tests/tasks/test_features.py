@@ -49,6 +49,49 @@ def test_layers_are_combined(model):
     assert not np.allclose(states[0][2], states[0][3], atol=0.01)
 
 
+@pytest.mark.parametrize("words", [False, True])
+def test_pairs_are_read_together(model, words):
+    """Against the backbone on rows written by hand, each side's own pieces."""
+    firsts, seconds = ["The cats sat.", "", "人 dog"], ["cat", "the cats", ""]
+    pairs, per = (firsts, seconds), "token"
+    if words:
+        pairs, per = (
+            tuple([text.replace(".", " .").split() for text in side] for side in pairs),
+            "word",
+        )
+    for row, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
+        a, b = (model.preprocessor.tokenizer([text]).to_list()[0] for text in (first, second))
+        ids = np.array([[2, *a, 3, *b, 3]])
+        segments = np.array([[0] * (len(a) + 2) + [1] * (len(b) + 1)])
+        states = np.asarray(
+            model.backbone(
+                {"token_ids": ids, "segment_ids": segments, "padding_mask": 0 * ids + 1}
+            )["sequence_output"]
+        )[0]
+        sides = [states[1 : 1 + len(a)], states[2 + len(a) : 2 + len(a) + len(b)]]
+        if words:
+            sides = [
+                side[[VOCAB[i] != "##s" for i in pieces]]
+                for side, pieces in zip(sides, (a, b), strict=True)
+            ]
+        found = extract_features(model, pairs, per=per)
+        close([found[0][row], found[1][row]], sides)
+        means = extract_features(model, (firsts, seconds), per="text")
+        if not words and len(a) and len(b):
+            np.testing.assert_allclose(
+                np.stack([m[row] for m in means]), [s.mean(axis=0) for s in sides], atol=1e-5
+            )
+
+
+def test_pairs_that_do_not_fit_are_named(model):
+    with pytest.raises(ValueError, match="pair in row 1 has more than 8 tokens"):
+        extract_features(model, (["cat", "cat cat"], ["sat", "the cat sat ."]), sequence_length=8)
+    with pytest.raises(ValueError, match="pair in row 0 has more than 8"):
+        extract_features(model, (["cat " * 20], ["sat"]), sequence_length=8)
+    with pytest.raises(ValueError, match="2 first texts but 1 second"):
+        extract_features(model, (["cat", "cat"], ["sat"]))
+
+
 def test_units_of_text(model):
     states = [s[3] for s in states_of(model)]
     texts = [s.mean(axis=0) if len(s) else np.zeros(12) for s in states]

@@ -90,17 +90,49 @@ def test_candidates_are_the_softmax_of_the_logits(untrained):
     assert tokens(untrained.fill(text, top_k=3)[1]) == tokens(found[1][:3])
 
 
+def test_targets_are_the_only_candidates(untrained):
+    """Scores are those that all tokens share, as transformers' pipeline has it."""
+    text = "[MASK] is [MASK] city"
+    every = untrained.fill(text, top_k=len(WORDS))
+    targets = ["Paris", "city", "is", "a"]
+    found = untrained.fill([text], targets=targets)[0]
+    for candidates, wanted in zip(found, every, strict=True):
+        kept = [c for c in wanted if c.token in [t.lower() for t in targets]]
+        assert candidates == kept and len(kept) == 4
+    assert untrained.fill(text, 2, targets=targets)[1] == found[1][:2]
+    for wrong, message in (
+        (["is", "paris city"], r"targets\[1\]='paris city': expected one token, got 'paris city'"),
+        (["qqq"], r"targets\[0\]='qqq': expected one token, got '\[UNK\]'"),
+        ([""], r"targets\[0\]=''"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            untrained.fill(text, targets=wrong)
+    with pytest.raises(ValueError, match="top_k=3: expected 1 to 2, the targets"):
+        untrained.fill(text, 3, targets=["is", "city"])
+    with pytest.raises(TypeError, match="got one string"):
+        untrained.fill(text, targets="city")
+
+
+def test_an_export_keeps_its_targets(untrained, tmp_path):
+    untrained.export(tmp_path / "served", targets=["city", "is", "paris"])
+    serve = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
+    found = serve(text=tf.constant(["the [MASK]"]))
+    ((*expected,),) = untrained.fill("the [MASK]", targets=["city", "is", "paris"])
+    assert [t.decode() for t in found["token"].numpy()[0, 0]] == tokens(expected)
+    np.testing.assert_allclose(found["score"][0, 0], [c.score for c in expected], rtol=1e-4)
+
+
 def test_the_best_of_many():
     rng = np.random.default_rng(1)
     logits = rng.normal(size=(5, 37)).astype("float32") * 300  # no overflow
     logits[1] = 0
-    ids, scores = likeliest(logits, 37)
+    ids, scores = likeliest(logits, 37, np.arange(37))
     assert scores.dtype == np.float32 and (np.diff(scores) <= 0).all()
     np.testing.assert_array_equal(ids[1], np.arange(37))
     np.testing.assert_allclose(scores.sum(1), 1, rtol=1e-5)
     for k in (1, 2, 5):
         np.testing.assert_array_equal(
-            likeliest(logits, k)[0][[0, 2, 3, 4], 0], logits.argmax(1)[[0, 2, 3, 4]]
+            likeliest(logits, k, np.arange(37))[0][[0, 2, 3, 4], 0], logits.argmax(1)[[0, 2, 3, 4]]
         )
 
 

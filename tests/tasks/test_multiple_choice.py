@@ -117,6 +117,83 @@ def test_answers_do_not_depend_on_their_batch(model):
     assert model.choose(contexts, choices)[0] == chosen
 
 
+RAGGED = [["dry", "it rains"], CHOICES[1] + ["wet"], CHOICES[2], CHOICES[3][:2]]
+
+
+@pytest.mark.parametrize("form", ["lists", "padded", "ids", "dataset", "ragged", "xla"])
+def test_numbers_of_choices_may_differ(model, form):
+    """Each example answers as it does alone, and the loss is the mean of their own."""
+    alone = [model.choose(*pair)[1] for pair in zip(CONTEXTS, RAGGED, strict=True)]
+    labels = [1, 3, 0, 1]
+    loss = np.mean([-np.log(p[label]) for p, label in zip(alone, labels, strict=True)])
+    padded = [row + [""] * (4 - len(row)) for row in RAGGED]
+    x, y = {
+        "lists": ((CONTEXTS, RAGGED), labels),
+        "padded": ((CONTEXTS, padded), labels),
+        "ids": (model.preprocessor((CONTEXTS, padded)), labels),
+        "xla": ((CONTEXTS, RAGGED), labels),
+    }.get(form, (None, None))
+    if form == "dataset":
+        x = tf.data.Dataset.from_tensor_slices(((CONTEXTS, padded), labels)).batch(3)
+    if form == "ragged":
+        columns = (CONTEXTS, tf.ragged.constant(RAGGED))
+        x = tf.data.Dataset.from_tensor_slices((columns, labels)).batch(3)
+    model.compile(jit_compile=form == "xla", optimizer="sgd")
+    found = model.evaluate(x, y, verbose=0)
+    np.testing.assert_allclose(found[0], loss, rtol=1e-5)
+    if isinstance(x, tuple):
+        for row, probabilities in enumerate(model.choose(*x)[1]):
+            count = len(RAGGED[row])
+            np.testing.assert_allclose(probabilities[:count], alone[row], rtol=1e-5)
+            assert probabilities[count:].tolist() == [0.0] * (4 - count)
+
+
+def test_shares_of_choices_that_are_not_there_are_refused():
+    model = made()
+    model.compile(label_smoothing=0.1)
+    with pytest.raises(ValueError, match="label_smoothing needs as many choices"):
+        model.fit((CONTEXTS, RAGGED), [1, 3, 0, 1], verbose=0)
+    model.compile()
+    soft = np.eye(4, dtype="float32")[[1, 3, 0, 1]]
+    hard = model.evaluate((CONTEXTS, RAGGED), [1, 3, 0, 1], verbose=0)
+    np.testing.assert_allclose(model.evaluate((CONTEXTS, RAGGED), soft, verbose=0), hard, rtol=1e-5)
+    assert model.scores((CONTEXTS, RAGGED), soft)["accuracy"] == pytest.approx(hard[1])
+    with pytest.raises(ValueError, match="labels of row 0 give a choice that is none a share"):
+        model.fit((CONTEXTS, RAGGED), soft[[1, 1, 1, 1]], verbose=0)
+
+
+def test_choices_that_are_not_there_teach_nothing():
+    """The step is that of the examples each by itself, of one weight."""
+    updates = []
+    for batch in ("together", "alone"):
+        model = made()
+        model.compile(optimizer=keras.optimizers.SGD(1.0), accumulation_steps=1)
+        before = [np.array(v) for v in model.get_weights()]
+        total = [0.0] * len(before)
+        parts = [slice(None)] if batch == "together" else [slice(i, i + 1) for i in range(4)]
+        for part in parts:
+            model.set_weights(before)
+            model.fit((CONTEXTS[part], RAGGED[part]), [1, 3, 0, 1][part], verbose=0)
+            for i, (new, old) in enumerate(zip(model.get_weights(), before, strict=True)):
+                total[i] = total[i] + (new - old) / len(parts)
+        updates.append(total)
+    for one, other in zip(*updates, strict=True):
+        assert np.isfinite(one).all()
+        np.testing.assert_allclose(one, other, atol=2e-5)
+
+
+def test_a_served_graph_gives_an_empty_choice_no_share(model, tmp_path):
+    model.export(tmp_path / "served")
+    serve = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
+    padded = [row + [""] * (4 - len(row)) for row in RAGGED]
+    found = serve(context=tf.constant(CONTEXTS), choices=tf.constant(padded))
+    chosen, probabilities = model.choose(CONTEXTS, RAGGED)
+    assert found["choice"].numpy().tolist() == chosen
+    np.testing.assert_allclose(found["probabilities"], probabilities, rtol=1e-5)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="less than two"):
+        serve(context=tf.constant(["a"]), choices=tf.constant([["a", ""]]))
+
+
 def choice_examples(count, seed=0):
     """The right choice says what the context says."""
     rng = np.random.default_rng(seed)
@@ -203,13 +280,10 @@ def test_a_head_of_another_kind_is_left_out(tmp_path, fitted):
 @pytest.mark.parametrize(
     ("contexts", "choices", "labels", "match"),
     [
-        (
-            CONTEXTS[:2],
-            [["a", "b", "c"], ["a", "b"]],
-            [0, 1],
-            "row 1 has 2 choices; expected 3, as",
-        ),
-        (CONTEXTS[:1], [["a"]], [0], "row 0 has 1 choices; expected 2 or more"),
+        (CONTEXTS[:2], [["a", "b"], ["a", "b", "c"]], [2, 1], "label 2 in row 0.* 0 to 1"),
+        (CONTEXTS[:1], [["a", "", "b"]], [1], "label 1 in row 0 is no choice"),
+        (CONTEXTS[:2], [["a", "b"], ["a"]], [0, 0], "row 1 has 1 choices that are not empty"),
+        (CONTEXTS[:1], [["a", ""]], [0], "row 0 has 1 choices that are not empty"),
         (CONTEXTS[:2], CHOICES[:1], [0, 0], "2 contexts but 1 lists of choices"),
         (CONTEXTS[:2], CHOICES[:2], [0, 3], "label 3 in row 1 is no choice; expected 0 to 2"),
         (CONTEXTS[:2], CHOICES[:2], [0, -1], "label -1 in row 1"),
@@ -224,10 +298,10 @@ def test_errors_name_the_row(model, contexts, choices, labels, match):
 
 def test_errors_name_the_line_and_the_text(model):
     data = choice_examples(3)
-    data.endings[2] = data.endings[2][:3]
-    with pytest.raises(ValueError, match=r"row 2 \(line 4\) has 3 choices; expected 4"):
+    data.endings[2], data.starts[2] = ("dry", "", "", ""), ""
+    with pytest.raises(ValueError, match=r"row 2 \(line 4\) has 1 choices.*expected 2 or more"):
         model.fit(data)
-    with pytest.raises(ValueError, match=r"row 2 \(line 4\) has 3 choices"):
+    with pytest.raises(ValueError, match=r"row 2 \(line 4\) has 1 choices"):
         model.choose(data)
     with pytest.raises(TypeError, match=r"choices of row 1: choices\[2\] is nan of type float"):
         model.choose(CONTEXTS[:2], [CHOICES[0], ["a", "b", float("nan")]])

@@ -7,8 +7,11 @@ from keras_bert import (
     BertBackbone,
     BertClassifier,
     BertClassifierPreprocessor,
+    BertMaskedLM,
     BertMaskedLMPreprocessor,
     BertPretrainer,
+    BertRelationClassifier,
+    BertRelationPreprocessor,
     BertTokenizer,
     resize,
 )
@@ -121,3 +124,100 @@ def test_bad_settings(arguments, message):
 def test_new_tokens_need_a_preprocessor():
     with pytest.raises(ValueError, match="for a task with a preprocessor"):
         resize(backbone(), new_tokens=["dog"])
+
+
+CORPUS = ["The cats chased mats", "abcd ＡＢ", "Äbcd, the 北京 dog! ([UNK])"]
+LARGE = [
+    *"[PAD] [unused0] [UNK] [CLS] [SEP] [MASK] the a cat dog mat ##s chase ##d mouse".split(),
+    *", ! ( ) 北 人".split(),
+    *"abc ab ##cd ##c a##b house ##hold [unused1] [unused2] [unused3] [unused4] abcd##".split(),
+    *(f"word{i}" for i in range(200)),
+]
+
+
+def large(task=BertMaskedLM, side=BertMaskedLMPreprocessor, rows=None, **kwargs):
+    text_side = side(BertTokenizer(LARGE, special_tokens_in_text=False), 16)
+    model = task(
+        BertBackbone(rows or len(LARGE), 1, 2, 8, 16, 16), preprocessor=text_side, **kwargs
+    )
+    rng = np.random.default_rng(0)
+    for weight in model.weights:
+        if "seed" not in weight.name:
+            weight.assign(rng.normal(size=weight.shape))
+    return model
+
+
+@pytest.mark.parametrize("rows", [len(LARGE), len(LARGE) + 11])
+@pytest.mark.parametrize("form", [list, iter, np.array])
+def test_a_vocabulary_is_cut_down_to_a_corpus(rows, form, tmp_path):
+    model = large(rows=rows)
+    smaller = resize(model, corpus=form(CORPUS), keep_tokens=["house"])
+    old, new = values(model), values(smaller)
+    same_but(old, new, WORDS, "masked_lm_head/output_bias")
+    kept = smaller.preprocessor.tokenizer.get_vocabulary()
+    # "abcd" is [UNK] since "abc" fits on first: without it "ab" and "##cd" would be found.
+    assert {"abc", "house", "cat", "##s", "[MASK]"} <= {*kept} and "word7" not in kept
+    assert len(kept) < 25 and kept == [token for token in LARGE if token in kept]
+    ids = [LARGE.index(token) for token in kept]
+    for name in (WORDS, "masked_lm_head/output_bias"):
+        np.testing.assert_array_equal(new[name], old[name][ids])
+    before = [[LARGE[i] for i in row] for row in model.preprocessor.tokenizer(CORPUS).to_list()]
+    after = [[kept[i] for i in row] for row in smaller.preprocessor.tokenizer(CORPUS).to_list()]
+    assert before == after and "[UNK]" in before[1]
+    # The same states, and the same scores of tokens but for the sum that they share.
+    one, two = (
+        m.fill("the [MASK] cats", top_k=len(kept), targets=kept)[0] for m in (model, smaller)
+    )
+    assert [c.token for c in one] == [c.token for c in two]
+    ratios = np.array([c.score for c in one]) / [c.score for c in two]
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-4)
+    smaller.save_to_preset(str(tmp_path / "small"))
+    loaded = BertMaskedLM.from_preset(tmp_path / "small")
+    assert loaded.fill("the [MASK]", top_k=3) == smaller.fill("the [MASK]", top_k=3)
+    assert "rows, the tokens that a corpus uses" in str(smaller.loading_report)
+
+
+def test_outputs_of_a_task_stay_the_same():
+    model = large(BertClassifier, BertClassifierPreprocessor, num_classes=3)
+    smaller = resize(model, corpus=CORPUS)
+    np.testing.assert_array_equal(
+        model.predict(CORPUS, verbose=0), smaller.predict(CORPUS, verbose=0)
+    )
+    relations = large(BertRelationClassifier, BertRelationPreprocessor, num_classes=2)
+    smaller = resize(relations, corpus=CORPUS)
+    data = (CORPUS[:1], [[(4, 8), (16, 20)]])
+    np.testing.assert_array_equal(
+        relations.predict(data, verbose=0), smaller.predict(data, verbose=0)
+    )
+
+
+def test_random_texts_are_cut_as_before():
+    rng = np.random.default_rng(0)
+    pieces = [t.removeprefix("##") for t in LARGE[6:30]] + [" ", " ", "q"]
+    texts = ["".join(rng.choice(pieces, rng.integers(0, 12))) for _ in range(300)]
+    model = large()
+    smaller = resize(model, corpus=texts[:150], new_tokens=["tokyo"])
+    vocabulary = smaller.preprocessor.tokenizer.get_vocabulary()
+    assert vocabulary[-1] == "tokyo" and smaller.backbone.vocabulary_size == len(vocabulary)
+    before, after = (
+        [
+            [m.preprocessor.tokenizer.id_to_token(i) for i in row]
+            for row in m.preprocessor.tokenizer(texts[:150]).to_list()
+        ]
+        for m in (model, smaller)
+    )
+    assert before == after
+
+
+def test_a_corpus_that_is_none():
+    for corpus, error, message in (
+        ([], ValueError, "corpus holds no texts"),
+        ("the cat", TypeError, "corpus is one string"),
+        (["the", 3], TypeError, "text 1 is 3; expected a str"),
+    ):
+        with pytest.raises(error, match=message):
+            resize(pretrainer(), corpus=corpus)
+    with pytest.raises(ValueError, match="'dog' is not in the vocabulary"):
+        resize(pretrainer(), corpus=["the"], keep_tokens=["dog"])
+    with pytest.raises(ValueError, match="corpus is for a task with a preprocessor"):
+        resize(backbone(), corpus=["the"])

@@ -202,7 +202,7 @@ def test_errors(deep, regression):
     with pytest.raises(ValueError, match=r"shape \(3, 7\); expected those of pairs, .N, 2, T"):
         deep.fit(ids)
     for wrong, match in (
-        ({"pooling": "sum"}, "pooling='sum': expected one of cls, mean, max, pooler"),
+        ({"pooling": "sum"}, "pooling='sum': expected some of cls, mean, max, pooler"),
         ({"loss": "mse"}, "loss='mse'"),
         ({"layers": (3,)}, r"layers=\(3,\): expected numbers of hidden states, from -3 to 2"),
         ({"layers": (2, -1)}, "a layer is there twice"),
@@ -259,3 +259,73 @@ def test_cosines_of_sts_b_as_sentence_transformers_has_them(minilm, shared_dir):
     same = [[seconds[i] for i in row] for row in indices]
     same = np.equal(same, [[seconds[i] for i in row] for row in golden["search_indices"]])
     assert same.mean() > 0.98
+
+
+ANCHORS, POSITIVES = ["a red cat", "the dog", "green"], ["red cat", "dog", "a green one"]
+NEGATIVES = [["blue cat", "car"], ["red dog", "the"], ["blue", "one"]]
+
+
+def contrastive_loss(model, *columns):
+    """The mean cross-entropy over all candidates of the batch, in float64."""
+    units = [model.embed(column).astype("float64") for column in columns]
+    units = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in units]
+    logits = 20 * units[0] @ np.concatenate(units[1:]).T
+    own = logits[range(3), range(3)]
+    return np.mean(np.log(np.exp(logits).sum(axis=1)) - own)
+
+
+@pytest.mark.parametrize("form", ["texts", "lists", "columns", "ids", "dataset", "matrix", "xla"])
+def test_hard_negatives_join_those_of_the_batch(form):
+    model = made()
+    columns = [list(column) for column in zip(*NEGATIVES, strict=True)]
+    if form == "texts":
+        columns = columns[:1]
+    expected = contrastive_loss(model, ANCHORS, POSITIVES, *columns)
+    x = {
+        "texts": (ANCHORS, POSITIVES, columns[0]),
+        "columns": (ANCHORS, POSITIVES, *columns),
+        "ids": model.preprocessor((ANCHORS, POSITIVES, *columns)) if form == "ids" else None,
+        "dataset": tf.data.Dataset.from_tensors(((ANCHORS, POSITIVES, *columns),)),
+        "matrix": tf.data.Dataset.from_tensors(((ANCHORS, POSITIVES, NEGATIVES),)),
+    }.get(form, (ANCHORS, POSITIVES, NEGATIVES))
+    model.compile(optimizer=keras.optimizers.SGD(0.0), jit_compile=form == "xla")
+    validation = x if form in ("dataset", "matrix") else (x,)
+    history = model.fit(x, validation_data=validation, verbose=0).history
+    assert history["loss"] == [pytest.approx(expected, rel=1e-4)]
+    assert history["val_loss"] == [pytest.approx(expected, rel=1e-4)]
+    if form not in ("dataset", "matrix"):
+        vectors = model.predict(x, verbose=0)
+        assert vectors.shape == (3, 2 + len(columns), 16)
+        np.testing.assert_allclose(vectors[:, -1], model.embed(columns[-1]), atol=1e-5)
+        units = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+        cosines = units[:, 0] @ units[:, 1:].swapaxes(0, 1).reshape(-1, 16).T
+        found = model.scores(x)["accuracy"]
+        assert found == np.mean(cosines.argmax(axis=1) == np.arange(3))
+
+
+def test_hard_negatives_are_learnt():
+    """Nothing but the negatives says that the colour matters: in a batch of one there is no
+    other row."""
+    model = made()
+    model.compile(learning_rate=5e-3)
+    words = ["red", "blue", "green"]
+    anchors = [f"a {one} {thing}" for one in words for thing in ("cat", "dog", "car")]
+    positives = [text.removeprefix("a ") for text in anchors]
+    negatives = [
+        text.replace(text.split()[0], next(w for w in words if w not in text)) for text in positives
+    ]
+    before = model.evaluate((anchors, positives, negatives), batch_size=1, verbose=0)
+    model.fit((anchors, positives, negatives), batch_size=1, epochs=3, verbose=0)
+    assert model.evaluate((anchors, positives, negatives), batch_size=1, verbose=0) < before / 2
+
+
+def test_negatives_that_are_wrong():
+    model = made()
+    with pytest.raises(ValueError, match="negatives of row 1 are .'car'.; expected a list of 2"):
+        model.fit((ANCHORS, POSITIVES, [["a", "b"], ["car"], ["a", "b"]]), verbose=0)
+    with pytest.raises(ValueError, match="3 first texts but 2 third texts"):
+        model.fit((ANCHORS, POSITIVES, ["a", "b"]), verbose=0)
+    with pytest.raises(TypeError, match=r"thirds\[1\] is 3"):
+        model.fit((ANCHORS, POSITIVES, ["a", 3, "b"]), verbose=0)
+    with pytest.raises(ValueError, match="the loss 'cosine' takes two"):
+        made(loss="cosine").fit((ANCHORS, POSITIVES, ANCHORS), [0.1, 0.2, 0.3], verbose=0)

@@ -13,6 +13,7 @@ import keras_bert.text
 from keras_bert.text.tokenizer import SPECIAL_TOKENS, BertTokenizer
 from keras_bert.text.vocabulary import read_vocabulary, write_vocabulary
 
+from . import reference_tokenizer as reference
 from .toy_vocab import TOY_VOCAB
 
 
@@ -400,3 +401,59 @@ def test_missing_tensorflow_text_is_named(monkeypatch):
     assert tokenizer.vocabulary_size() == len(TOY_VOCAB)
     with pytest.raises(ImportError, match="pip install tensorflow-text"):
         tokenizer.tokenize(["the cat"])
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_ideographs_may_stay_together_and_words_end_at_spaces_alone(lowercase):
+    """Against transformers' rules in plain Python."""
+    vocabulary = (
+        "[PAD] [UNK] [CLS] [SEP] [MASK] 北京 ##大 北 ##京 the The , cafe café ##. a".split()
+    )
+    texts = [
+        "北京大 the,",
+        "The 北北 café.",
+        "a\u3000the\u0000 a\u200bthe",
+        "北京, 大",
+        "  ",
+        "a\x07 a",
+    ]
+    ids = {token: i for i, token in enumerate(vocabulary)}
+
+    def pieces(word):
+        found, begin = [], 0
+        while begin < len(word):
+            for end in range(len(word), begin, -1):
+                piece = ("##" if begin else "") + word[begin:end]
+                if piece in ids:
+                    found.append(ids[piece])
+                    begin = end
+                    break
+            else:
+                return [1]
+        return found
+
+    def words(text, ideographs):
+        """The basic tokenizer without its step for ideographs."""
+        found = []
+        for word in "".join(c for c in text if not reference.is_dropped(c)).split():
+            word, part = reference.normalize_word(word, lowercase, lowercase), ""
+            for c in word:
+                if reference.is_punctuation(c):
+                    found += [part, c]
+                    part = ""
+                else:
+                    part += c
+            found.append(part)
+        return [word for word in found if word]
+
+    whole = BertTokenizer(vocabulary, lowercase, splitting="whole_ideographs")
+    expected = [[i for word in words(text, False) for i in pieces(word)] for text in texts]
+    assert whole(texts).to_list() == expected
+    assert expected[0][:2] == [5, 6]
+    plain = BertTokenizer(vocabulary, lowercase=False, strip_accents=False, splitting="spaces")
+    expected = [[i for word in text.split() for i in pieces(word)] for text in texts]
+    assert plain(texts).to_list() == expected
+    again = BertTokenizer.from_config(whole.get_config() | {"vocabulary": vocabulary})
+    assert again.splitting == "whole_ideographs"
+    with pytest.raises(ValueError, match="splitting='words': expected one of bert"):
+        BertTokenizer(vocabulary, splitting="words")

@@ -36,6 +36,22 @@ def test_the_positives_of_other_rows_are_negatives(scale):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("negatives", [1, 3])
+def test_negatives_of_all_rows_join_the_positives(negatives):
+    """As sentence-transformers' MultipleNegativesRankingLoss has triplets and longer rows."""
+    x = np.random.default_rng(0).normal(size=(4, 2 + negatives, 5)).astype("float32")
+    expected = []
+    for row in range(4):
+        logits = [
+            20 * cosine(x[row, 0], x[i, j]) for j in range(1, 2 + negatives) for i in range(4)
+        ]
+        expected.append(np.log(np.sum(np.exp(logits))) - logits[row])
+    found = InBatchNegatives().call(np.array([4, 9, 0, 1]), x)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    filled = InBatchNegatives().call(np.array([4, 9, 0, 1, 9]), x[[0, 1, 2, 3, 1]])
+    np.testing.assert_allclose(filled, np.array(expected)[[0, 1, 2, 3, 1]], rtol=1e-4, atol=1e-5)
+
+
 def test_copies_that_fill_a_batch_up_are_no_negatives():
     x = pairs(5)
     alone = InBatchNegatives().call(np.arange(3), x[:3])
