@@ -1,6 +1,6 @@
 """KerasHub's own checks of backbones, tasks, preprocessors and tokenizers, on our classes.
 
-What we do otherwise, and why, stands in `docs/guides/inside.md`.
+What we do otherwise, and why, stands in `docs/guides/keras.md`.
 """
 
 import keras
@@ -17,6 +17,10 @@ except ImportError as error:
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The `check_types` argument is deprecated:DeprecationWarning"  # KerasHub passes it
 )
+
+
+# Of two entities in each of the texts.
+SPANS = [[[4, 7], [19, 22]], [[0, 1], [2, 5]]]
 
 
 class Case(test_case.TestCase):
@@ -62,7 +66,7 @@ def test_preprocessors(case, cls, data):
 
 
 @pytest.mark.parametrize("cls", TASKS)
-def test_tasks_are_serialized_saved_and_run_in_other_types(case, cls):
+def test_tasks_are_serialized_and_saved(case, cls):
     settings = made(cls)
     task = cls(**settings)
     inputs = inputs_of(task)
@@ -70,9 +74,16 @@ def test_tasks_are_serialized_saved_and_run_in_other_types(case, cls):
     case.run_model_saving_test(cls, settings, inputs)
 
 
-def test_classifier(case):
-    cls = keras_bert.BertClassifier
-    case.run_task_test(cls, made(cls), (TEXTS, [1, 0]), expected_output_shape=(2, 2))
+@pytest.mark.parametrize(
+    ("cls", "data"),
+    [
+        (keras_bert.BertClassifier, (TEXTS, [1, 0])),
+        (keras_bert.BertMultipleChoice, ((TEXTS, [["it ran", "who ?"], ["a mat", "it"]]), [0, 1])),
+        (keras_bert.BertRelationClassifier, ((TEXTS, SPANS), [0, 1])),
+    ],
+)
+def test_tasks(case, cls, data):
+    case.run_task_test(cls, made(cls), data, expected_output_shape=(2, 2))
 
 
 @pytest.mark.parametrize(
