@@ -11,7 +11,7 @@ import argparse
 import json
 from pathlib import Path
 
-from recipe_flags import add_tagged_flags, need
+from recipe_flags import add_tagged_flags
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -30,10 +30,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--sequence_length", type=int, default=128)
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
     parser.add_argument("--limit", type=int, help="train on the first so many sentences only")
-    args = parser.parse_args(argv)
-    if args.scheme != "none":
-        need(parser, "seqeval", "metrics", "the score of entities")
-    return args
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

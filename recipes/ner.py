@@ -12,17 +12,14 @@ Run: python recipes/ner.py --preset DIR --data_dir CONLL2003 --scheme iob1 --see
 import argparse
 from functools import partial
 
-from recipe_flags import add_tagged_flags, flags, need
+from recipe_flags import add_tagged_flags, flags
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = flags(__doc__, learning_rate=5e-5)
     add_tagged_flags(parser)
     parser.add_argument("--crf", action="store_true", help="a chain over the labels")
-    args = parser.parse_args(argv)
-    if args.scheme != "none":
-        need(parser, "seqeval", "metrics", "the score of entities")
-    return args
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

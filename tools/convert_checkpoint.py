@@ -17,7 +17,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         help="a folder; the prefix or .index file of a TensorFlow checkpoint; a name or address",
     )
     parser.add_argument("--to", required=True, metavar="DST", help="the folder to make")
-    forms = ("google", "huggingface", "kerashub", "keras_bert")
+    forms = ("google", "huggingface", "kerashub", "sentence_transformers", "keras_bert")
     parser.add_argument("--format", required=True, choices=forms)
     return parser.parse_args(argv)
 

@@ -1,7 +1,7 @@
 """Precision, recall and F1 of entities, as named entity recognition is scored.
 
 An entity is right if its type, first and last token are: Tjong Kim Sang and De Meulder 2003,
-cs/0306050, section 2.4. The counting is seqeval's.
+cs/0306050, section 2.4. The counts are those of seqeval.
 """
 
 import re

@@ -41,7 +41,7 @@ def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> lis
     Args:
         source: as `open_checkpoint`.
         target: folder to make, or to replace if it holds a checkpoint of that form.
-        form: "google", "huggingface", "kerashub" or "keras_bert".
+        form: "google", "huggingface", "kerashub", "sentence_transformers" or "keras_bert".
 
     Returns:
         Sentences on what the new form can't hold or says otherwise.

@@ -66,6 +66,14 @@ def folder(tmp_path):
         {"max_word_length": 7},
         {"splitting": "whole_ideographs"},
         {"lowercase": False, "strip_accents": False, "splitting": "spaces"},
+        {"splitting": "whole_ideographs", "added_tokens": ["."], "exact_tokens": ["b"]},
+        {
+            "lowercase": False,
+            "strip_accents": False,
+            "splitting": "spaces",
+            "added_tokens": ["."],
+            "exact_tokens": ["b"],
+        },
     ],
 )
 def test_tokenizers_gives_our_ids(arguments, tmp_path):

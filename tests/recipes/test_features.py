@@ -24,7 +24,6 @@ def write(path, size, seed):
 
 @pytest.mark.slow
 def test_recipe_learns_and_writes_what_it_promises(tmp_path):
-    pytest.importorskip("seqeval")
     # The tiny vocabulary has both of the names, but not all other words.
     for name, size in (("train", 120), ("dev", 7), ("test", 9)):
         write(tmp_path / f"{name}.txt", size, name)

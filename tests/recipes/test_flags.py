@@ -16,7 +16,7 @@ from keras_bert.tasks.conversion import FORMS as ALL_FORMS
 from keras_bert.tasks.features import COMBINATIONS
 from keras_bert.tasks.text_embedder import LOSSES
 from keras_bert.training.strategies import KINDS
-from recipes import classify, ner, squad
+from recipes import classify, squad
 from recipes import glue as glue_recipe
 
 import recipe_flags
@@ -77,7 +77,6 @@ def test_choices_are_those_of_the_package():
         (classify, ["--train", "a", "--dev", "b", "--text_column", "t", "--label_column", "l",
                     "--report"], "matplotlib", "plots"),
         (glue_recipe, ["--task", "sst2", "--report"], "matplotlib", "plots"),
-        (ner, ["--data_dir", "x"], "seqeval", "metrics"),
         (squad, ["--train", "a", "--dev", "b", "--version", "cmrc"], "nltk", "metrics"),
     ],
 )  # fmt: skip

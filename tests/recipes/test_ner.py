@@ -36,7 +36,6 @@ def data(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("crf", ["", " --crf"])
 def test_recipe_writes_what_it_promises(data, tmp_path, crf):
-    pytest.importorskip("seqeval")
     flags = f"--preset {TINY} --data_dir {data} --scheme iob1 --output_dir {tmp_path / 'runs'}"
     flags += f" --seed 0 1 --epochs 1 --batch_size 8 --sequence_length 12{crf}"
     summary = ner.main(flags.split())

@@ -15,6 +15,7 @@ from keras_bert import (
     BertTokenClassifierPreprocessor,
     BertTokenizer,
 )
+from keras_bert.tasks.long_texts import window_rows
 from keras_bert.training import ValidationScores
 
 WORDS = [*"[PAD] [UNK] [CLS] [SEP] [MASK]".split(), *"abcdefghijklmnopqrstuvwxyz"]
@@ -187,6 +188,17 @@ def learner(problem="single_label"):
     model = BertClassifier(backbone, 3, preprocessor=preprocessor, problem=problem, dropout=0.0)
     model.compile(optimizer=keras.optimizers.SGD(0.1))
     return model
+
+
+@pytest.mark.parametrize("padding", ["bucket", "full"])
+def test_windows_in_memory_have_no_padding(padding):
+    model = learner()
+    model.preprocessor.sequence_length, model.preprocessor.padding = 32, padding
+    rows, text, _ = window_rows(model, [*LONG, "a b", *["a"] * 40], 3)
+    assert text.tolist() == [*range(44)]
+    assert rows["token_ids"].row_lengths().numpy().tolist() == [25, 5, 15, 4, *[3] * 40]
+    model.fit(LONG[1:], [2, 0], overlap=3, verbose=0)
+    assert model.training_batch(0)[0]["token_ids"].shape == (2, 16 if padding == "bucket" else 32)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

@@ -80,6 +80,18 @@ def test_a_pair_is_a_row_with_two_segments(kind):
         assert rows["segment_ids"].numpy().sum(axis=1).tolist() == [2, 2]
 
 
+def test_negatives_are_columns_of_an_example():
+    embedder = make(BertTextEmbedderPreprocessor)
+    firsts, seconds = ["one", "three"], ["two", "four"]
+    apart = embedder((firsts, seconds, ["two", "one"], ["four", "two"]))["token_ids"]
+    together = embedder((firsts, seconds, [["two", "four"], ["one", "two"]]))["token_ids"]
+    assert together.shape[:2] == (2, 4)
+    np.testing.assert_array_equal(together, apart)
+    for wrong in ([["two"], ["one", "two"]], [["two", "one"]]):
+        with pytest.raises(ValueError, match="texts of shape"):
+            embedder((firsts, seconds, wrong))
+
+
 def test_choices_and_spans_stand_beside_their_texts():
     chooser, relator = make(BertMultipleChoicePreprocessor), make(BertRelationPreprocessor)
     with pytest.raises(ValueError, match=r"choices have shape \(1, 2\).*expected.*\[2, choices"):

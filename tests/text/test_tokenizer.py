@@ -457,3 +457,29 @@ def test_ideographs_may_stay_together_and_words_end_at_spaces_alone(lowercase):
     assert again.splitting == "whole_ideographs"
     with pytest.raises(ValueError, match="splitting='words': expected one of bert"):
         BertTokenizer(vocabulary, splitting="words")
+
+
+@pytest.mark.parametrize(
+    ("splitting", "expected"),
+    [
+        ("bert", "a b ! [UNK] [E1] b ! 中 国 [E1] A [MASK] b !"),
+        ("whole_ideographs", "a b ! [UNK] [E1] b ! 中国 [E1] A [MASK] b !"),
+        ("spaces", "a b! [UNK] [E1] b! 中国 [E1] A [MASK] b!"),
+    ],
+)
+def test_tokens_that_are_found_whole_under_each_splitting(splitting, expected):
+    vocabulary = "[PAD] [UNK] [CLS] [SEP] [MASK] a b ! b! [E1] c[E1] 中国 中 国 A ##国".split()
+    tokenizer = BertTokenizer(
+        vocabulary, special_tokens_in_text=True, added_tokens=["[E1]"], exact_tokens=["A"]
+    )
+    tokenizer("a")
+    tokenizer.splitting = splitting
+    text = "a b! x[e1]b! 中国[E1] A [MASK]b!"
+    ids, starts, ends = tokenizer.tokenize_with_offsets(text, unit="char")
+    assert [vocabulary[i] for i in ids] == expected.split()
+    for i, start, end in zip(ids, starts, ends, strict=True):
+        if vocabulary[i] not in ("[UNK]", "[E1]"):
+            assert text[int(start) : int(end)] == vocabulary[i]
+    with pytest.raises(ValueError, match="splitting='words': expected one of bert"):
+        tokenizer.splitting = "words"
+    assert tokenizer.splitting == splitting
