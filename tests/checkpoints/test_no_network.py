@@ -32,13 +32,13 @@ def nothing_fetched(tmp_path, monkeypatch):
         monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
     monkeypatch.setenv("KAGGLEHUB_CACHE", str(tmp_path / "kaggle"))
+    # An answer within seconds: nobody waits to try again.
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail(f"waits for {seconds} s"))
 
 
 def check(address, load=BertMaskedLM.from_preset):
-    begin = time.monotonic()
     with pytest.raises(ConnectionError, match="no network: .*config.json of .*bert") as caught:
         load(address)
-    assert time.monotonic() - begin < 15
     assert "a folder, and the presets of the package, bert_mini" in str(caught.value)
     assert address in str(caught.value)
 
