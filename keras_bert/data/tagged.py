@@ -125,8 +125,8 @@ def annotated_texts(x: Any, y: Any = None) -> AnnotatedTexts | None:
         TypeError: if a text is not a string.
         ValueError: if a span is wrong, or columns differ in length; the error names the row.
     """
-    if x is None or isinstance(x, dict) or hasattr(x, "element_spec"):  # ids
-        return None
+    if not hasattr(x, "__len__") or isinstance(x, dict) or hasattr(x, "element_spec"):
+        return None  # ids, a dataset, or nothing that could be read twice
     if isinstance(x, AnnotatedTexts):
         found = x
     elif _is_annotation(next(iter(x), None)):

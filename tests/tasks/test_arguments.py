@@ -106,7 +106,8 @@ def test_kernels_are_refused_where_there_is_no_gpu(kind, models, tmp_path):
     model._kernels_choice = True
     model.save(tmp_path / "m.keras")
     loaded = keras.saving.load_model(tmp_path / "m.keras")
-    assert loaded.get_compile_config()["use_kernels"] == "auto"
+    settings = loaded.get_compile_config()["optimizer"]["task_settings"]
+    assert settings["use_kernels"] == "auto"
 
 
 FIT = {
