@@ -147,8 +147,8 @@ def annotated_texts(x: Any, y: Any = None) -> AnnotatedTexts | None:
 
 
 def _is_annotation(row: Any) -> bool:
-    """Whether it is an object of text and spans, or spaCy's (text, object)."""
-    return isinstance(row, dict) or (
+    """Whether it is an object of text and spans, or spaCy's (text, object); ids are neither."""
+    return (isinstance(row, dict) and "token_ids" not in row) or (
         isinstance(row, tuple | list) and [*map(type, row)] == [str, dict]
     )
 

@@ -121,7 +121,7 @@ def test_keras_does_not_compile_the_step_itself():  # B118, B124
     model.compile(jit_compile=True)
     assert model.jit_compile is False and model._xla
     config = model.get_compile_config()
-    assert config["jit_compile"] is True
+    assert config["optimizer"]["task_settings"]["jit_compile"] is True
 
 
 def test_only_numbers_leave_the_pipeline(tmp_path):  # B122
