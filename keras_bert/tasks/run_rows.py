@@ -24,7 +24,7 @@ def run_rows(task, x, columns, batch_size: int, kwargs: dict):
     """Outputs of rows in memory.
 
     Args:
-        task: a compiled task, which keeps the `RowRunner` that this makes.
+        task: a task, compiled or not, which keeps the `RowRunner` that this makes.
         x: as `BertTask.predict`.
         columns: the columns of x if they are texts.
         batch_size: rows of a batch.
@@ -63,7 +63,7 @@ class RowRunner:
     """Functions of a task from a batch of texts or ids to its outputs, each traced once.
 
     Args:
-        task: a compiled task without a `tf.distribute` strategy, on TensorFlow.
+        task: a task without a `tf.distribute` strategy, on TensorFlow.
         made_for: the task's `predict_function`. Keras makes another when the model has changed,
             and another `RowRunner` is due.
     """

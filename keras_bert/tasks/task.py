@@ -533,7 +533,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         size = len(columns[0]) if texts else None
         if size == 0:
             return np.zeros((0, *self.output_shape[1:]), "float32")
-        found = run_rows(self, x, columns, check_batch_size(batch_size), kwargs)
+        found = run_rows(self, x, columns, batch_size, kwargs)
         if found is not None:
             return found
         return predict_by_length(self, x, columns if texts else None, batch_size, kwargs)

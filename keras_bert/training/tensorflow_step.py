@@ -66,7 +66,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
             jit_compile: whether the functions inside the steps are compiled with XLA; "auto"
                 for yes.
             use_kernels: whether layers use `keras_bert.kernels`; "auto" for where XLA compiles
-                for GPUs on which they work. True elsewhere is an error of the first step.
+                for GPUs on which they work. True elsewhere is an error.
             counted_classes: K where outputs are logits of K classes, to be counted for
                 `warn_of_one_class`.
             **kwargs: as `keras.Model.compile`.

@@ -28,6 +28,7 @@ print("REPORT" + json.dumps({
     "gap": float(abs(probabilities - output["probability"].numpy()).max()),
     "steps": [m.position.done for m in (classifier, pretrainer, second)],
     "accuracies": [accuracy, second_accuracy],
+    "metrics": list(history.history),
     "losses": [before["loss"], after["loss"]],
     "loaded": len(second.loading_report.loaded) == len(second.backbone.weights),
 }))
@@ -150,6 +151,7 @@ def test_notebook_runs_from_top_to_bottom(name, tmp_path):
     assert set(report["answers"]) <= {"negative", "positive"}
     assert report["gap"] < 1e-5
     assert report["steps"] == [12, 3, 12]
+    assert {"loss", "accuracy", "val_loss", "val_accuracy"} <= set(report["metrics"])
     assert report["loaded"]
     output = tmp_path / "run"
     assert (output / "saved_model" / "saved_model.pb").is_file()
