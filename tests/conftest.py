@@ -1,5 +1,6 @@
 """What every test gets: fixed seeds, a clean Keras, and the larger public data if it is there."""
 
+import gc
 import os
 import random
 import sys
@@ -41,6 +42,18 @@ def seeded_and_clean() -> Iterator[None]:
         keras.utils.clear_session(free_memory=False)
         keras.config.set_dtype_policy("float32")
         keras.config.set_floatx("float32")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """Leaves what lives at the end of a file out of later collections of garbage.
+
+    TensorFlow, Keras and traced graphs are millions of objects, which each full collection would
+    go through again: by the end of a run, that is most of a test's time.
+    """
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
