@@ -143,13 +143,12 @@ class Checkpoint:
             config = preset.settings(self.source, "config.json", "BertBackbone")
             positions = config["max_sequence_length"]
         settings = {"padding": "bucket"}
-        settings |= {} if positions is None else {"sequence_length": positions}
         for name in (kind.__name__, *kind.takes_settings_of):
             if saved := self.settings("preprocessor.json", name):
                 settings |= {name: saved[name] for name in kind.settings if name in saved}
                 break
         settings |= {name: value for name, value in wanted.items() if value is not None}
-        return kind(self.tokenizer(), **settings)
+        return kind(self.tokenizer(), **kind.completed(settings, positions))
 
     def settings(self, file: str, class_name: str) -> dict[str, Any]:
         """Settings of a preprocessor or task saved by us; empty for the other forms.

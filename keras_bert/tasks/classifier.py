@@ -1,12 +1,10 @@
 """Classification of texts and of pairs of texts (Devlin et al. 2019, section 4.1)."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import keras
 import numpy as np
 
-from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.sources import check_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
@@ -14,7 +12,7 @@ from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import PearsonCorrelation, evaluate, predicted_labels, tune_thresholds
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import classification
-from keras_bert.tasks.heads import choose_classes, load_head, saved_task
+from keras_bert.tasks.heads import choose_classes, saved_task
 from keras_bert.tasks.long_texts import (
     WindowValidation,
     evaluate_windows,
@@ -143,80 +141,24 @@ class BertClassifier(BertTask):
         return {"multi_label": LABELS, "regression": NUMBERS}.get(self.problem, CLASSES)
 
     @classmethod
-    def from_preset(
-        cls,
-        preset: str | Path,
-        num_classes: int | None = None,
-        labels: list[str] | None = None,
-        sequence_length: int | None = None,
-        padding: str | None = None,
-        tail: float | None = None,
-        dropout: float | None = None,
-        problem: str | None = None,
-        load_weights: bool = True,
-        skip_mismatch: bool = False,
-        **kwargs,
-    ) -> "BertClassifier":
-        """Makes a classifier from a checkpoint.
-
-        A classifier's head comes with it where it fits. What was loaded and what is new stands
-        in the classifier's `loading_report`, and new weights are logged as a warning.
-
-        Args:
-            preset: a folder saved by `save_to_preset`, or the name of a preset in the package; a
-                Hugging Face directory or hf:// address; a KerasHub BERT preset's name, address
-                or folder; or google-research/bert's files, by folder, prefix or .index file.
-            num_classes: number of classes; by default the checkpoint's.
-            labels: their names; by default the checkpoint's.
-            sequence_length: the most tokens in a row, the rest of a text is cut off; by default
-                the checkpoint's, or all positions that the model has.
-            padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
-            tail: share of a text's end in what is kept of it, 0 by default; see there.
-            dropout: of the head; 0.1 by default.
-            problem: "single_label", "multi_label" or "regression"; by default the checkpoint's,
-                else "single_label".
-            load_weights: False for new weights in the same shape.
-            skip_mismatch: whether to make a new head if the checkpoint's has other classes, or
-                is for another problem.
-            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
-
-        Returns:
-            The task, with its text side if the checkpoint has one.
-
-        Raises:
-            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            ValueError: if a file is damaged, weights do not fit, the number of classes is
-                unknown or not the checkpoint's, or `sequence_length` exceeds the positions.
-        """
-        checkpoint = open_checkpoint(preset, load_weights)
+    def complete_settings(cls, own, network, checkpoint, skip_mismatch):
         saved = saved_task(checkpoint, cls)
         saved_problem = saved.get("problem", "single_label") if saved else None
-        problem = problem or saved_problem or "single_label"
-        if problem == "regression" and num_classes is None and labels is None:
-            num_classes = saved["num_classes"] if saved_problem == problem else 1
+        problem = own.setdefault("problem", saved_problem or "single_label")
+        if problem == "regression" and not own.keys() & {"num_classes", "labels"}:
+            own["num_classes"] = saved["num_classes"] if saved_problem == problem else 1
         same = saved_problem in (None, problem)
         if not same and not skip_mismatch:
             raise ValueError(
-                f"{preset} has a head for the problem {saved_problem!r}, not for {problem!r}: "
-                "pass skip_mismatch=True for a new one"
+                f"{checkpoint.source.name} has a head for the problem {saved_problem!r}, not for "
+                f"{problem!r}: pass skip_mismatch=True for a new one"
             )
-        num_classes, labels, fits = choose_classes(
-            checkpoint, saved if same else {}, num_classes, labels, skip_mismatch
-        )
-        backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = checkpoint.preprocessor(
-            cls.preprocessor_cls,
-            backbone.max_sequence_length,
-            sequence_length=sequence_length,
-            padding=padding,
-            tail=tail,
-        )
-        if dropout is None:
-            dropout = saved.get("dropout", 0.1)
-        thresholds = saved.get("thresholds") if fits else None
-        model = cls(backbone, num_classes, labels, preprocessor, dropout, problem, thresholds)
-        load_head(model, checkpoint, load_weights, there=fits, skipped=bool(saved))
-        return model
+        fits = choose_classes(own, checkpoint, saved if same else {}, skip_mismatch)
+        if "dropout" in saved:
+            own.setdefault("dropout", saved["dropout"])
+        if fits and "thresholds" in saved:
+            own.setdefault("thresholds", saved["thresholds"])
+        return fits or (None if saved else False)
 
     def default_loss(self):
         # On TensorFlow the step divides by the weight sum anyway; elsewhere Keras has to be told.

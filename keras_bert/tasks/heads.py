@@ -1,6 +1,8 @@
-"""How tasks with one head of their own come out of a checkpoint."""
+"""What a checkpoint holds for a task: settings, classes and the weights of its heads."""
 
+import inspect
 import logging
+from collections.abc import Collection
 
 import keras
 
@@ -9,6 +11,9 @@ from keras_bert.checkpoints.preset import load_h5
 from keras_bert.tasks.targets import check_labels
 
 logger = logging.getLogger("keras_bert")
+
+# Arguments of a task's constructor that `from_preset` makes itself.
+NOT_SET = {"self", "backbone", "preprocessor", "args", "kwargs"}
 
 
 def saved_task(checkpoint: Checkpoint, task: type) -> dict:
@@ -35,32 +40,25 @@ def saved_task(checkpoint: Checkpoint, task: type) -> dict:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def choose_classes(
-    checkpoint: Checkpoint,
-    saved: dict,
-    num_classes: int | None,
-    labels: list[str] | None,
-    skip_mismatch: bool,
-) -> tuple[int, list[str] | None, bool]:
-    """Says which classes a task gets, of those that a user asks for and those of a checkpoint.
+def choose_classes(own: dict, checkpoint: Checkpoint, saved: dict, skip_mismatch: bool) -> bool:
+    """Settles the classes of a task by those asked for and those of a checkpoint.
 
     Args:
+        own: arguments of the task; `num_classes` and `labels` are set in it.
         checkpoint: for errors, which say what it holds.
         saved: its settings.
-        num_classes: asked for, or None.
-        labels: asked for, or None.
         skip_mismatch: whether the checkpoint's head may be left out.
 
     Returns:
-        (number of classes, their names or None, whether the checkpoint's head fits).
+        Whether the checkpoint's head fits.
 
     Raises:
         ValueError: if the number is not known, or the checkpoint's head is for other classes.
     """
-    labels = check_labels(labels)
+    labels = check_labels(own.get("labels"))
     preset = checkpoint.source.name
     saved_labels, saved_classes = saved.get("labels"), saved.get("num_classes")
-    num_classes = num_classes or (labels and len(labels)) or saved_classes
+    num_classes = own.get("num_classes") or (labels and len(labels)) or saved_classes
     if num_classes is None:
         head = checkpoint.head_name()
         holds = f"the head of a {head}, which this task has no place for" if head else "no head"
@@ -78,41 +76,86 @@ def choose_classes(
         )
     if labels is None and fits and saved_labels != generic:
         labels = saved_labels
-    return num_classes, labels, fits
+    own |= {"num_classes": num_classes, "labels": labels}
+    return fits
 
 
-def load_head(
-    model: keras.Model,
+def saved_pretraining_heads(checkpoint: Checkpoint) -> list[str]:
+    """Names of the heads of pre-training that a checkpoint holds."""
+    if checkpoint.contents is not None:
+        return [name for name in checkpoint.heads() if name != "head"]
+    if checkpoint.settings("task.json", "BertMaskedLM"):
+        return ["masked_lm_head"]
+    saved = checkpoint.settings("task.json", "BertPretrainer")
+    if not saved:
+        return []
+    return ["masked_lm_head", *(["next_sentence_head"] if saved["next_sentence"] else [])]
+
+
+def load_heads(
+    task: keras.Model,
     checkpoint: Checkpoint,
     load_weights: bool,
-    there: bool,
-    skipped: bool = False,
+    fitting: bool | Collection[str] | None,
 ) -> None:
-    """Loads what a task has on its backbone, or reports it as new; sets `loading_report`.
+    """Loads the weights that a task adds to its backbone, and reports on all of them.
+
+    Sets the task's `loading_report`, and logs new weights as a warning.
 
     Args:
-        model: the task, with a layer `head`.
-        checkpoint: where it came from.
-        load_weights: whether weights are to be loaded; what is new then is logged as a warning.
-        there: whether the checkpoint holds its head.
-        skipped: whether it holds one at all: one that does not fit is left out.
+        task: the task.
+        checkpoint: the source of its backbone.
+        load_weights: whether to load weights at all.
+        fitting: names of the task's layers whose weights the checkpoint holds, or True for all;
+            None where it holds a head that does not fit.
     """
-    report = checkpoint.report
-    mine = [weight.path for weight in model.weights]
-    known = {weight.path for weight in model.backbone.weights}
-    paths = [path for path in mine if path not in known]
-    there = there and load_weights
-    if there and checkpoint.contents is None:
-        load_h5(model.load_task_weights, checkpoint.source.path("task.weights.h5"))
-        model.freeze_own(checkpoint.settings("task.json", type(model).__name__).get("frozen"))
-        report.loaded += paths
-    elif there and "head" in checkpoint.heads():
-        checkpoint.fill_head(model, "head")
-        report.new += [path for path in paths if path not in report.loaded]
-    else:
-        report.new += paths
-        if skipped and load_weights:
-            report.skipped += ["head/kernel", "head/bias"]
-    model.loading_report = report
+    report, fits = checkpoint.report, []
+    if load_weights and fitting:
+        fits = [x for x in task.heads if fitting is True or x.name in fitting]
+    new = [layer for layer in task.heads if layer not in fits]
+    if checkpoint.contents is not None:
+        for layer in fits:
+            if layer.name in checkpoint.heads():
+                checkpoint.fill_head(task, layer.name)
+            else:  # such as a chain, which other forms lack
+                new.append(layer)
+    elif fits:
+        load_h5(
+            lambda path: task.load_task_weights(path, objects_to_skip=new),
+            checkpoint.source.path("task.weights.h5"),
+        )
+        task.freeze_own(checkpoint.settings("task.json", type(task).__name__).get("frozen"))
+        report.loaded += [weight.path for layer in fits for weight in layer.weights]
+    report.new += [weight.path for layer in new for weight in layer.weights]
+    if fitting is None and load_weights:
+        report.skipped += ["head/kernel", "head/bias"]
+    task.loading_report = report
     if load_weights and report.new:
         logger.warning("%s", report)
+
+
+def sorted_settings(task: type, settings: dict) -> tuple[dict, dict, dict]:
+    """Parts arguments of `from_preset` by the constructor that has them.
+
+    Args:
+        task: a class of tasks.
+        settings: arguments by name; those that are None stand for the checkpoint's.
+
+    Returns:
+        Arguments of (the task, its preprocessor, the backbone).
+
+    Raises:
+        TypeError: if none has such an argument.
+    """
+    known = inspect.signature(task.__init__).parameters.keys() - NOT_SET
+    own, text, network = {}, {}, {}
+    for name, value in settings.items():
+        if name in known:
+            part = own
+        elif name in task.preprocessor_cls.settings:
+            part = text
+        else:
+            part = network  # which refuses a misspelt one
+        if value is not None:
+            part[name] = value
+    return own, text, network

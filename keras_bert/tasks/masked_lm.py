@@ -1,12 +1,9 @@
 """The masked language model (Devlin et al. 2019, section 3.1, task 1)."""
 
-from pathlib import Path
-
 import keras
 import numpy as np
 
 from keras_bert.arguments import check_batch_size
-from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.contract import check_batch
 from keras_bert.data.texts import text_columns
 from keras_bert.layers.heads import MaskedLMHead
@@ -14,12 +11,12 @@ from keras_bert.metrics.perplexity import Perplexity
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import fills
 from keras_bert.tasks.fill import Candidate, fill_masks
+from keras_bert.tasks.heads import saved_pretraining_heads
 from keras_bert.tasks.masked_batches import (
     holds_texts,
     masked_source,
     model_inputs,
 )
-from keras_bert.tasks.preset_parts import load_heads
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
@@ -105,51 +102,11 @@ class BertMaskedLM(BertTask):
         """Outputs of a subclass's own heads by name."""
         return {}
 
-    def _heads(self) -> list[keras.layers.Layer]:
-        return [self.masked_lm_head]
-
     @classmethod
-    def from_preset(
-        cls,
-        preset: str | Path,
-        sequence_length: int | None = None,
-        padding: str | None = None,
-        load_weights: bool = True,
-        **kwargs,
-    ) -> "BertMaskedLM":
-        """Makes a masked language model from a checkpoint.
-
-        The heads of pre-training come with it where the checkpoint has them. What was loaded and
-        what is new stands in `loading_report`, and new weights are logged as a warning.
-
-        Args:
-            preset: a folder saved by `save_to_preset`, or the name of a preset in the package; a
-                Hugging Face directory or hf:// address; a KerasHub BERT preset's name, address
-                or folder; or google-research/bert's files, by folder, prefix or .index file.
-            sequence_length: the most tokens in a row; by default the preset's, else all positions.
-            padding: "full" or "bucket"; by default the preset's, else "bucket".
-            load_weights: False for new weights in the same shape.
-            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
-
-        Returns:
-            The task, with its text side if the checkpoint has one.
-
-        Raises:
-            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the
-                positions.
-        """
-        checkpoint = open_checkpoint(preset, load_weights)
-        backbone = checkpoint.backbone(load_weights, **kwargs)
-        text_side = checkpoint.preprocessor(
-            cls.preprocessor_cls,
-            backbone.max_sequence_length,
-            sequence_length=sequence_length,
-            padding=padding,
-        )
-        model = cls(backbone, preprocessor=text_side, **checkpoint.masked_lm_settings())
-        load_heads(model, checkpoint, load_weights)
-        return model
+    def complete_settings(cls, own, network, checkpoint, skip_mismatch):
+        for name, value in checkpoint.masked_lm_settings().items():
+            own.setdefault(name, value)
+        return saved_pretraining_heads(checkpoint)
 
     def default_loss(self) -> dict[str, keras.losses.Loss]:
         # Divided by the sum of the weights: a free slot must not make the loss look smaller.

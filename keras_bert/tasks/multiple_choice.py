@@ -1,14 +1,12 @@
 """Multiple choice: which of some texts goes with a context (Devlin et al. 2019, section 4.4)."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_bert.arguments import check_batch_size
-from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
@@ -16,7 +14,6 @@ from keras_bert.layers.heads import dense_head
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import choices
 from keras_bert.tasks.chunks import encode_in_chunks
-from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.several_texts import SeveralTexts
 from keras_bert.tasks.targets import classes_in_graph, probabilities
@@ -85,57 +82,6 @@ class BertMultipleChoice(SeveralTexts, RowTask):
 
         # === Configuration ===
         self.dropout = dropout
-
-    @classmethod
-    def from_preset(
-        cls,
-        preset: str | Path,
-        sequence_length: int | None = None,
-        padding: str | None = None,
-        tail: float | None = None,
-        dropout: float | None = None,
-        load_weights: bool = True,
-        **kwargs,
-    ) -> "BertMultipleChoice":
-        """Makes a multiple-choice model from a checkpoint.
-
-        A head for choices comes with it; one of another kind is left out. What was loaded and
-        what is new stands in the model's `loading_report`, and new weights are logged as a
-        warning.
-
-        Args:
-            preset: any checkpoint that `BertClassifier.from_preset` takes.
-            sequence_length: the most tokens in a row; by default the checkpoint's, or all
-                positions that the model has.
-            padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
-            tail: share of a text's end in what is kept of it, 0 by default; see there.
-            dropout: of the head; 0.1 by default.
-            load_weights: False for new weights in the same shape.
-            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
-
-        Returns:
-            The task, with its text side if the checkpoint has one.
-
-        Raises:
-            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the
-                positions.
-        """
-        checkpoint = open_checkpoint(preset, load_weights)
-        saved = saved_task(checkpoint, cls)
-        backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = checkpoint.preprocessor(
-            cls.preprocessor_cls,
-            backbone.max_sequence_length,
-            sequence_length=sequence_length,
-            padding=padding,
-            tail=tail,
-        )
-        if dropout is None:
-            dropout = saved.get("dropout", 0.1)
-        model = cls(backbone, preprocessor, dropout)
-        load_head(model, checkpoint, load_weights, there=bool(saved))
-        return model
 
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(

@@ -1,16 +1,12 @@
 """Pre-training by masked tokens and next sentences (Devlin et al. 2019, section 3.1)."""
 
-from pathlib import Path
-
 import keras
 import numpy as np
 
-from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.contract import check_batch
 from keras_bert.layers.heads import NextSentenceHead
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.masked_lm import BertMaskedLM
-from keras_bert.tasks.preset_parts import load_heads, saved_heads
 from keras_bert.tasks.task import BertTask
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
@@ -59,55 +55,16 @@ class BertPretrainer(BertMaskedLM):
             return {}
         return {"nsp": self.next_sentence_head(encoded["pooled_output"])}  # [B, 2]
 
-    def _heads(self) -> list[keras.layers.Layer]:
-        return [*super()._heads(), *([self.next_sentence_head] if self.has_next_sentence else [])]
-
     @property
     def has_next_sentence(self) -> bool:
         """Whether there is a head for next sentences."""
         return self.next_sentence_head is not None
 
     @classmethod
-    def from_preset(
-        cls,
-        preset: str | Path,
-        next_sentence: bool | None = None,
-        sequence_length: int | None = None,
-        padding: str | None = None,
-        load_weights: bool = True,
-        **kwargs,
-    ) -> "BertPretrainer":
-        """Makes a pretrainer from a checkpoint, as `BertMaskedLM.from_preset`.
-
-        Args:
-            preset: as there.
-            next_sentence: whether to have that head; by default as the preset has, else True.
-            sequence_length: as there.
-            padding: as there.
-            load_weights: as there.
-            **kwargs: as there.
-
-        Returns:
-            The task, with its text side if the checkpoint has one.
-
-        Raises:
-            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the
-                positions.
-        """
-        checkpoint = open_checkpoint(preset, load_weights)
-        if next_sentence is None:
-            next_sentence = saved_heads(checkpoint) != ["masked_lm_head"]
-        backbone = checkpoint.backbone(load_weights, **kwargs)
-        text_side = checkpoint.preprocessor(
-            cls.preprocessor_cls,
-            backbone.max_sequence_length,
-            sequence_length=sequence_length,
-            padding=padding,
-        )
-        model = cls(backbone, next_sentence, text_side, **checkpoint.masked_lm_settings())
-        load_heads(model, checkpoint, load_weights)
-        return model
+    def complete_settings(cls, own, network, checkpoint, skip_mismatch):
+        saved = super().complete_settings(own, network, checkpoint, skip_mismatch)
+        own.setdefault("next_sentence", saved != ["masked_lm_head"])
+        return saved
 
     def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:
         metrics = super().default_metrics()

@@ -4,13 +4,11 @@ import logging
 import math
 import numbers
 from collections.abc import Sequence
-from pathlib import Path
 
 import keras
 import numpy as np
 
 from keras_bert.arguments import check_batch_size, check_count
-from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
 from keras_bert.data.validation_split import split_rows
@@ -20,7 +18,6 @@ from keras_bert.metrics import squad_v1_scores, squad_v2_scores
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import questions
 from keras_bert.tasks.answering import answers_to, logits_of_rows, rows_of_questions
-from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.ids import checked_ids
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.spans import Prediction, as_examples, row_labels, unpacked
@@ -113,81 +110,6 @@ class BertQuestionAnswerer(RowTask):
             raise ValueError(f"null_threshold={value!r}: expected a finite number or None")
         self._null_threshold = None if value is None else float(value)
         self._threshold_is_chosen = value is not None
-
-    @classmethod
-    def from_preset(
-        cls,
-        preset: str | Path,
-        sequence_length: int | None = None,
-        padding: str | None = None,
-        stride: int | None = None,
-        max_question_length: int | None = None,
-        dropout: float | None = None,
-        null_threshold: float | None = None,
-        load_weights: bool = True,
-        skip_mismatch: bool = False,
-        **kwargs,
-    ) -> "BertQuestionAnswerer":
-        """Makes a question answerer from a checkpoint.
-
-        A head for spans comes with it where there is one. What was loaded and what is new stands
-        in `loading_report`, and new weights are logged as a warning.
-
-        Args:
-            preset: a folder saved by `save_to_preset`, or the name of a preset in the package; a
-                Hugging Face directory or hf:// address; a KerasHub BERT preset's name, address
-                or folder; or google-research/bert's files, by folder, prefix or .index file.
-            sequence_length: the most tokens in a row; by default the checkpoint's, else 384, or
-                all positions where there are fewer.
-            padding: "bucket" (default) or "full", see `BertQuestionAnswererPreprocessor`.
-            stride: pieces from window to window; by default the checkpoint's, else 128, or half
-                of a window where that is less.
-            max_question_length: pieces that a question keeps; by default the checkpoint's, else
-                64, or half of the row where that is less.
-            dropout: before the head; by default the checkpoint's, else 0.
-            null_threshold: by default the checkpoint's, else None: an answer always.
-            load_weights: False for new weights in the same shape.
-            skip_mismatch: taken as by other tasks. Heads for spans are all of one shape, and a
-                head of another kind never comes along, so that nothing can differ.
-            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
-
-        Returns:
-            The task, with its text side if the checkpoint has one.
-
-        Raises:
-            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            ValueError: if a file is damaged, weights do not fit, or `sequence_length` exceeds the
-                positions or has no room for a context.
-        """
-        checkpoint = open_checkpoint(preset, load_weights)
-        saved = saved_task(checkpoint, cls)
-        backbone = checkpoint.backbone(load_weights, **kwargs)
-        settings = checkpoint.settings("preprocessor.json", cls.preprocessor_cls.__name__)
-        if sequence_length is None:
-            most = min(384, backbone.max_sequence_length)
-            sequence_length = settings.get("sequence_length", most)
-        if max_question_length is None and "max_question_length" not in settings:
-            max_question_length = min(64, sequence_length // 2)
-        if stride is None and "stride" not in settings:
-            asked = max_question_length
-            asked = settings["max_question_length"] if asked is None else asked
-            # Windows of short rows overlap by half, so that an answer lies whole in one.
-            stride = max(1, min(128, (sequence_length - 3 - asked) // 2))
-        preprocessor = checkpoint.preprocessor(
-            cls.preprocessor_cls,
-            backbone.max_sequence_length,
-            sequence_length=sequence_length,
-            padding=padding,
-            stride=stride,
-            max_question_length=max_question_length,
-        )
-        if dropout is None:
-            dropout = saved.get("dropout", 0.0)
-        if null_threshold is None:
-            null_threshold = saved.get("null_threshold")
-        model = cls(backbone, preprocessor, dropout, null_threshold)
-        load_head(model, checkpoint, load_weights, there=bool(saved))
-        return model
 
     # === Training ===
 

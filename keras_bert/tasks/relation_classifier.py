@@ -1,14 +1,12 @@
 """Relations between two entities of a sentence (Baldini Soares et al. 2019, arXiv:1906.03158)."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_bert.arguments import check_batch_size
-from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
@@ -19,7 +17,7 @@ from keras_bert.metrics.relations import is_relation
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import relations
 from keras_bert.tasks.chunks import encode_in_chunks
-from keras_bert.tasks.heads import choose_classes, load_head, saved_task
+from keras_bert.tasks.heads import choose_classes, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.targets import (
     check_classes,
@@ -102,64 +100,12 @@ class BertRelationClassifier(RowTask):
         self.dropout = dropout
 
     @classmethod
-    def from_preset(
-        cls,
-        preset: str | Path,
-        num_classes: int | None = None,
-        labels: list[str] | None = None,
-        sequence_length: int | None = None,
-        padding: str | None = None,
-        markers: Sequence[str] | None = None,
-        dropout: float | None = None,
-        load_weights: bool = True,
-        skip_mismatch: bool = False,
-        **kwargs,
-    ) -> "BertRelationClassifier":
-        """Makes a relation classifier from a checkpoint.
-
-        Its head comes from a preset that this class saved, and is new from any other checkpoint:
-        see the model's `loading_report`.
-
-        Args:
-            preset: any checkpoint that `BertClassifier.from_preset` takes.
-            num_classes: number of relations; by default the preset's.
-            labels: their names; by default the preset's.
-            sequence_length: the most tokens in a row; by default the preset's, or all positions
-                that the model has.
-            padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
-            markers: four tokens, see `BertRelationPreprocessor`; by default the preset's.
-            dropout: of the head; 0.1 by default.
-            load_weights: False for new weights in the same shape.
-            skip_mismatch: whether to make a new head if the preset's has other relations.
-            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
-
-        Returns:
-            The task, with its text side if the checkpoint has one.
-
-        Raises:
-            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            ValueError: if a file is damaged, weights do not fit, the number of relations is
-                unknown or not the preset's, `sequence_length` exceeds the positions, or the
-                vocabulary has none of the usual markers.
-        """
-        checkpoint = open_checkpoint(preset, load_weights)
+    def complete_settings(cls, own, network, checkpoint, skip_mismatch):
         saved = saved_task(checkpoint, cls)
-        num_classes, labels, fits = choose_classes(
-            checkpoint, saved, num_classes, labels, skip_mismatch
-        )
-        backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = checkpoint.preprocessor(
-            cls.preprocessor_cls,
-            backbone.max_sequence_length,
-            sequence_length=sequence_length,
-            padding=padding,
-            markers=markers,
-        )
-        if dropout is None:
-            dropout = saved.get("dropout", 0.1)
-        model = cls(backbone, num_classes, labels, preprocessor, dropout)
-        load_head(model, checkpoint, load_weights, there=fits, skipped=bool(saved))
-        return model
+        fits = choose_classes(own, checkpoint, saved, skip_mismatch)
+        if "dropout" in saved:
+            own.setdefault("dropout", saved["dropout"])
+        return fits or (None if saved else False)
 
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(

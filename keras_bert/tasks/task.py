@@ -1,7 +1,9 @@
 """What all tasks share: the text pipeline under `fit` and the default optimizer."""
 
+import inspect
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import keras
@@ -9,6 +11,7 @@ import keras_hub
 import numpy as np
 
 from keras_bert.arguments import check_batch_size, check_count, check_number
+from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.texts import text_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.crf import CRFLoss
@@ -16,6 +19,7 @@ from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import ServedTask
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
 from keras_bert.tasks.fitting import fit_source, scored
+from keras_bert.tasks.heads import NOT_SET, load_heads, saved_task, sorted_settings
 from keras_bert.tasks.ids import check_ids
 from keras_bert.tasks.like_lengths import predict_by_length
 from keras_bert.tasks.run_rows import run_rows
@@ -66,6 +70,84 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         if not self.compiled:
             jit_compile = self._prepare(accumulation_steps=1, jit_compile="auto", packing="auto")
             self.prepare_step(jit_compile=jit_compile)
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str | Path,
+        *,
+        load_weights: bool = True,
+        skip_mismatch: bool = False,
+        **settings,
+    ):
+        """Makes the task from a checkpoint.
+
+        The weights of its heads come with it where the checkpoint holds them. The task's
+        `loading_report` lists the weights that were loaded and those that are new; new ones are
+        logged as a warning.
+
+        Args:
+            preset: a folder saved by `save_to_preset`, or the name of a preset in the package; a
+                Hugging Face directory or hf:// address; a KerasHub BERT preset's name, address
+                or folder; or google-research/bert's files, by folder, prefix or .index file.
+            load_weights: False for new weights of the same shapes.
+            skip_mismatch: whether to make a new head where the checkpoint's is for other classes
+                or another problem.
+            **settings: arguments of the task, such as `labels`; of its preprocessor, such as
+                `sequence_length`, at most the number of positions; and of `BertBackbone`, such as
+                `dtype` or `hidden_dropout`. One that is None or left out comes from the checkpoint.
+
+        Returns:
+            The task, with its preprocessor if the checkpoint has a vocabulary.
+
+        Raises:
+            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            TypeError: if neither of the three takes an argument.
+            ValueError: if a file is damaged, weights do not fit, or settings contradict the
+                checkpoint or each other.
+        """
+        return cls._from_checkpoint(
+            open_checkpoint(preset, load_weights), load_weights, skip_mismatch, settings
+        )
+
+    @classmethod
+    def _from_checkpoint(cls, checkpoint, load_weights, skip_mismatch, settings):
+        own, text, network = sorted_settings(cls, settings)
+        fitting = cls.complete_settings(own, network, checkpoint, skip_mismatch)
+        backbone = checkpoint.backbone(load_weights, **network)
+        preprocessor = checkpoint.preprocessor(
+            cls.preprocessor_cls, backbone.max_sequence_length, **text
+        )
+        task = cls(backbone, preprocessor=preprocessor, **own)
+        load_heads(task, checkpoint, load_weights, fitting)
+        return task
+
+    @classmethod
+    def complete_settings(cls, own: dict, network: dict, checkpoint, skip_mismatch: bool):
+        """Completes the arguments of `from_preset` by those that the checkpoint holds.
+
+        Args:
+            own: arguments of the task, changed in place.
+            network: arguments of the backbone, likewise.
+            checkpoint: a `keras_bert.checkpoints.Checkpoint`.
+            skip_mismatch: as `from_preset`.
+
+        Returns:
+            As `fitting` of `keras_bert.tasks.heads.load_heads`.
+
+        Raises:
+            ValueError: if they contradict the checkpoint, and `skip_mismatch` is False.
+        """
+        saved = saved_task(checkpoint, cls)
+        for name in inspect.signature(cls.__init__).parameters:
+            if name in saved and name not in NOT_SET:
+                own.setdefault(name, saved[name])
+        return bool(saved)
+
+    @property
+    def heads(self) -> list[keras.layers.Layer]:
+        """The layers that add weights to the backbone's."""
+        return [x for x in self.layers if x is not self.backbone and x.weights]
 
     @property
     def preprocessor(self):

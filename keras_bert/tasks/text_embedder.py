@@ -22,7 +22,6 @@ from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
 from keras_bert.metrics import evaluate
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import embeddings
-from keras_bert.tasks.heads import load_head, saved_task
 from keras_bert.tasks.several_texts import SeveralTexts
 from keras_bert.tasks.targets import numbers
 from keras_bert.tasks.task import BertTask
@@ -150,95 +149,78 @@ class BertTextEmbedder(SeveralTexts, BertTask):
     def from_preset(
         cls,
         preset: str | Path,
-        pooling: str | Sequence[str] | None = None,
-        layers: Sequence[int] | None = None,
-        normalize: bool | None = None,
-        loss: str | None = None,
-        sequence_length: int | None = None,
-        padding: str | None = None,
-        tail: float | None = None,
+        *,
         load_weights: bool = True,
-        **kwargs,
-    ) -> "BertTextEmbedder":
-        """Makes an embedder from a checkpoint.
+        skip_mismatch: bool = False,
+        **settings,
+    ):
+        """Makes an embedder from a checkpoint, or from a directory of sentence-transformers.
 
-        A directory of sentence-transformers says how its embeddings are made, with its dense layers
-        and prompts, and a preset that this class saved does; arguments go before both. What was
-        loaded stands in the embedder's `loading_report`.
+        Such a directory says how its embeddings are made, with its dense layers and prompts.
 
         Args:
-            preset: any checkpoint that `BertClassifier.from_preset` takes, or a directory of
-                sentence-transformers.
-            pooling: by default the checkpoint's, else "mean".
-            layers: by default the checkpoint's, else (-1,).
-            normalize: by default the checkpoint's, else False.
-            loss: by default the checkpoint's, else "contrastive".
-            sequence_length: the most tokens in a row; by default the checkpoint's, or all
-                positions that the model has.
-            padding: "bucket" (default) or "full", see `BertClassifierPreprocessor`.
-            tail: share of a text's end in what is kept of it, 0 by default; see there.
-            load_weights: False for new weights in the same shape.
-            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
+            preset: as `BertTask.from_preset`, or the directory.
+            load_weights: as `BertTask.from_preset`.
+            skip_mismatch: as `BertTask.from_preset`.
+            **settings: as `BertTask.from_preset`.
 
         Returns:
-            The embedder, with its text side if the checkpoint has one.
+            The embedder, with its preprocessor if the checkpoint has a vocabulary.
 
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            ValueError: if a file is damaged, weights do not fit, a directory of
-                sentence-transformers makes embeddings in a way that is not supported, or
-                `sequence_length` exceeds the positions.
+            TypeError: if an argument is unknown.
+            ValueError: as `BertTask.from_preset`, or if a directory of sentence-transformers makes
+                embeddings in a way that is not supported.
         """
         beside = read_embedding_settings(preset)
-        checkpoint = open_checkpoint(beside.checkpoint if beside else preset, load_weights)
-        settings = {"pooling": "mean", "layers": (-1,), "normalize": False, "loss": "contrastive"}
-        saved = saved_task(checkpoint, cls) if checkpoint.contents is None else {}
-        settings |= {name: saved[name] for name in settings if name in saved}
-        settings |= {n: saved[n] for n in ("dense", "prompts", "default_prompt") if n in saved}
-        if beside:
-            settings |= {"pooling": beside.pooling, "normalize": beside.normalize}
-            settings |= {"prompts": beside.prompts, "default_prompt": beside.default_prompt}
-            settings["dense"] = [
+        if beside is None:
+            return super().from_preset(
+                preset, load_weights=load_weights, skip_mismatch=skip_mismatch, **settings
+            )
+        found = {
+            "pooling": beside.pooling if len(beside.pooling) > 1 else beside.pooling[0],
+            "normalize": beside.normalize,
+            "prompts": beside.prompts,
+            "default_prompt": beside.default_prompt,
+            "dense": [
                 {
                     "units": d.kernel.shape[1],
                     "activation": d.activation,
                     "use_bias": d.bias is not None,
                 }
                 for d in beside.dense
-            ]
-            if len(beside.pooling) == 1:
-                settings["pooling"] = beside.pooling[0]
-        wanted = {"pooling": pooling, "layers": layers, "normalize": normalize, "loss": loss}
-        settings |= {name: value for name, value in wanted.items() if value is not None}
-        if [*settings["layers"]] != [-1]:
-            kwargs = {"output_hidden_states": True} | kwargs
-        backbone = checkpoint.backbone(load_weights, **kwargs)
-        if beside and sequence_length is None and beside.sequence_length:
-            sequence_length = min(beside.sequence_length, backbone.max_sequence_length)
-        preprocessor = checkpoint.preprocessor(
-            cls.preprocessor_cls,
-            backbone.max_sequence_length,
-            sequence_length=sequence_length,
-            padding=padding,
-            tail=tail,
-        )
-        if beside and beside.lowercase and preprocessor and not preprocessor.tokenizer.lowercase:
+            ],
+        }
+        checkpoint = open_checkpoint(beside.checkpoint, load_weights)
+        if beside.sequence_length and checkpoint.contents is not None:
+            positions = settings.get("max_sequence_length")
+            positions = positions or checkpoint.contents.config["max_sequence_length"]
+            found["sequence_length"] = min(beside.sequence_length, positions)
+        if beside.lowercase and checkpoint.contents and checkpoint.contents.tokenizer:
             # Lower-casing comes before the tokenizer, whose rule for accents stays.
-            accents = bool(preprocessor.tokenizer.strip_accents)
-            tokenizer = checkpoint.tokenizer(lowercase=True, strip_accents=accents)
-            preprocessor = cls.preprocessor_cls(
-                tokenizer, preprocessor.sequence_length, preprocessor.padding, preprocessor.tail
-            )
-        model = cls(backbone, preprocessor, **settings)
-        load_head(model, checkpoint, load_weights, there=bool(saved.get("dense")))
-        if beside and load_weights:
-            for layer, found in zip(model.dense_layers, beside.dense, strict=True):
-                values = [found.kernel] + [found.bias] * layer.use_bias
-                for weight, value in zip(layer.weights, values, strict=True):
-                    weight.assign(value)
-                    model.loading_report.new.remove(weight.path)
-                    model.loading_report.loaded.append(weight.path)
-        return model
+            tokenizer = checkpoint.contents.tokenizer
+            if not tokenizer.get("lowercase", True):
+                accents = bool(tokenizer.get("strip_accents"))
+                tokenizer |= {"lowercase": True, "strip_accents": accents}
+        settings = found | {n: value for n, value in settings.items() if value is not None}
+        embedder = cls._from_checkpoint(checkpoint, load_weights, skip_mismatch, settings)
+        for layer, dense in zip(
+            embedder.dense_layers, beside.dense if load_weights else (), strict=False
+        ):
+            values = [dense.kernel] + [dense.bias] * layer.use_bias
+            for weight, value in zip(layer.weights, values, strict=True):
+                weight.assign(value)
+                embedder.loading_report.new.remove(weight.path)
+                embedder.loading_report.loaded.append(weight.path)
+        return embedder
+
+    @classmethod
+    def complete_settings(cls, own, network, checkpoint, skip_mismatch):
+        fitting = super().complete_settings(own, network, checkpoint, skip_mismatch)
+        if [*own.get("layers", (-1,))] != [-1]:
+            network.setdefault("output_hidden_states", True)
+        return fitting
 
     def write_beside(self, folder: Path) -> None:
         """Writes what sentence-transformers reads beside a Hugging Face directory.

@@ -1,12 +1,10 @@
 """A label for each word: names, parts of speech, word segmentation (Devlin et al. 2019, 5.3)."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import keras
 import numpy as np
 
-from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.tagged import TaggedSentences, annotated_texts
 from keras_bert.layers.crf import CRF, CRFLoss
@@ -16,7 +14,7 @@ from keras_bert.metrics import tagging_scores
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving import tagging
 from keras_bert.tasks.batch_sources import weight_table
-from keras_bert.tasks.heads import choose_classes, load_head, saved_task
+from keras_bert.tasks.heads import choose_classes, saved_task
 from keras_bert.tasks.row_task import RowTask
 from keras_bert.tasks.sentences import (
     check_tags,
@@ -122,75 +120,20 @@ class BertTokenClassifier(RowTask):
         self.dropout = dropout
 
     @classmethod
-    def from_preset(
-        cls,
-        preset: str | Path,
-        num_classes: int | None = None,
-        labels: list[str] | None = None,
-        sequence_length: int | None = None,
-        padding: str | None = None,
-        stride: int | None = None,
-        dropout: float | None = None,
-        crf: bool | None = None,
-        load_weights: bool = True,
-        skip_mismatch: bool = False,
-        **kwargs,
-    ) -> "BertTokenClassifier":
-        """Makes a token classifier from a checkpoint.
-
-        A head comes with it where it fits. What was loaded and what is new stands in
-        `loading_report`, and new weights are logged as a warning.
-
-        Args:
-            preset: as `BertClassifier.from_preset`.
-            num_classes: number of labels; by default the checkpoint's.
-            labels: their names; by default the checkpoint's.
-            sequence_length: the most tokens in a row; by default the checkpoint's, or all
-                positions that the model has.
-            padding: "bucket" (default) or "full".
-            stride: pieces from window to window, see `BertTokenClassifierPreprocessor`.
-            dropout: before the head; 0.1 by default.
-            crf: whether labels make a chain; by default as the checkpoint, else not.
-            load_weights: False for new weights in the same shape.
-            skip_mismatch: whether to make a new head if the checkpoint's has other labels, or
-                only one of both has a chain.
-            **kwargs: `BertBackbone` arguments, such as `dtype` or `hidden_dropout`.
-
-        Returns:
-            The task, with its text side if the checkpoint has one.
-
-        Raises:
-            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            ValueError: if a file is damaged, weights do not fit, the number of labels is unknown
-                or not the checkpoint's, or `sequence_length` exceeds the positions.
-        """
-        checkpoint = open_checkpoint(preset, load_weights)
+    def complete_settings(cls, own, network, checkpoint, skip_mismatch):
         saved = saved_task(checkpoint, cls)
-        crf = saved.get("crf", False) if crf is None else crf
+        crf = own.setdefault("crf", saved.get("crf", False))
         # A head of another library has no chain, and gets a new one.
         same = checkpoint.contents is not None or saved.get("crf", crf) == crf
         if not same and not skip_mismatch:
             raise ValueError(
-                f"{preset} has a head {'without' if crf else 'with'} a CRF, and crf={crf}: pass "
-                "skip_mismatch=True for a new one"
+                f"{checkpoint.source.name} has a head {'without' if crf else 'with'} a CRF, and "
+                f"crf={crf}: pass skip_mismatch=True for a new one"
             )
-        num_classes, labels, fits = choose_classes(
-            checkpoint, saved, num_classes, labels, skip_mismatch
-        )
-        fits = fits and same  # not the same only with skip_mismatch
-        backbone = checkpoint.backbone(load_weights, **kwargs)
-        preprocessor = checkpoint.preprocessor(
-            cls.preprocessor_cls,
-            backbone.max_sequence_length,
-            sequence_length=sequence_length,
-            padding=padding,
-            stride=stride,
-        )
-        if dropout is None:
-            dropout = saved.get("dropout", 0.1)
-        model = cls(backbone, num_classes, labels, preprocessor, dropout, crf)
-        load_head(model, checkpoint, load_weights, there=fits, skipped=bool(saved))
-        return model
+        fits = choose_classes(own, checkpoint, saved, skip_mismatch) and same
+        if "dropout" in saved:
+            own.setdefault("dropout", saved["dropout"])
+        return fits or (None if saved else False)
 
     # === Training ===
 

@@ -74,9 +74,10 @@ class TaskWeights:
         """Writes what the task has on top of the backbone; no state of the optimizer."""
         keras.saving.save_weights(self, filepath, objects_to_skip=self._not_of_the_task())
 
-    def load_task_weights(self, filepath: str) -> None:
-        """Reads what `save_task_weights` wrote."""
-        keras.saving.load_weights(self, filepath, objects_to_skip=self._not_of_the_task())
+    def load_task_weights(self, filepath: str, objects_to_skip=()) -> None:
+        """Reads what `save_task_weights` wrote, but for the layers to skip."""
+        skipped = [*self._not_of_the_task(), *objects_to_skip]
+        keras.saving.load_weights(self, filepath, objects_to_skip=skipped)
 
     def _not_of_the_task(self) -> list:
         return [*self.backbone._flatten_layers(), self.optimizer]

@@ -109,6 +109,11 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             raise ValueError(f"{preset} has no tokenizer")
         return preprocessor
 
+    @classmethod
+    def completed(cls, settings: dict, positions: int | None) -> dict:
+        """Settings for a backbone of so many positions, which rows fill by default."""
+        return ({} if positions is None else {"sequence_length": positions}) | settings
+
     def build(self, *_):
         """Nothing to build; Keras asks."""
 

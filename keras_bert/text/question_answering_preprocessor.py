@@ -97,6 +97,16 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
         self.stride = stride
         self.max_question_length = max_question_length
 
+    @classmethod
+    def completed(cls, settings: dict, positions: int | None) -> dict:
+        """Settings for a backbone of so many positions: 384, 64 and 128 tokens, or what fits."""
+        length = settings.get("sequence_length") or min(384, positions or 384)
+        question = settings.get("max_question_length", min(64, length // 2))
+        # Windows of short rows overlap by half, so that an answer lies whole in one.
+        stride = max(1, min(128, (length - 3 - question) // 2))
+        found = {"sequence_length": length, "max_question_length": question, "stride": stride}
+        return found | settings
+
     def call(self, x, y=None, sample_weight=None):
         if not isinstance(x, tuple) or len(x) != 2:
             raise ValueError(f"expected (questions, contexts), got {type(x).__name__}: {x!r:.80}")

@@ -418,7 +418,9 @@ def test_a_preset_gives_back_all(tmp_path):
     text_side = again.preprocessor
     assert (text_side.sequence_length, text_side.padding) == (12, "bucket")
     assert text_side.masking == {"unit": "word"}
-    other = BertMaskedLM.from_preset(tmp_path / "preset", 9, "full", dtype="mixed_bfloat16")
+    other = BertMaskedLM.from_preset(
+        tmp_path / "preset", sequence_length=9, padding="full", dtype="mixed_bfloat16"
+    )
     assert (other.preprocessor.sequence_length, other.preprocessor.padding) == (9, "full")
     assert other.masked_lm_head.compute_dtype == "bfloat16"
     with pytest.raises(ValueError, match="sequence_length=17 exceeds"):
@@ -447,7 +449,7 @@ def test_the_head_of_a_pretrainer(tmp_path, caplog, next_sentence):
 def test_a_pretrainer_of_a_masked_language_model(tmp_path, next_sentence):
     model = masked_lm()
     model.save_to_preset(str(tmp_path / "preset"))
-    again = BertPretrainer.from_preset(tmp_path / "preset", next_sentence)
+    again = BertPretrainer.from_preset(tmp_path / "preset", next_sentence=next_sentence)
     assert again.has_next_sentence is bool(next_sentence)
     assert_same_weights(model, again)
     new = again.next_sentence_head.weights if next_sentence else []

@@ -475,7 +475,9 @@ def test_a_preset_keeps_the_text_side(tmp_path):
     again = BertPretrainer.from_preset(tmp_path / "preset")
     assert again.next_sentence("rain", "the boat") == model.next_sentence("rain", "the boat")
     assert again.preprocessor.sequence_length == TOKENS
-    shorter = BertPretrainer.from_preset(tmp_path / "preset", False, sequence_length=5)
+    shorter = BertPretrainer.from_preset(
+        tmp_path / "preset", next_sentence=False, sequence_length=5
+    )
     assert shorter.preprocessor.sequence_length == 5 and not shorter.has_next_sentence
 
 
