@@ -44,7 +44,13 @@ def joined(parts: list):
     if not is_ragged(parts[0]):
         return np.concatenate([np.asarray(part) for part in parts])
     with tf.device("CPU"):
-        return parts[0] if len(parts) == 1 else tf.concat(parts, axis=0)
+        if len(parts) == 1:
+            return parts[0]
+        texts = parts[0].uniform_row_length
+        if texts is None:
+            return tf.concat(parts, axis=0)
+        rows = tf.concat([part.values for part in parts], axis=0)
+        return tf.RaggedTensor.from_uniform_row_length(rows, texts)
 
 
 def joined_rows(parts: list[dict]) -> dict:
@@ -68,9 +74,16 @@ def dense(column, rows, width: int, fill: int = 0):
         return column[rows]
     import tensorflow as tf
 
-    values = tf.gather(column, rows)
     if not is_ragged(column):
-        return values
+        return tf.gather(column, rows)
+    texts = column.shape[1]
+    if texts is not None:  # [N, C, tokens], which a gather forgets
+        places = tf.cast(rows, tf.int32)[:, None] * texts + tf.range(texts)
+        padded = dense(column.values, tf.reshape(places, [-1]), width, fill)
+        padded = tf.reshape(padded, [-1, texts, width])
+        padded.set_shape([rows.shape[0], texts, width])
+        return padded
+    values = tf.gather(column, rows)
     padded = values.to_tensor(fill, shape=[None] * (values.shape.rank - 1) + [width])
     padded.set_shape([rows.shape[0], *padded.shape[1:]])  # which XLA has to know
     return padded

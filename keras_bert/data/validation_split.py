@@ -2,6 +2,7 @@
 
 import math
 
+from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import count
 
 
@@ -9,7 +10,7 @@ def split_rows(x, y, sample_weight, share: float) -> tuple:
     """Parts the last rows of lists or arrays from the others.
 
     Args:
-        x: a list of N texts, a tuple of two such lists, or a dict of arrays [N, ...].
+        x: `Examples`, or a dict of arrays [N, ...].
         y: [N, ...] or None.
         sample_weight: [N, ...] or None.
         share: of the rows, from the end.
@@ -22,20 +23,16 @@ def split_rows(x, y, sample_weight, share: float) -> tuple:
     """
     if hasattr(x, "element_spec"):
         raise ValueError("validation_split needs lists or arrays, not a dataset")
-    columns = x if isinstance(x, dict | tuple) else (x,)
-    parts = list(columns.values()) if isinstance(columns, dict) else list(columns)
-    rows = count(parts[0])
+    rows = len(x) if isinstance(x, Examples) else count(next(iter(x.values())))
     cut = math.floor(rows * (1 - share))
     if not 0 < cut < rows:
         raise ValueError(f"validation_split={share} of {rows} rows leaves one side empty")
 
     def take(side):
-        cuts = [part[side] for part in parts]
-        if isinstance(x, dict):
-            new_x = dict(zip(x, cuts, strict=True))
+        if isinstance(x, Examples):
+            new_x = x.part(side)
         else:
-            new_x = tuple(cuts) if isinstance(x, tuple) else cuts[0]
-        extra = [None if v is None else v[side] for v in (y, sample_weight)]
-        return new_x, *extra
+            new_x = {name: value[side] for name, value in x.items()}
+        return new_x, *(None if v is None else v[side] for v in (y, sample_weight))
 
     return *take(slice(None, cut)), take(slice(cut, None))

@@ -23,8 +23,9 @@ from keras_bert.serving.contract import (
 )
 from keras_bert.serving.network import ROWS, Network
 from keras_bert.serving.signatures import (
+    TEXT,
     Signature,
-    texts_spec,
+    served,
     token_signature,
     tokenize_signature,
 )
@@ -36,20 +37,8 @@ FILES = ("*.pb", "variables", "assets", "assets.extra")
 class ServedTask:
     """Mixin of a task that gives it `export`.
 
-    A subclass gives `answer_signatures`.
+    A subclass gives `questions`.
     """
-
-    def answer_signatures(self, run: Network, **options) -> dict[str, Signature]:
-        """The signatures that take strings, `serving_default` among them.
-
-        Args:
-            run: runs the task's network in the graph.
-            **options: of the task's `export`.
-
-        Returns:
-            Signatures by name.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not say how it answers strings")
 
     def export(
         self,
@@ -249,18 +238,19 @@ def _signatures(task, run: Network, text: bool, options: dict) -> dict[str, Sign
 
 
 def answers_of(task, run: Network, options: dict) -> dict[str, Signature]:
-    """A task's `answer_signatures`.
+    """The signatures of all that a task answers.
 
     Raises:
         ValueError: if an option is unknown or out of range.
     """
     try:
-        return task.answer_signatures(run, **options)
+        questions = task.questions(**options)
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise
         name = str(error).rpartition(" ")[2]
         raise ValueError(f"{type(task).__name__}.export has no option {name}") from error
+    return {name: served(answer, run) for name, answer in questions.items()}
 
 
 def _metadata(task, settings: dict) -> Signature:
@@ -272,7 +262,7 @@ def _metadata(task, settings: dict) -> Signature:
     def metadata(ask):
         return {"metadata": tf.fill(tf.shape(ask), said)}
 
-    return Signature(metadata, [texts_spec("ask")], {"ask": ["settings"]})
+    return Signature(metadata, [TEXT.spec("ask")], {"ask": ["settings"]})
 
 
 def _tensors(signature: Signature) -> dict:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import keras
 
+# Inputs whose last axis is that of tokens.
+BY_TOKEN = ("token_ids", "segment_ids", "padding_mask", "position_ids", "sequence_ids")
 ROWS = 8  # rows that go through the network at once, by default
 
 
@@ -87,7 +89,7 @@ class Network:
             chosen = order[number * self._rows : (number + 1) * self._rows]
             width = tf.maximum(tf.gather(used, chosen[-1]), 1)
             batch = {name: tf.gather(value, chosen) for name, value in ids.items()}
-            for name in _BY_TOKEN:
+            for name in BY_TOKEN:
                 if name in batch:
                     batch[name] = batch[name][..., :width]
             output = self._part(batch)
@@ -118,9 +120,6 @@ class Network:
         back = tf.argsort(order)[:count]
         values = [tf.gather(array.concat(), back) for array in arrays]
         return keras.tree.pack_sequence_as(structure, values)
-
-
-_BY_TOKEN = ("token_ids", "segment_ids", "padding_mask", "position_ids", "sequence_ids")
 
 
 def _as_half(variable):

@@ -1,6 +1,6 @@
 """What a SavedModel can be asked: functions of named tensors, and what is common to all tasks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 
@@ -18,11 +18,54 @@ class Signature(NamedTuple):
     example: dict[str, Any]
 
 
-def texts_spec(name: str, axes: int = 1):
-    """The spec of a batch of strings."""
-    import tensorflow as tf
+class Column(NamedTuple):
+    """One column of the examples that a model is asked about.
 
-    return tf.TensorSpec([None] * axes, tf.string, name=name)
+    Attributes:
+        dtype: of its values.
+        shape: with the batch in front, such as (None,).
+    """
+
+    dtype: str = "string"
+    shape: tuple = (None,)
+
+    def spec(self, name: str):
+        """The `tf.TensorSpec` of a batch."""
+        import tensorflow as tf
+
+        return tf.TensorSpec(self.shape, self.dtype, name=name)
+
+    def tensor(self, values):
+        """A tensor of values that were checked: [B, ...], or ragged of lists of strings."""
+        import tensorflow as tf
+
+        if not len(values):
+            return tf.zeros([0, *(size or 0 for size in self.shape[1:])], self.dtype)
+        lists = isinstance(values, list) and len(values) and isinstance(values[0], list)
+        if not lists or len(self.shape) > 1:
+            return tf.constant(values, self.dtype)
+        flat = tf.constant([item for row in values for item in row], self.dtype)
+        return tf.RaggedTensor.from_row_lengths(flat, [len(row) for row in values])
+
+
+TEXT = Column()
+
+
+def served(answer, run) -> Signature:
+    """A signature that answers.
+
+    Args:
+        answer: a `keras_bert.tasks.task.Answer`.
+        run: the task's `Network`.
+    """
+
+    def respond(*values):
+        columns = check_columns(answer.asks, values)
+        rows = answer.rows(*columns)
+        return answer.answers(run(rows.ids, answer.kept), rows, *columns)
+
+    specs = [column.spec(name) for name, column in answer.asks.items()]
+    return Signature(respond, specs, answer.example)
 
 
 def check_ranks(**columns):
@@ -48,11 +91,12 @@ def check_ranks(**columns):
     return checked
 
 
-def check_texts(**columns):
-    """Has a graph refuse bytes that are no UTF-8, and columns of different lengths or axes.
+def check_columns(asks: dict[str, Column], values: Sequence) -> list:
+    """Has a graph refuse columns of other axes or lengths, and bytes that are no UTF-8.
 
     Args:
-        **columns: string tensors [B, ...] by the name of the input.
+        asks: the columns by the name of the input.
+        values: their tensors.
 
     Returns:
         The tensors, in order.
@@ -62,10 +106,12 @@ def check_texts(**columns):
     """
     import tensorflow as tf
 
-    columns = dict(zip(columns, check_ranks(**columns), strict=True))
+    columns = dict(zip(asks, check_ranks(**dict(zip(asks, values, strict=True))), strict=True))
     checks = []
     first, *others = columns
     for name, texts in columns.items():
+        if asks[name].dtype != "string":
+            continue
         whole = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
         wrong = tf.reshape(whole != texts, [-1])
         row = tf.argmax(tf.pad(wrong, [[0, 1]]))
@@ -76,7 +122,7 @@ def check_texts(**columns):
         message = f"inputs {first!r} and {name!r} have different numbers of rows:"
         checks.append(tf.Assert(sizes[0] == sizes[1], [message, *sizes]))
     with tf.control_dependencies(checks):
-        return [tf.identity(texts) for texts in columns.values()]
+        return [tf.identity(column) for column in columns.values()]
 
 
 def token_signature(task, run) -> Signature:
@@ -139,7 +185,7 @@ def tokenize_signature(task) -> Signature:
     tokenizer = task.preprocessor.tokenizer
 
     def tokenize(text):
-        (text,) = check_texts(text=text)
+        (text,) = check_columns({"text": TEXT}, [text])
         ids, starts, ends = tokenizer.tokenize_with_offsets(text, unit="char")
         return {
             "token_ids": tf.cast(ids, tf.int32).to_tensor(tokenizer.pad_token_id),
@@ -148,7 +194,7 @@ def tokenize_signature(task) -> Signature:
             "count": tf.cast(ids.row_lengths(), tf.int32),
         }
 
-    return Signature(tokenize, [texts_spec("text")], {"text": EXAMPLES})
+    return Signature(tokenize, [TEXT.spec("text")], {"text": EXAMPLES})
 
 
 def label_tensor(labels: list | None, num_classes: int):

@@ -10,10 +10,9 @@ from keras import ops
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
-from keras_bert.data.texts import text_columns
-from keras_bert.tasks.ids import check_batch_in_graph, checked_ids
+from keras_bert.tasks.ids import check_batch_in_graph
 from keras_bert.tasks.packing import packed_source
-from keras_bert.tasks.targets import checked_weights, class_weights
+from keras_bert.tasks.targets import class_weights
 from keras_bert.text.packing import bucket_lengths
 from keras_bert.training.task_metrics import LABELS, NUMBERS
 
@@ -27,6 +26,8 @@ def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource
         class_weight: weights by label, or None.
         labelled: whether to read labels; else batches of x alone come out.
     """
+    if class_weight is not None and task.labels_by_token:
+        raise ValueError("class_weight needs rows in memory: a dataset can bring weights")
     weigh = class_weigher(task, class_weight, None)
     prepare = task._dataset_preparer(dataset, labelled)
     multiple = task.replica_count * task.accumulation_steps if labelled else 1
@@ -43,21 +44,21 @@ def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource
 
 def memory_source(
     task,
-    x,
-    y,
-    sample_weight,
+    ids: dict,
+    labels,
+    weights,
     batch_size: int | None,
     shuffle: bool,
     seed: int,
     class_weight,
 ):
-    """Makes the source of texts or ids in memory; packed rows where that pays.
+    """Makes the source of rows in memory; of packed rows where that pays.
 
     Args:
         task: a compiled task.
-        x: texts or a dict of ids, as `BertTask.fit` takes them.
-        y: N labels, or None.
-        sample_weight: N weights, or None.
+        ids: R rows by name, checked: arrays, or `tf.RaggedTensor` without padding.
+        labels: R labels as the loss reads them, or None.
+        weights: R weights, or None.
         batch_size: rows of a batch, 32 by default.
         shuffle: as `RowSource`.
         seed: as `RowSource`.
@@ -67,45 +68,34 @@ def memory_source(
         A `RowSource`, `PackedSource`, or elsewhere than on TensorFlow `ArraySource`.
 
     Raises:
-        TypeError: if a text is not a string.
-        ValueError: if there is no preprocessor for texts, ids or labels are wrong, or columns
-            differ in length.
+        ValueError: if columns differ in length.
     """
-    ids = isinstance(x, dict)
-    if not ids and task.preprocessor is None:
-        raise ValueError(
-            f"this {type(task).__name__} has no preprocessor: expected a dict of ids "
-            f"(token_ids, segment_ids, padding_mask), got {type(x).__name__}"
-        )
-    columns = None if ids else text_columns(x, task.most_texts)
-    labels = y if y is None or is_ragged(y) else task.encode_labels(y)
-    weights = sample_weight if is_ragged(sample_weight) else checked_weights(sample_weight)
     batch_size = check_batch_size(batch_size)
-    width = getattr(task.preprocessor, "sequence_length", None)
-    if ids:
-        columns = checked_ids(task, x)
-        mask = columns["padding_mask"]
-        if is_ragged(mask) and task.preprocessor.padding == "bucket":
-            longest = int(mask.bounding_shape()[-1])
-            width = next(length for length in bucket_lengths(width) if length >= longest)
-        if keras.config.backend() != "tensorflow":
-            if class_weight is not None:
-                table = weight_table(task, class_weight, labels)
-                weights = np.asarray(_weighed(task, table, labels, weights))
-            if weights is not None and task.output_kind in (LABELS, NUMBERS) and weights.ndim > 1:
-                raise ValueError(
-                    f"weights of labels, {list(weights.shape)}, need the TensorFlow backend: "
-                    "expected one a row"
-                )
-            return ArraySource(columns, labels, weights, batch_size, shuffle, seed, width)
-    weigh = class_weigher(task, class_weight, labels)  # labels may be the first to name classes
+    if class_weight is not None and task.labels_by_token:
+        known = labels.values.numpy() if is_ragged(labels) else labels
+        factors = weight_table(task, class_weight, known)[np.maximum(known, 0)]
+        weights = weights * (labels.with_values(factors) if is_ragged(labels) else factors)
+        class_weight = None
+    mask, width = ids["padding_mask"], getattr(task.preprocessor, "sequence_length", None)
+    if is_ragged(mask) and task.preprocessor.padding == "bucket":
+        longest = int(mask.bounding_shape()[-1])
+        width = next(length for length in bucket_lengths(width) if length >= longest)
+    if keras.config.backend() != "tensorflow":
+        if class_weight is not None:
+            table = weight_table(task, class_weight, labels)
+            weights = np.asarray(_weighed(task, table, labels, weights))
+        if weights is not None and task.output_kind in (LABELS, NUMBERS) and weights.ndim > 1:
+            raise ValueError(
+                f"weights of labels, {list(weights.shape)}, need the TensorFlow backend: "
+                "expected one a row"
+            )
+        return ArraySource(ids, labels, weights, batch_size, shuffle, seed, width)
+    weigh = class_weigher(task, class_weight, labels)
 
     def preprocess(x, y=None, sample_weight=None):
-        if ids:
-            return weigh(task._pack_ids(x, y, sample_weight))
-        return weigh(task._preprocess(x, y, sample_weight))
+        return weigh(task._pack_ids(x, y, sample_weight))
 
-    parts = (columns, labels, weights, batch_size, preprocess, shuffle, seed)
+    parts = (ids, labels, weights, batch_size, preprocess, shuffle, seed)
     return packed_source(task, *parts) or RowSource(*parts, task.needs_whole_batches, width)
 
 
@@ -169,6 +159,8 @@ def dataset_preparer(task, dataset, labelled: bool) -> Callable:
     """
     first = keras.tree.flatten(dataset.element_spec)[0]
     texts = first.dtype.name == "string"
+    if texts:
+        task.check_has_preprocessor()
     if texts and first.shape.rank == 0:
         raise ValueError("the dataset gives single texts: expected batches; add .batch(32)")
 
@@ -181,7 +173,7 @@ def dataset_preparer(task, dataset, labelled: bool) -> Callable:
         y = task.encode_labels_in_graph(y) if labelled else None
         sample_weight = sample_weight if labelled else None
         if texts:
-            return task._preprocess(x, y, sample_weight)
+            return task.preprocessor(x, y=y, sample_weight=sample_weight)
         return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
     return preprocess

@@ -5,35 +5,21 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-from keras_bert.data.sources import check_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import PearsonCorrelation, evaluate, predicted_labels, tune_thresholds
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.serving import classification
-from keras_bert.tasks.heads import choose_classes, saved_task
-from keras_bert.tasks.long_texts import (
-    WindowValidation,
-    evaluate_windows,
-    predict_windows,
-    window_rows,
-)
+from keras_bert.serving.signatures import EXAMPLES, TEXT, label_tensor
+from keras_bert.tasks.labelled import Labelled, one_of
 from keras_bert.tasks.targets import (
     check_classes,
-    check_names,
     checked_weights,
-    class_ids,
-    class_labels,
-    classes_in_graph,
-    found_names,
-    ids_in_graph,
     label_matrix,
     likeliest_labels,
     numbers,
-    weights_by_id,
 )
-from keras_bert.tasks.task import BertTask
+from keras_bert.tasks.task import Rows
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.training.task_metrics import CLASSES, LABELS, NUMBERS
 
@@ -41,7 +27,7 @@ PROBLEMS = ("single_label", "multi_label", "regression")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertClassifier(BertTask):
+class BertClassifier(Labelled):
     """A backbone, dropout and one dense layer on the pooled output; gives logits.
 
     Rule: google-research/bert `run_classifier.py`, `create_model`. Logits are float32 under
@@ -108,11 +94,10 @@ class BertClassifier(BertTask):
         logits = self.head(self.head_dropout(pooled))  # [B, K]
         # Known before the model is compiled, which construction ends with.
         self.problem = problem
-        self.num_classes = num_classes
+        self.num_classes, self.labels = num_classes, labels
         super().__init__(inputs=inputs, outputs=logits, **kwargs)
 
         # === Configuration ===
-        self.labels = labels
         self.dropout = dropout
         self.thresholds = thresholds
 
@@ -141,8 +126,7 @@ class BertClassifier(BertTask):
         return {"multi_label": LABELS, "regression": NUMBERS}.get(self.problem, CLASSES)
 
     @classmethod
-    def complete_settings(cls, own, network, checkpoint, skip_mismatch):
-        saved = saved_task(checkpoint, cls)
+    def same_kind_of_head(cls, own, saved, checkpoint, skip_mismatch):
         saved_problem = saved.get("problem", "single_label") if saved else None
         problem = own.setdefault("problem", saved_problem or "single_label")
         if problem == "regression" and not own.keys() & {"num_classes", "labels"}:
@@ -153,21 +137,15 @@ class BertClassifier(BertTask):
                 f"{checkpoint.source.name} has a head for the problem {saved_problem!r}, not for "
                 f"{problem!r}: pass skip_mismatch=True for a new one"
             )
-        fits = choose_classes(own, checkpoint, saved if same else {}, skip_mismatch)
-        if "dropout" in saved:
-            own.setdefault("dropout", saved["dropout"])
-        if fits and "thresholds" in saved:
-            own.setdefault("thresholds", saved["thresholds"])
-        return fits or (None if saved else False)
+        return same
 
     def default_loss(self):
-        # On TensorFlow the step divides by the weight sum anyway; elsewhere Keras has to be told.
         reduction = "mean_with_sample_weight"
         if self.problem == "multi_label":
             return keras.losses.BinaryCrossentropy(from_logits=True, reduction=reduction)
         if self.problem == "regression":
             return keras.losses.MeanSquaredError(reduction=reduction)
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)
+        return super().default_loss()
 
     def default_metrics(self) -> list:
         if self.problem == "multi_label":
@@ -175,19 +153,17 @@ class BertClassifier(BertTask):
         if self.problem == "regression":
             error = keras.metrics.MeanSquaredError(name="mean_squared_error")
             return [error, *([PearsonCorrelation()] if self.num_classes == 1 else [])]
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+        return super().default_metrics()
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks labels and turns names into ids.
+        """Checks labels as `Labelled.encode_labels`, of all problems.
 
         Args:
-            y: N ids or names, or probabilities of the classes [N, K], rows that sum to 1; of a
-                multi-label problem N lists of names or ids, or 0 and 1 [N, K]; of a regression
-                numbers, [N] or [N, K]. The first names that a single-label classifier without
-                `labels` sees become its labels, sorted.
+            y: as there; of a multi-label problem N lists of names or ids, or 0 and 1 [N, K]; of a
+                regression numbers, [N] or [N, K].
 
         Returns:
-            int32 ids [N]; of probabilities and of the other problems float32 [N, K].
+            As there; of the other problems float32 [N, K].
 
         Raises:
             ValueError: if a label is unknown; the error names its row.
@@ -196,73 +172,95 @@ class BertClassifier(BertTask):
             return numbers(y, self.num_classes)
         if self.problem == "multi_label":
             return label_matrix(y, self.num_classes, self.labels)
-        if self.labels is None:
-            self.labels = check_names(found_names(y), self.num_classes)
-        return class_labels(y, self.num_classes, self.labels)
+        return super().encode_labels(y)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Turns weights by label name or id into weights by id; 1 where there is none.
-
-        Of several labels a weight is that of a label's yes against its no.
+        """As `Labelled.encode_class_weight`; of several labels of a yes against a no.
 
         Raises:
-            ValueError: if a label is unknown or named twice, a weight is negative or infinite, or
-                the problem has no classes.
+            ValueError: as there, or if the problem has no classes.
         """
         if self.problem == "regression":
             raise ValueError(f"class_weight has no meaning for the problem {self.problem!r}")
-        ids = class_ids(list(class_weight), self.num_classes, self.labels)
-        return weights_by_id(class_weight, ids, self.num_classes)
+        return super().encode_class_weight(class_weight)
 
     def encode_labels_in_graph(self, y):
-        """Turns a batch of label names [B] into ids inside `tf.data`; ids stay as they are.
-
-        Raises:
-            ValueError: if the classifier has no names, or the problem is not "single_label".
-            tf.errors.InvalidArgumentError: when the data runs, if a label is unknown, or
-                probabilities [B, K] do not sum to 1.
-        """
         import tensorflow as tf
 
-        if y is not None and self.problem == "regression":
+        if y is None or self.problem == "single_label":
+            return super().encode_labels_in_graph(y)
+        if self.problem == "regression":
             return tf.reshape(tf.cast(y, tf.float32), [-1, self.num_classes])
-        if y is not None and y.dtype != tf.string and self.problem == "single_label":
-            return classes_in_graph(y, self.num_classes, self.labels)
-        if y is None or y.dtype != tf.string:
-            return y
-        if self.problem != "single_label":
+        if y.dtype == tf.string:
             raise ValueError(
                 f"labels of a {self.problem} dataset are names; expected 0 and 1, "
                 f"[B, {self.num_classes}]"
             )
-        if self.labels is None:
-            raise ValueError("the dataset's labels are names: give the classifier labels=[...]")
-        return ids_in_graph(y, self.labels)
+        return y
 
-    def fit(
-        self,
-        x=None,
-        y=None,
-        batch_size: int | None = None,
-        epochs: float | None = None,
-        sample_weight=None,
-        validation_data=None,
-        overlap: int | None = None,
-        **kwargs,
-    ):
+    # === Rows and answers ===
+
+    def rows(self, *columns, overlap: int | None = None) -> Rows:
+        """One row an example; with `overlap` windows that share so many pieces."""
+        if overlap is None:
+            return Rows(self.preprocessor.pack(columns))
+        ids, windows = self.preprocessor.pack_windows(columns, overlap)
+        return Rows(ids, windows.text, windows.length)
+
+    def answers(self, outputs, rows, *columns, overlap: int | None = None):
+        """Answers by the problem.
+
+        A single-label classifier gives `label` [B], of the type of its names (a string with the
+        id's digits where it has none), `probability` of that label, float32 [B], and `logits`,
+        float32 [B, K]. Of a multi-label problem it gives `labels`, string [B, K], all of them,
+        their `probabilities`, float32 [B, K], `given`, int32 [B, K], 1 for those that reach their
+        threshold, and `logits`; of a regression `values`, float32 [B, K].
+
+        A text's logits are the mean of those of its windows, each weighted by its number of
+        pieces, so that a short last window counts for little.
+        """
+        import tensorflow as tf
+
+        if rows.example is not None:
+            weights = tf.cast(tf.maximum(rows.about, 1), tf.float32)[:, None]
+            count = tf.shape(columns[0])[0]
+            total = tf.math.unsorted_segment_sum(outputs * weights, rows.example, count)
+            outputs = total / tf.math.unsorted_segment_sum(weights, rows.example, count)
+        if self.problem == "regression":
+            return {"values": outputs}
+        if self.problem == "multi_label":
+            probabilities = tf.sigmoid(outputs)
+            return {
+                "labels": tf.broadcast_to(
+                    label_tensor(self.labels, self.num_classes), tf.shape(outputs)
+                ),
+                "probabilities": probabilities,
+                "given": tf.cast(probabilities >= self.thresholds, tf.int32),
+                "logits": outputs,
+            }
+        return super().answers(outputs, rows)
+
+    def questions(self, overlap: int | None = None):
+        """`serving_default` of `text`, and `pair` of `text` and `text_pair`; both answer alike."""
+        one = super().questions(overlap=overlap)["serving_default"]
+        asks = {"text": TEXT, "text_pair": TEXT}
+        example = {"text": EXAMPLES, "text_pair": EXAMPLES[::-1]}
+        return {"serving_default": one, "pair": one._replace(asks=asks, example=example)}
+
+    # === Training and predictions; with `overlap` on texts longer than a row ===
+
+    def fit(self, x=None, y=None, *args, overlap: int | None = None, **kwargs):
         """Trains the model; see `BertTask.fit` for all arguments.
 
         Args:
-            x: as there; with `overlap` texts, or a tuple of two columns of them.
-            y: as there.
-            batch_size: as there; with `overlap` windows of a batch.
-            epochs: as there.
-            sample_weight: as there.
-            validation_data: as there; with `overlap` in memory. Its loss and metrics are then
-                those of the texts' pooled answers, as of `evaluate(overlap=...)`.
+            x: as `BertTask.fit`.
+            y: as `BertTask.fit`.
+            *args: as `BertTask.fit`.
             overlap: trains on texts whole, in windows that share so many pieces. Each window has
-                its text's label, and a share of its weight by its number of pieces.
-            **kwargs: as there.
+                its text's label, and a share of its weight by its number of pieces; batches are of
+                windows. Loss and metrics of validation data, in memory, are those of the texts'
+                pooled answers, as of `evaluate(overlap=...)`.
+            **kwargs: as `BertTask.fit`.
 
         Returns:
             The Keras `History`.
@@ -272,48 +270,52 @@ class BertClassifier(BertTask):
             ValueError: as `BertTask.fit`, or if `overlap` comes with ids or a dataset, or does not
                 fit.
         """
-        if overlap is not None:
-            _check_has_windows(x)
-            self._check_labelled(x, y, "fit")
-            y = self.encode_labels(y)
-            if split := kwargs.pop("validation_split", 0.0):
-                if validation_data is not None:
-                    raise ValueError("got both validation_data and validation_split")
-                x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, split)
+        if overlap is None:
+            return super().fit(x, y, *args, **kwargs)
+        _check_has_windows(x)
+        given = dict(
+            zip(("batch_size", "epochs", "sample_weight", "validation_data"), args, strict=False)
+        )
+        kwargs |= given
+        x, y = self._labelled(x, y, "fit")
+        sample_weight = kwargs.pop("sample_weight", None)
+        validation_data = kwargs.pop("validation_data", None)
+        if split := kwargs.pop("validation_split", 0.0):
             if validation_data is not None:
-                validation_data = self._check_validation(validation_data)
-                _check_has_windows(validation_data[0])
-                every = kwargs.pop("validation_freq", 1)
-                validation = WindowValidation(validation_data, overlap, batch_size, every)
-                kwargs["callbacks"] = [
-                    validation,
-                    *keras.tree.flatten(kwargs.get("callbacks") or []),
-                ]
-                validation_data = None
-            x, text, share = window_rows(self, x, overlap)
-            check_columns((np.unique(text),), y, sample_weight)
-            weights = 1.0 if sample_weight is None else checked_weights(sample_weight)[text]
-            y, sample_weight = y[text], (share * np.transpose(weights)).T
-        return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+                raise ValueError("got both validation_data and validation_split")
+            x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, split)
+        if validation_data is not None:
+            if not isinstance(validation_data, tuple | list) or not len(validation_data):
+                raise ValueError("validation_data: with overlap= expected (x, y) in memory")
+            _check_has_windows(validation_data[0])
+            validation_data = self._check_validation(validation_data)
+            every = kwargs.pop("validation_freq", 1)
+            validation = WindowValidation(validation_data, overlap, kwargs.get("batch_size"), every)
+            kwargs["callbacks"] = [
+                validation,
+                *keras.tree.flatten(kwargs.get("callbacks") or []),
+            ]
+        weights = np.ones(len(y), "float32") if sample_weight is None else sample_weight
+        ids, y, weights = self.ragged_rows(x, y, weights, overlap=overlap)
+        return super().fit(ids, y, sample_weight=weights, **kwargs)
 
-    def evaluate(
-        self,
-        x=None,
-        y=None,
-        batch_size=None,
-        sample_weight=None,
-        overlap: int | None = None,
-        **kwargs,
-    ):
+    def labels_of_rows(self, rows, labels, weights, first):
+        if rows.example is None:
+            return labels, weights
+        text, length = rows.example.numpy(), np.maximum(rows.about.numpy(), 1)
+        share = (length / np.bincount(text, length)[text]).astype("float32")
+        labels, weights = super().labels_of_rows(rows, labels, weights, first)
+        return labels, weights if weights is None else (share * weights.T).T
+
+    def evaluate(self, x=None, y=None, *args, overlap: int | None = None, **kwargs):
         """Gives loss and metrics on labelled data; takes what `fit` takes, every row once.
 
         Args:
             x: as in `fit`.
             y: as in `fit`.
-            batch_size: rows of a batch, 32 by default.
-            sample_weight: N weights.
+            *args: as `BertTask.evaluate`.
             overlap: reads texts whole, as `predict` does.
-            **kwargs: as `keras.Model.evaluate`; with `overlap` `return_dict` and `verbose`.
+            **kwargs: as `BertTask.evaluate`; with `overlap` `return_dict` and `verbose`.
 
         Returns:
             As `keras.Model.evaluate`.
@@ -322,12 +324,23 @@ class BertClassifier(BertTask):
             ValueError: if labels are unknown, or `overlap` comes with ids or does not fit.
         """
         if overlap is None:
-            return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
+            return super().evaluate(x, y, *args, **kwargs)
         _check_has_windows(x)
-        self._check_labelled(x, y, "evaluate")
+        kwargs |= dict(zip(("batch_size", "sample_weight"), args, strict=False))
         as_dict = kwargs.pop("return_dict", False)
-        found = evaluate_windows(self, x, y, batch_size, sample_weight, overlap, **kwargs)
-        return found if as_dict else [found.pop("loss"), *found.values()]
+        weights = checked_weights(kwargs.pop("sample_weight", None))
+        x, y = self._labelled(x, y, "evaluate")
+        logits = self.predict(x, overlap=overlap, **kwargs)
+        weights = np.ones(len(logits)) if weights is None else weights
+        if len(weights) != len(logits):
+            raise ValueError(f"{len(logits)} texts but {len(weights)} sample weights")
+        # Of the mean 1, so that every reduction of a loss divides by their sum.
+        weights = (weights * weights.size / weights.sum()).astype("float32")
+        self.reset_metrics()
+        loss = keras.Model.compute_loss(self, None, y, logits, weights, training=False)
+        found = {"loss": loss} | self.compute_metrics(None, y, logits, weights)
+        found = {name: float(value) for name, value in (found | {"loss": loss}).items()}
+        return found if as_dict else [*found.values()]
 
     def predict(self, x, batch_size: int | None = None, overlap: int | None = None, **kwargs):
         """Gives the logits, or of a regression the numbers, of each row.
@@ -336,8 +349,8 @@ class BertClassifier(BertTask):
             x: as in `fit`, without labels; or one string.
             batch_size: rows of a batch, 32 by default.
             overlap: reads texts whole that are longer than a row, in windows that share so many
-                pieces; see `keras_bert.tasks.long_texts`. None cuts off what is beyond
-                `sequence_length`, as training does.
+                pieces; see `answers`. None cuts off what is beyond `sequence_length`, as training
+                does.
             **kwargs: as `keras.Model.predict`.
 
         Returns:
@@ -352,7 +365,8 @@ class BertClassifier(BertTask):
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, overlap, **kwargs)[0]
         _check_has_windows(x)
-        return predict_windows(self, x, overlap, batch_size, **kwargs)
+        found = self._answered(x, batch_size, kwargs, overlap=overlap)
+        return found["values" if self.problem == "regression" else "logits"]
 
     def classify(
         self, texts, batch_size: int | None = None, top_k: int | str | None = None, **kwargs
@@ -380,26 +394,24 @@ class BertClassifier(BertTask):
         """
         if self.problem == "regression":
             raise ValueError("a regression has no labels: predict gives its numbers, [N, K]")
-        if isinstance(texts, str | bytes):
-            found = self.classify([texts], batch_size, top_k, **kwargs)
-            if top_k is not None:
-                return found[0]
-            labels, one = found[0], found[1][0]
-            return labels[0], one if self.problem == "multi_label" else float(one)
-        logits = self.predict(texts, batch_size, **kwargs)
-        if self.problem == "multi_label":
-            probabilities = _sigmoid(logits)
+        single = isinstance(texts, str | bytes)
+        options = {"overlap": kwargs.pop("overlap")} if "overlap" in kwargs else {}
+        if isinstance(texts, dict):
+            found = self._answers_of_ids(texts, batch_size, kwargs)
         else:
-            exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
-            probabilities = exponents / exponents.sum(axis=1, keepdims=True)
-        names = self.labels or list(range(self.num_classes))
+            if options.get("overlap") is not None:
+                _check_has_windows(texts)
+            found = self._answered([texts] if single else texts, batch_size, kwargs, **options)
+        if self.problem == "single_label":
+            found = self._likeliest(found, top_k)
+            return one_of(found) if single else found
+        probabilities = found["probabilities"]
         if top_k is not None:
-            return likeliest_labels(probabilities, names, top_k)
-        if self.problem == "multi_label":
-            given = predicted_labels(probabilities, self.thresholds)
-            labels = [[names[i] for i in np.flatnonzero(row)] for row in given]
-            return labels, probabilities
-        return [names[i] for i in logits.argmax(axis=1)], probabilities.max(axis=1)
+            found = likeliest_labels(probabilities, self.names, top_k)
+            return found[0] if single else found
+        given = predicted_labels(probabilities, self.thresholds)
+        labels = [[self.names[i] for i in np.flatnonzero(row)] for row in given]
+        return (labels[0], probabilities[0]) if single else (labels, probabilities)
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
         """Scores predictions by `keras_bert.metrics.evaluate`.
@@ -419,9 +431,8 @@ class BertClassifier(BertTask):
             names = ["micro_f1", "macro_f1", "samples_f1"]
             return evaluate(names, labels, _sigmoid(outputs), self.thresholds)
         if self.problem == "single_label":
-            labels = labels.argmax(axis=1) if labels.ndim == 2 else labels
             names = ["accuracy", "macro_f1", "matthews"] + ["f1"] * (self.num_classes == 2)
-            return evaluate(names, labels, outputs)
+            return evaluate(names, self._ids(labels), outputs)
         if self.num_classes == 1:
             return evaluate(["pearson", "spearman", "mean_squared_error"], labels, outputs)
         return {"mean_squared_error": float(np.mean(np.square(labels - outputs)))}
@@ -449,9 +460,6 @@ class BertClassifier(BertTask):
         self.thresholds = np.maximum(found - 1e-6, 0).tolist()
         return self.thresholds
 
-    def answer_signatures(self, run, **options):
-        return classification.signatures(self, run, **options)
-
     def get_config(self):
         return super().get_config() | {
             "num_classes": self.num_classes,
@@ -465,6 +473,30 @@ class BertClassifier(BertTask):
 def _check_has_windows(x) -> None:
     if x is None or isinstance(x, dict) or hasattr(x, "element_spec"):
         raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
+
+
+class WindowValidation(keras.callbacks.Callback):
+    """Puts loss and metrics of pooled answers to validation data into the logs of `fit`.
+
+    Args:
+        data: (x, y) or (x, y, sample_weight).
+        overlap: as `BertClassifier.predict`.
+        batch_size: as `BertClassifier.predict`.
+        every: epochs from one validation to the next.
+    """
+
+    def __init__(self, data: tuple, overlap: int, batch_size: int | None, every: int = 1):
+        super().__init__()
+        self._data, self._every = data, every
+        self._options = {"batch_size": batch_size, "overlap": overlap, "return_dict": True}
+
+    def on_epoch_end(self, epoch, logs=None):
+        if (epoch + 1) % self._every:
+            return
+        x, y, *weights = self._data
+        weights = weights[0] if weights else None
+        found = self.model.evaluate(x, y, sample_weight=weights, verbose=0, **self._options)
+        logs.update({f"val_{name}": value for name, value in found.items()})
 
 
 def _sigmoid(logits: np.ndarray) -> np.ndarray:

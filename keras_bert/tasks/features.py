@@ -1,7 +1,6 @@
 """What the layers of a BERT say about texts, as arrays (Devlin et al. 2019, section 5.3)."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import keras
 import numpy as np
@@ -9,9 +8,9 @@ from keras import ops
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.tasks.like_lengths import by_length
+from keras_bert.tasks.ids import check_preprocessor
+from keras_bert.tasks.run_rows import by_width
 from keras_bert.tasks.sentences import check_sentences, to_tensor
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.text.tag_paths import scores_of_words
 from keras_bert.text.token_classifier_preprocessor import (
     IGNORED,
@@ -70,15 +69,15 @@ def extract_features(
             raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
     batch_size = check_batch_size(batch_size)
     backbone = getattr(model, "backbone", model)
-    text_side = getattr(model, "preprocessor", None)
-    if text_side is not None:
-        tokenizer = tokenizer or text_side.tokenizer
-        sequence_length = sequence_length or text_side.sequence_length
+    preprocessor = getattr(model, "preprocessor", None)
+    if preprocessor is not None:
+        tokenizer = tokenizer or preprocessor.tokenizer
+        sequence_length = sequence_length or preprocessor.sequence_length
     if tokenizer is None:
         raise ValueError(f"{model.name} has no tokenizer: pass tokenizer=")
     sequence_length = sequence_length or backbone.max_sequence_length
-    text_side = BertTokenClassifierPreprocessor(tokenizer, sequence_length)
-    check_text_side(text_side, backbone)
+    preprocessor = BertTokenClassifierPreprocessor(tokenizer, sequence_length)
+    check_preprocessor(preprocessor, backbone)
     columns = [check_sentences(column) for column in (texts if _are_pairs(texts) else (texts,))]
     if len({*map(len, columns)}) > 1:
         raise ValueError(f"{len(columns[0])} first texts but {len(columns[1])} second texts")
@@ -88,7 +87,7 @@ def extract_features(
     bar = keras.utils.Progbar(-(-count // CHUNK), verbose=verbose, unit_name="chunk")
     for first in range(0, count, CHUNK):
         parts = [
-            text_side.rows(
+            preprocessor.rows(
                 to_tensor(column[first : first + CHUNK], "string"),
                 padding="bucket" if len(columns) == 1 else "full",
                 by_piece=per != "word",
@@ -98,7 +97,7 @@ def extract_features(
         if len(parts) > 1:
             parts = _joined(*parts, first)
         ids = {name: np.asarray(value) for name, value in parts[0].ids.items()}
-        states = by_length(partial(_whole_batches, reader, batch_size), ids)
+        states = _states(reader, ids, batch_size)
         for rows, vectors_of_side in zip(parts, found, strict=True):
             vectors = scores_of_words(states, rows)
             if per == "text":
@@ -198,12 +197,19 @@ def _joined(firsts: TokenRows, seconds: TokenRows, start: int) -> list[TokenRows
     ]
 
 
-def _whole_batches(reader: keras.Model, batch_size: int, ids: dict[str, np.ndarray]) -> np.ndarray:
-    """Predicts for batches that are all of one size, for XLA compiles for each size anew."""
-    rows = len(ids["token_ids"])
-    filled = np.arange(-(-rows // batch_size) * batch_size) % rows
-    ids = {name: value[filled] for name, value in ids.items()}
-    return reader.predict(ids, batch_size=batch_size, verbose=0)[:rows]
+def _states(reader: keras.Model, ids: dict[str, np.ndarray], batch_size: int) -> np.ndarray:
+    """The reader's output [R, T, D] for rows, those of like length together."""
+    length = ids["padding_mask"].shape[1]
+    widths, order = by_width(ids, length)
+    parts = []
+    for width in np.unique(widths).tolist():
+        rows = order[widths == width]
+        # Batches of one size, for XLA compiles for each size anew.
+        rows = rows[np.arange(-(-len(rows) // batch_size) * batch_size) % len(rows)]
+        part = {name: value[rows, :width] for name, value in ids.items()}
+        states = reader.predict(part, batch_size=batch_size, verbose=0)[: (widths == width).sum()]
+        parts.append(np.pad(states, [(0, 0), (0, length - width), (0, 0)]))
+    return np.concatenate(parts)[np.argsort(order)]
 
 
 def _summed(vectors):

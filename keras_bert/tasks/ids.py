@@ -63,6 +63,68 @@ def checked_ids(task, x: dict) -> dict[str, np.ndarray]:
     return columns
 
 
+def check_preprocessor(preprocessor, backbone: BertBackbone) -> None:
+    """Checks that the rows of a preprocessor fit the backbone's tables.
+
+    Args:
+        preprocessor: any, or None.
+        backbone: the backbone.
+
+    Raises:
+        ValueError: if its rows are longer or its vocabulary is larger.
+    """
+    if preprocessor is None:
+        return
+    if preprocessor.sequence_length > backbone.max_sequence_length:
+        raise ValueError(
+            f"sequence_length={preprocessor.sequence_length} exceeds the backbone's "
+            f"{backbone.max_sequence_length} positions"
+        )
+    # A vocabulary that a saved model brings is read only after construction.
+    if not preprocessor.tokenizer.has_vocabulary:
+        return
+    size = preprocessor.tokenizer.vocabulary_size()
+    if size > backbone.vocabulary_size:
+        raise ValueError(
+            f"the vocabulary has {size} tokens, but the backbone's table has only "
+            f"{backbone.vocabulary_size} rows"
+        )
+
+
+def has_several(inputs) -> bool:
+    """Whether ids have an axis of several texts, [B, C, T]."""
+    return isinstance(inputs, dict) and len(inputs["token_ids"].shape) == 3
+
+
+def fold(inputs: dict) -> dict:
+    """Makes rows of the texts of all examples, which see nothing of each other.
+
+    Args:
+        inputs: ids by name, [B, C, T] each.
+
+    Returns:
+        The same, [B * C, T].
+
+    Raises:
+        ValueError: if an input has not three axes.
+    """
+    check_axes(inputs)
+    return {
+        name: keras.ops.reshape(value, (-1, *keras.ops.shape(value)[2:]))
+        for name, value in inputs.items()
+    }
+
+
+def check_axes(inputs: dict) -> None:
+    """Raises a ValueError for an input without an axis of several texts."""
+    for name, value in inputs.items():
+        if len(value.shape) != (4 if name == "token_embeddings" else 3):
+            raise ValueError(
+                f"input '{name}' has shape {tuple(value.shape)}; expected three axes [batch, "
+                "texts, tokens] as others have"
+            )
+
+
 def check_batch_in_graph(task, x, y=None, sample_weight=None):
     """Has a dataset's map refuse ids and labels out of range, which a compiled step cannot.
 

@@ -1,26 +1,42 @@
-"""The masked language model (Devlin et al. 2019, section 3.1, task 1)."""
+"""Words left out of a text, filled in again (Devlin et al. 2019, section 3.1)."""
+
+from dataclasses import dataclass
+from functools import partial
 
 import keras
 import numpy as np
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.contract import check_batch
-from keras_bert.data.texts import text_columns
+from keras_bert.data.examples import Examples
 from keras_bert.layers.heads import MaskedLMHead
-from keras_bert.metrics.perplexity import Perplexity
+from keras_bert.metrics import Perplexity
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.serving import fills
-from keras_bert.tasks.fill import Candidate, fill_masks
 from keras_bert.tasks.heads import saved_pretraining_heads
-from keras_bert.tasks.masked_batches import (
-    holds_texts,
-    masked_source,
-    model_inputs,
-)
-from keras_bert.tasks.task import BertTask
+from keras_bert.tasks.masked_batches import holds_texts, masked_source, model_inputs
+from keras_bert.tasks.task import Answer, BertTask, Rows
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
+from keras_bert.text.packing import pack
+from keras_bert.text.prompts import MASK, candidate_ids, check_has_mask, mask_positions, prompt_rows
 from keras_bert.training.task_metrics import CHOICES, CLASSES
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A token that could stand for a [MASK].
+
+    Args:
+        token: as the vocabulary spells it, such as "paris" or "##s".
+        id: its id.
+        score: its probability, from 0 to 1.
+        text: the text with the token in place of the [MASK]; other [MASK]s stay.
+    """
+
+    token: str
+    id: int
+    score: float
+    text: str
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -39,6 +55,13 @@ class BertMaskedLM(BertTask):
         head_epsilon: of the head's normalization; the backbone's by default.
         **kwargs: as `keras.Model`.
 
+    `fit` takes a list of N texts, a tuple (firsts, seconds) of two such lists, or a
+    `tf.data.Dataset` of batches of texts; no labels. Texts are cut off after `sequence_length`
+    tokens and masked as the preprocessor says. The masks are a function of `seed`, the epoch and
+    the place in it, so that every epoch has its own, and a resumed run those of an unbroken one;
+    those of validation data are the same every time. A dataset may also give batches by
+    `keras_bert.data.contract`. If a dataset repeats without end, pass `steps_per_epoch`.
+
     Call arguments:
         inputs: the backbone's, and `mask_positions`, int32 [B, P].
 
@@ -51,6 +74,10 @@ class BertMaskedLM(BertTask):
 
     backbone_cls = BertBackbone
     preprocessor_cls = BertMaskedLMPreprocessor
+
+    example = {"text": [f"The harbour {MASK} in the {MASK}.", "No ships."]}
+    needs_labels = False
+    at_once = 256  # logits are as wide as the vocabulary
 
     @property
     def output_kind(self) -> dict[str, str]:
@@ -88,9 +115,6 @@ class BertMaskedLM(BertTask):
         # === Configuration ===
         self.head_activation = head_activation
         self.head_epsilon = head_epsilon
-
-    def answer_signatures(self, run, **options):
-        return fills.signatures(self, run, **options)
 
     def get_config(self):
         return super().get_config() | {
@@ -181,41 +205,94 @@ class BertMaskedLM(BertTask):
         >>> [[best, *others]] = model.fill("She opened the [MASK] and looked out.")
         >>> best.token, best.score, best.text
         """
-        self._check_text_side("fill")
-        kwargs = {"verbose": 0} | kwargs
-        if isinstance(texts, str | bytes):
-            return fill_masks(self, [texts], top_k, batch_size, targets, **kwargs)[0]
-        return fill_masks(self, texts, top_k, batch_size, targets, **kwargs)
+        single = isinstance(texts, str | bytes)
+        self.check_has_preprocessor()
+        (texts,) = self._texts([texts] if single else texts).columns
+        check_has_mask(self.preprocessor.tokenizer)
+        for number, text in enumerate(texts):
+            if MASK not in text:
+                raise ValueError(f"texts[{number}] has no {MASK} to fill in: {text!r:.200}")
+        found = []
+        asked = self.questions(top_k, targets)["serving_default"]
+        data = Examples((texts,))
+        for (part,), answers in self.respond(asked, data, batch_size, kwargs) if texts else ():
+            for text, count, *masks in zip(
+                part, *(answers[name] for name in ("count", "token", "id", "score")), strict=True
+            ):
+                found.append(_candidates(text, *(mask[:count] for mask in masks)))
+        return found[0] if single else found
 
-    needs_labels = False
+    def _texts(self, x) -> Examples:
+        data = super().examples(x)
+        decoded = (
+            [t.decode("utf-8", "ignore") if isinstance(t, bytes) else t for t in column]
+            for column in data.columns
+        )
+        return Examples(tuple(decoded))
 
-    def fit(
-        self,
-        x=None,
-        y=None,
-        batch_size: int | None = None,
-        epochs: float | None = None,
-        sample_weight=None,
-        validation_data=None,
-        **kwargs,
-    ):
-        """Trains the model.
+    def questions(self, top_k: int | None = None, targets: list[str] | None = None):
+        """`serving_default`, the tokens that could stand for [MASK]s.
 
-        Texts are cut off after `sequence_length` tokens and masked as the preprocessor says. The
-        masks are a function of `seed`, the epoch and the place in it, so that every epoch has its
-        own, and a resumed run those of an unbroken one.
+        It takes `text`, string [B], and gives, with M the most [MASK]s of a text: `token`, string,
+        `id`, int32, and `score`, float32, all [B, M, K], the likeliest first, and `count`, int32
+        [B], how many [MASK]s there are; the rest is "", -1 and 0. A text without [MASK] has none.
 
         Args:
-            x: a list of N texts; a tuple (firsts, seconds) of two such lists; a
-                `tf.data.Dataset` of batches of texts; or one of batches by
-                `keras_bert.data.contract`. If a dataset repeats without end, pass
-                `steps_per_epoch`.
+            top_k: as `fill`.
+            targets: as `fill`.
+        """
+        tokenizer = self.preprocessor.tokenizer
+        check_has_mask(tokenizer)
+        candidates, top_k = candidate_ids(tokenizer, top_k, targets)
+        kept = partial(_likeliest, candidates, top_k, tokenizer.vocabulary_size())
+        answers = partial(self._fills, top_k)
+        key = ("fill", top_k, candidates.tobytes())
+        answer = Answer(self.asks, self.example, self._prompt_rows, answers, kept, key)
+        return {"serving_default": answer}
+
+    def _prompt_rows(self, text) -> Rows:
+        """Rows that hold each [MASK] of the texts once, and where."""
+        import tensorflow as tf
+
+        preprocessor = self.preprocessor
+        rows = prompt_rows(text, preprocessor.tokenizer, preprocessor.sequence_length)
+        ids = pack([rows.pieces], preprocessor.tokenizer, preprocessor.sequence_length, "bucket")
+        positions, slots = mask_positions(rows)
+        # A power of two of slots: XLA compiles for each number anew.
+        used = tf.cast(tf.shape(positions)[1], tf.float32)
+        most = tf.cast(2 ** tf.math.ceil(tf.math.log(used) / tf.math.log(2.0) - 1e-4), tf.int32)
+        room = most - tf.shape(positions)[1]
+        positions = tf.pad(positions, [[0, 0], [0, room]])
+        return Rows(ids | {"mask_positions": positions}, about=(rows, slots))
+
+    def _fills(self, top_k, outputs, rows, text):
+        import tensorflow as tf
+
+        prompts, slots = rows.about
+        place = tf.stack([prompts.row, slots], axis=1)
+        vocabulary = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
+
+        def dense(values, default):
+            of_texts = tf.RaggedTensor.from_row_lengths(values, prompts.counts)
+            return of_texts.to_tensor(default, shape=[None, None, top_k])
+
+        ids, scores = (tf.gather_nd(outputs[name], place) for name in ("id", "score"))  # [M, K]
+        return {
+            "token": dense(tf.gather(vocabulary, ids), ""),
+            "id": dense(ids, -1),
+            "score": dense(scores, 0.0),
+            "count": prompts.counts,
+        }
+
+    # === Training ===
+
+    def fit(self, x=None, y=None, *args, **kwargs):
+        """Trains the model; see the class for the data, and `BertTask.fit` for all arguments.
+
+        Args:
+            x: texts, or a dataset.
             y: not used: what is to be said stands in the texts.
-            batch_size: rows of a batch, 32 by default. Not with a dataset.
-            epochs: passes over the data; 1 by default.
-            sample_weight: N weights of the texts' losses. Not with a dataset.
-            validation_data: a list of texts, a tuple (x, None, sample_weight) or a dataset. Its
-                masks are the same every time.
+            *args: as `BertTask.fit`.
             **kwargs: as `BertTask.fit`.
 
         Returns:
@@ -226,25 +303,31 @@ class BertMaskedLM(BertTask):
             ValueError: if a batch breaks the contract, or a dataset of texts does not say its
                 size and there are no `steps_per_epoch`.
         """
-        texts = self._takes(x, y)
-        if texts and hasattr(x, "element_spec"):
-            if x.cardinality() < -1 and not kwargs.get("steps_per_epoch"):
+        dataset = hasattr(x, "element_spec")
+        if dataset and self._takes(x, y) and x.cardinality() < -1:
+            if not kwargs.get("steps_per_epoch"):
                 raise ValueError(
                     "the dataset of texts does not say its size, by which epochs get masks of "
                     "their own: pass steps_per_epoch"
                 )
-        elif texts:
-            y = np.arange(len(text_columns(x)[0]))  # not used, but `fit` asks for labels
-        if validation_data is not None:
-            if not isinstance(validation_data, tuple):
-                validation_data = (validation_data,)
-            self._takes(*validation_data[:2])
-        return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+        return super().fit(x, y, *args, **kwargs)
 
-    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
-        """Gives loss and metrics on what `fit` takes; texts have the same masks every time."""
+    def brings_labels(self, x) -> bool:
+        return not isinstance(x, tuple)
+
+    def _labelled(self, x, y, method):
         self._takes(x, y)
-        return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
+        return super()._labelled(x, None, method)
+
+    def rows(self, *columns) -> Rows:
+        """Rows of the one length that masking needs."""
+        return Rows(self._masking_preprocessor().rows_to_mask(columns))
+
+    def _masking_preprocessor(self) -> BertMaskedLMPreprocessor:
+        found = self.preprocessor
+        if isinstance(found, BertMaskedLMPreprocessor):
+            return found
+        return BertMaskedLMPreprocessor(found.tokenizer, found.sequence_length)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the logits at masked positions.
@@ -270,7 +353,7 @@ class BertMaskedLM(BertTask):
         return super().predict(x, batch_size, **kwargs)
 
     def encode_labels(self, y) -> np.ndarray:
-        return y  # what `fit` above made
+        raise TypeError("expected no labels: the tokens to predict stand in the texts")
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
         raise ValueError("class_weight has no meaning here: weights of tokens are `mask_weights`")
@@ -291,16 +374,8 @@ class BertMaskedLM(BertTask):
                 f"batches by keras_bert.data.contract, got {'texts in ' if dataset else ''}"
                 f"{type(x).__name__}"
             )
-        self._check_text_side("masking of texts")
+        self.check_has_preprocessor()
         return True
-
-    def _check_text_side(self, what: str) -> None:
-        if self.preprocessor is None:
-            raise ValueError(
-                f"this {type(self).__name__} has no preprocessor, whose tokenizer {what} needs: "
-                "make it with preprocessor=BertMaskedLMPreprocessor(tokenizer)"
-            )
-        self.check_preprocessor()
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
         super()._check_ids(x)
@@ -335,7 +410,10 @@ class BertMaskedLM(BertTask):
             raise ValueError(
                 "a dataset brings its own batches: got sample_weight or batch_size beside it"
             )
-        return masked_source(self, x, sample_weight, check_batch_size(batch_size), shuffle, seed)
+        if not dataset:
+            x, _, sample_weight = self.ragged_rows(x, None, sample_weight)
+        preprocessor, batch_size = self._masking_preprocessor(), check_batch_size(batch_size)
+        return masked_source(self, preprocessor, x, sample_weight, batch_size, shuffle, seed)
 
     def _dataset_preparer(self, dataset, labelled):
         import tensorflow as tf
@@ -354,3 +432,40 @@ class BertMaskedLM(BertTask):
             return model_inputs(batch)
 
         return prepare
+
+
+def _likeliest(candidates, top_k: int, size: int, output):
+    """`id` and `score` of the likeliest candidates [R, P, K], of logits [R, P, V]."""
+    import tensorflow as tf
+
+    # The backbone's table may have more rows than there are tokens.
+    logits = tf.cast(output["mlm"], tf.float32)[..., :size]
+    scores = tf.gather(tf.nn.softmax(logits), candidates, axis=-1)
+    scores, ids = tf.math.top_k(scores, top_k)
+    return {"id": tf.gather(candidates, ids), "score": scores}
+
+
+def _candidates(text: str, tokens, ids, scores) -> list[list[Candidate]]:
+    """The candidates for each [MASK] of a text."""
+    return [
+        [
+            Candidate(token.decode(), id, score, put_in(text, mask, token.decode()))
+            for token, id, score in zip(*(v.tolist() for v in of_mask), strict=True)
+        ]
+        for mask, of_mask in enumerate(zip(tokens, ids, scores, strict=True))
+    ]
+
+
+def put_in(text: str, mask: int, token: str) -> str:
+    """Puts a token in place of one [MASK]; a `##` piece joins what precedes it.
+
+    Args:
+        text: the text.
+        mask: which of its [MASK]s, from 0.
+        token: the token.
+    """
+    parts = text.split(MASK)
+    before, after = MASK.join(parts[: mask + 1]), MASK.join(parts[mask + 1 :])
+    if token.startswith("##"):
+        before, token = before.rstrip(), token[2:]
+    return before + token + after

@@ -1,14 +1,11 @@
 """Whether a task's rows are packed, and how."""
 
 import math
-import sys
-import time
 
 import keras
 import numpy as np
 
 from keras_bert.arguments import check_batch_size
-from keras_bert.data.contract import REQUIRED_INPUTS
 from keras_bert.data.packing import BLOCK, PackedSource, pack_lengths, packable_lengths
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import check_columns
@@ -16,10 +13,6 @@ from keras_bert.models.backbone import OPTIONAL_INPUTS
 
 # Shorter rows are filled worse and keep a device less busy.
 SHORTEST_ROW = 128
-# Texts that are tokenized at a time.
-CHUNK = 1024
-# Tokenizing that takes longer than this shows how far it is.
-SILENT_SECONDS = 5
 # More texts in a row than this multiple of the mean cost heads more than they save the encoder.
 MOST_OF_MEAN = 2.0
 LEAST_SAVING = 0.1
@@ -65,7 +58,7 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
 
     Args:
         task: a compiled task.
-        x: a tuple of columns of N texts, or a dict of arrays [N, ...].
+        x: rows of N texts by name, arrays [N, T] or `tf.RaggedTensor` without padding.
         labels: as `RowSource`.
         weights: as `RowSource`.
         batch_size: texts of a batch.
@@ -83,21 +76,14 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         return None
     count = check_columns(x, labels, weights)
     asked = task._packing_wanted is True
-    given = [n for n in OPTIONAL_INPUTS if isinstance(x, dict) and n in x]
+    given = [n for n in OPTIONAL_INPUTS if n in x]
     lengths = None
-    if isinstance(x, dict) and is_ragged(x["token_ids"]):
+    if is_ragged(x["token_ids"]):
         width = task.preprocessor.sequence_length
         lengths = np.asarray(x["token_ids"].row_lengths())
-    elif isinstance(x, dict):
+    else:
         width = x["token_ids"].shape[1]
         lengths = None if given else packable_lengths(x["padding_mask"])
-    else:
-        width = task.preprocessor.sequence_length
-        x, lengths, labels, weights = _tokenized(x, labels, weights, preprocess)
-
-        def preprocess(x, *labels_and_weights):
-            return keras.utils.pack_x_y_sample_weight(task._complete(x), *labels_and_weights)
-
     if lengths is None:
         if asked:
             what = f"ids bring {given[0]}" if given else "ids have tokens after padding"
@@ -137,48 +123,3 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         task.needs_whole_batches,
         width,
     )
-
-
-def _tokenized(columns, labels, weights, preprocess) -> tuple:
-    """Makes ids of all texts, once: batches are then put together from them.
-
-    Args:
-        columns: a tuple of columns of N texts.
-        labels: [N, ...] or None.
-        weights: [N, ...] or None.
-        preprocess: as `RowSource`.
-
-    Returns:
-        (a dict of `tf.RaggedTensor` [N, tokens], without padding; tokens of each row, int [N];
-        labels; weights).
-    """
-    import tensorflow as tf
-
-    columns = tuple(np.asarray(column, object) for column in columns)
-    if labels is not None and weights is None:
-        weights = np.ones(len(labels), "float32")
-    x = columns[0] if len(columns) == 1 else columns
-    table = (x,) if labels is None else (x, labels, weights)
-
-    def tokenize(*batch):
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(preprocess(*batch))
-        there = tf.cast(x["padding_mask"], tf.bool)
-        ids = {name: tf.boolean_mask(x[name], there) for name in REQUIRED_INPUTS}
-        lengths = tf.reduce_sum(tf.cast(there, tf.int64), axis=1)
-        return (ids, lengths) if y is None else (ids, lengths, y, sample_weight)
-
-    chunks = tf.data.Dataset.from_tensor_slices(table).batch(CHUNK)
-    chunks = chunks.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-    parts, begin, count = [], time.monotonic(), len(columns[0])
-    for part in chunks.as_numpy_iterator():
-        parts.append(part)
-        if time.monotonic() - begin > SILENT_SECONDS:
-            done = min(len(parts) * CHUNK, count)
-            end = "\n" if done == count else ""
-            print(f"\rtokenizing texts: {done:,}/{count:,}", end=end, file=sys.stderr, flush=True)
-    ids, lengths, *rest = keras.tree.map_structure(lambda *v: np.concatenate(v), *parts)
-    with tf.device("CPU"):
-        ids = {
-            name: tf.RaggedTensor.from_row_lengths(value, lengths) for name, value in ids.items()
-        }
-    return ids, lengths, *(rest or (None, None))

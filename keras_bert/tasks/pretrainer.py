@@ -6,8 +6,9 @@ import numpy as np
 from keras_bert.data.contract import check_batch
 from keras_bert.layers.heads import NextSentenceHead
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.serving.signatures import EXAMPLES, TEXT
 from keras_bert.tasks.masked_lm import BertMaskedLM
-from keras_bert.tasks.task import BertTask
+from keras_bert.tasks.task import Answer, Rows
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
 
@@ -126,30 +127,56 @@ class BertPretrainer(BertMaskedLM):
         """
         if not self.has_next_sentence:
             raise ValueError("this BertPretrainer was made with next_sentence=False")
-        self._check_text_side("next_sentence")
         if isinstance(first, str | bytes) and isinstance(second, str | bytes):
             return float(self.next_sentence([first], [second], batch_size, **kwargs)[0])
-        if not len(first) and not len(second):
-            return np.zeros(0, "float32")
-        # Past `predict` of the masked language model, which takes no texts.
-        kwargs = {"verbose": 0} | kwargs
-        logits = BertTask.predict(self, (first, second), batch_size, **kwargs)["nsp"]
-        return np.exp(-np.logaddexp(0, logits[:, 1] - logits[:, 0]))
+        self.check_has_preprocessor()
+        data, asked = self._texts((first, second)), self.questions()["next_sentence"]
+        parts = [found for _, found in self.respond(asked, data, batch_size, kwargs)]
+        return np.concatenate([part["probability"] for part in parts])
 
-    def _preprocess(self, x, y=None, sample_weight=None):
-        return self._complete(super()._preprocess(x))
+    def questions(self, top_k: int | None = None, targets: list[str] | None = None):
+        """As `BertMaskedLM.questions`, and `next_sentence`, unless that was switched off.
 
-    def _complete(self, ids: dict) -> dict:
-        """Rows of texts for `next_sentence`: no token is to be predicted."""
+        The latter takes `text` and `text_pair`, string [B], and gives `probability`, float32 [B],
+        that the second goes on where the first ends, and `logits`, float32 [B, 2].
+
+        Args:
+            top_k: as there.
+            targets: as there.
+        """
+        found = super().questions(top_k, targets)
+        if self.has_next_sentence:
+            asks = {"text": TEXT, "text_pair": TEXT}
+            example = {"text": EXAMPLES[:1], "text_pair": ["Ships lay still."]}
+            kept, answers = _next_logits, _is_next
+            found["next_sentence"] = Answer(
+                asks, example, self._pair_rows, answers, kept, ("next_sentence",)
+            )
+        return found
+
+    def _pair_rows(self, first, second) -> Rows:
+        """Rows of pairs, in which no token is to be predicted."""
         import tensorflow as tf
 
-        return ids | {"mask_positions": tf.zeros([tf.shape(ids["token_ids"])[0], 0], tf.int32)}
+        ids = self.preprocessor.pack((first, second))
+        return Rows(ids | {"mask_positions": tf.zeros([tf.shape(first)[0], 1], tf.int32)})
 
     def _learns_from_texts(self) -> bool:
         return not self.has_next_sentence
 
     def get_config(self):
         return super().get_config() | {"next_sentence": self.has_next_sentence}
+
+
+def _next_logits(output):
+    return {"logits": output["nsp"]}
+
+
+def _is_next(outputs, rows, first, second) -> dict:
+    import tensorflow as tf
+
+    logits = outputs["logits"]
+    return {"probability": tf.nn.softmax(logits)[:, 0], "logits": logits}
 
 
 def _ones_like(labels):

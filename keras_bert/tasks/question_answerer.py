@@ -4,11 +4,14 @@ import logging
 import math
 import numbers
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 import numpy as np
 
-from keras_bert.arguments import check_batch_size, check_count
+from keras_bert.arguments import check_count
+from keras_bert.data.examples import Examples
+from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
 from keras_bert.data.validation_split import split_rows
@@ -16,20 +19,28 @@ from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import squad_v1_scores, squad_v2_scores
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.serving import questions
-from keras_bert.tasks.answering import answers_to, logits_of_rows, rows_of_questions
-from keras_bert.tasks.ids import checked_ids
-from keras_bert.tasks.row_task import RowTask
-from keras_bert.tasks.spans import Prediction, as_examples, row_labels, unpacked
-from keras_bert.text.answers import NO_TOKEN
-from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
+from keras_bert.serving.signatures import TEXT
+from keras_bert.tasks.spans import (
+    Prediction,
+    answer_spans,
+    as_examples,
+    predictions,
+    question_columns,
+    row_labels,
+)
+from keras_bert.tasks.task import Answer, BertTask, Rows
+from keras_bert.text.answers import NO_TOKEN, choose, decode
+from keras_bert.text.question_answering_preprocessor import (
+    BertQuestionAnswererPreprocessor,
+    span_labels,
+)
 from keras_bert.training.task_metrics import CHOICES
 
 logger = logging.getLogger("keras_bert")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertQuestionAnswerer(RowTask):
+class BertQuestionAnswerer(BertTask):
     """A backbone and one dense layer on each token's output: where an answer starts and ends.
 
     A context longer than a row is read in windows, each a row of its own. The loss is the mean
@@ -46,6 +57,12 @@ class BertQuestionAnswerer(RowTask):
             as in SQuAD 2.0; None (default) for an answer always, as in SQuAD 1.1, until `fit`
             sees questions without an answer. See `tune_null_threshold`.
         **kwargs: as `keras.Model`.
+
+    `fit` takes a list of `keras_bert.data.SquadExample`, of which the first answer that stands in
+    its context is learnt; or a tuple (questions, contexts) of two lists, with N answers, each
+    (text, first character in the context) or None where there is none. A question becomes as many
+    rows as its context needs windows, all with its weight; batches are of rows. Of ids, labels are
+    the columns of first and last piece, [R, 2].
 
     Call arguments:
         inputs: the backbone's.
@@ -66,8 +83,16 @@ class BertQuestionAnswerer(RowTask):
     backbone_cls = BertBackbone
     preprocessor_cls = BertQuestionAnswererPreprocessor
 
-    head_kind = "span"  # of `keras_bert.checkpoints.contents.HEADS`
+    asks = {"question": TEXT, "context": TEXT}
+    example = {
+        "question": ["What froze?", ""],
+        "context": ["The harbour froze in the night.", "Ships lay still."],
+    }
+    head_kind = "span"
     output_kind = {"start": CHOICES, "end": CHOICES}
+    outputs_by_token = True
+    fill_value = NO_TOKEN
+    at_once = 250  # each has some hundred spans, each with its context
 
     def __init__(
         self,
@@ -139,15 +164,59 @@ class BertQuestionAnswerer(RowTask):
             for name in ("start", "end")
         }
 
+    # === Rows ===
+
+    def brings_labels(self, x) -> bool:
+        return isinstance(x, list) and len(x) > 0 and isinstance(x[0], SquadExample)
+
+    def examples(self, x, y=None) -> Examples:
+        if isinstance(x, Examples):
+            return x
+        if self.brings_labels(x):
+            if y is not None:
+                raise ValueError("got answers beside a list of SquadExample, which hold them")
+            x, y = ([e.question for e in x], [e.context for e in x]), x
+        columns = question_columns(x)
+        if y is not None and not isinstance(y, list):
+            y = row_labels(y)
+        return Examples(columns, y)
+
+    def ragged_rows(self, x, y=None, sample_weight=None, **options):
+        data = self.examples(x, y)
+        if not len(data):
+            raise ValueError("there are no questions")
+        spans = data.labels
+        if spans is not None:
+            spans = answer_spans(data.columns[1], spans)  # [N, 2]
+        return super().ragged_rows(Examples(data.columns, spans), None, sample_weight, **options)
+
+    def rows(self, question, context, **options) -> Rows:
+        rows = self.preprocessor.encode(question, context)
+        return Rows(rows.ids(), rows.example, rows)
+
+    def labels_of_rows(self, rows, labels, weights, first):
+        _, weights = super().labels_of_rows(rows, None, weights, first)
+        if labels is None:
+            return None, weights
+        found, has_pieces = span_labels(rows.about, *labels.T)
+        lost = np.flatnonzero((labels[:, 1] > labels[:, 0]) & ~has_pieces.numpy())
+        if lost.size:
+            start, end = labels[lost[0]].tolist()
+            raise ValueError(
+                f"row {first + int(lost[0])}: no piece of the context is in the answer, characters "
+                f"{start} to {end}, which the tokenizer drops"
+            )
+        return found.numpy(), weights
+
     def encode_labels(self, y):
-        """Checks answers or labels of rows.
+        """Checks labels of rows of ids.
 
         Args:
-            y: N answers, each (text, first character) or None; or of rows of ids the columns of
-                first and last piece, [R, 2] or a dict of `start` and `end`, [R] each.
+            y: the columns of first and last piece, [R, 2] or a dict of `start` and `end`, [R]
+                each.
 
         Returns:
-            The answers as they are, or int32 [R, 2].
+            int32 [R, 2].
 
         Raises:
             ValueError: if a label is not a span; the error names its row.
@@ -155,90 +224,21 @@ class BertQuestionAnswerer(RowTask):
         return row_labels(y)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        raise ValueError("class_weight has no meaning here: an answer is no class")
+        raise ValueError(
+            "class_weight is not supported by BertQuestionAnswerer: answers are spans, not classes"
+        )
 
     def encode_labels_in_graph(self, y):
         """Splits labels [B, 2] of a dataset of ids; a dict of `start` and `end` stays one."""
         return y if y is None or isinstance(y, dict) else {"start": y[:, 0], "end": y[:, 1]}
 
-    def fit(
-        self,
-        x=None,
-        y=None,
-        batch_size: int | None = None,
-        epochs: float | None = None,
-        sample_weight=None,
-        validation_data=None,
-        **kwargs,
-    ):
-        """Trains the model.
-
-        Each question becomes as many rows as its context needs windows, all with its weight;
-        batches are of rows. Where some questions have no answer and no `null_threshold` was chosen,
-        it becomes 0.0, and after training what `tune_null_threshold` finds on validation data in
-        memory that has both kinds of questions; the log says so.
-
-        Args:
-            x: a list of N `keras_bert.data.SquadExample`, of which the first answer that stands in
-                its context is learnt; a tuple (questions, contexts) of two lists; a dict of
-                int arrays [R, T] with the backbone's inputs; or a `tf.data.Dataset` of batches of
-                such ids and labels.
-            y: of a tuple, N answers, each (text, first character in the context) or None where
-                there is none; of ids, columns of first and last piece [R, 2].
-            batch_size: rows of a batch, 32 by default. Not with a dataset.
-            epochs: passes over the data; 1 by default.
-            sample_weight: N weights of the questions.
-            validation_data: a list of `SquadExample`, (x, y), (x, y, sample_weight) or a dataset.
-            **kwargs: as `BertTask.fit`.
-
-        Returns:
-            The Keras `History`: loss, start_loss, end_loss, start_accuracy, end_accuracy.
-
-        Raises:
-            TypeError: if a text is not a string.
-            ValueError: if an answer does not stand in its context where it should, or a question
-                has neither an answer nor says that there is none; the error names the row.
-        """
-        x, y = unpacked(x, y)
-        examples = isinstance(validation_data, list) and validation_data
-        if examples and isinstance(examples[0], SquadExample):
-            validation_data = unpacked(validation_data, None)
-        elif isinstance(validation_data, tuple | list) and len(validation_data) > 1:
-            first = unpacked(*validation_data[:2])
-            validation_data = (*first, *validation_data[2:])
-        teaches_none = isinstance(y, list) and any(map(_has_no_answer, y))
-        if not teaches_none or self._threshold_is_chosen:
-            return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
-        if validation_data is None and (share := kwargs.pop("validation_split", 0.0)):
-            x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, share)
-        self._null_threshold = 0.0
-        logger.warning("null_threshold=0.0, since some of the questions have no answer")
-        history = super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
-        if isinstance(validation_data, tuple) and isinstance(validation_data[0], tuple):
-            examples = as_examples(*validation_data[:2])
-            if len({example.is_impossible for example in examples}) == 2:
-                self._null_threshold = self._best_null_threshold(examples)
-                logger.warning(
-                    "null_threshold=%g, tuned on %d questions of the validation data",
-                    self.null_threshold,
-                    len(examples),
-                )
-        return history
-
-    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
-        """Gives loss and metrics by row, on what `fit` takes.
-
-        Exact match and F1 are of answers: see `answer_examples` and `keras_bert.metrics`.
-        """
-        return super().evaluate(*unpacked(x, y), batch_size, sample_weight, **kwargs)
-
-    def ragged_rows(self, x, y=None, sample_weight=None):
-        return rows_of_questions(self.preprocessor, x, y, sample_weight)
-
-    def _source(self, x, y=None, *args, **kwargs):
-        if isinstance(x, dict) and y is not None and "token_ids" in x:
+    def _checked_rows(self, x, y, sample_weight):
+        if y is not None and "token_ids" in x and not is_ragged(x["token_ids"]):
             y = row_labels(y, np.shape(x["token_ids"])[1])
-        source = super()._source(x, y, *args, **kwargs)
+        return super()._checked_rows(x, y, sample_weight)
+
+    def _source(self, *args, **kwargs):
+        source = super()._source(*args, **kwargs)
         if isinstance(source, ArraySource):  # elsewhere than on TensorFlow nothing maps batches
             source.labels = self.encode_labels_in_graph(source.labels)
         return source
@@ -254,29 +254,132 @@ class BertQuestionAnswerer(RowTask):
             )
         return super()._dataset_preparer(dataset, labelled)
 
-    # === Answers ===
+    # === Training ===
 
-    def predict(self, x, batch_size: int | None = None, **kwargs):
-        """Gives the logits of each row, in the order of the questions.
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        sample_weight=None,
+        validation_data=None,
+        **kwargs,
+    ):
+        """Trains the model; see `BertTask.fit` for all arguments.
+
+        Where some questions have no answer and no `null_threshold` was chosen, it becomes 0.0, and
+        after training what `tune_null_threshold` finds on validation data in memory that has both
+        kinds of questions; the log says so.
 
         Args:
-            x: (questions, contexts), a list of `SquadExample`, a dict of ids or a dataset of
-                them.
-            batch_size: rows of a batch, 32 by default.
-            **kwargs: as `keras.Model.predict`.
+            x: as `BertTask.fit`.
+            y: as `BertTask.fit`.
+            batch_size: as `BertTask.fit`.
+            epochs: as `BertTask.fit`.
+            sample_weight: as `BertTask.fit`.
+            validation_data: a list of `SquadExample`, or as `BertTask.fit`.
+            **kwargs: as `BertTask.fit`.
 
         Returns:
-            A dict of float32 arrays [R, T], `start` and `end`; of texts T is the preprocessor's
-            `sequence_length`. `preprocessor.encode` says which row is of which question.
+            The Keras `History`: loss, start_loss, end_loss, start_accuracy, end_accuracy.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if an answer does not stand in its context where it should, or a question
+                has neither an answer nor says that there is none; the error names the row.
         """
-        if hasattr(x, "element_spec"):
-            return super().predict(x, batch_size, **kwargs)
-        if isinstance(x, dict):
-            ids = checked_ids(self, x)
-        else:
-            self.check_has_preprocessor()
-            ids, _, _ = self.make_rows(unpacked(x, None)[0])
-        return logits_of_rows(self, ids, check_batch_size(batch_size), **kwargs)
+        x, y = self._labelled(x, y, "fit")
+        teaches_none = isinstance(x, Examples) and any(map(_has_no_answer, y))
+        if not teaches_none or self._threshold_is_chosen:
+            return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+        if validation_data is None and (share := kwargs.pop("validation_split", 0.0)):
+            x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, share)
+        if validation_data is not None:
+            validation_data = self._check_validation(validation_data)
+        self._null_threshold = 0.0
+        logger.warning("null_threshold=0.0, since some of the questions have no answer")
+        history = super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
+        if validation_data is not None and isinstance(validation_data[0], Examples):
+            examples = _squad_examples(validation_data[0])
+            if len({example.is_impossible for example in examples}) == 2:
+                self._null_threshold = self._best_null_threshold(examples)
+                logger.warning(
+                    "null_threshold=%g, tuned on %d questions of the validation data",
+                    self.null_threshold,
+                    len(examples),
+                )
+        return history
+
+    # === Answers ===
+
+    def _best(self, outputs, rows, context, n_best, max_answer_length, with_null):
+        return decode(
+            outputs["start"],
+            outputs["end"],
+            rows.about,
+            context,
+            with_null,
+            n_best,
+            max_answer_length,
+        )
+
+    def answers(self, outputs, rows, question, context, n_best=20, max_answer_length=30, top_k=5):
+        """The best answer to each question.
+
+        `answer`, string [B], characters of the context, "" for no answer; `start` and `end`, int32
+        [B], its first character in the context and the one after its last, 0 for no answer;
+        `score`, float32 [B], its probability among the `n_best`; and `null_score`, float32 [B],
+        how much better no answer scores than the best one. The task's `null_threshold` decides
+        whether there may be none.
+        """
+        import tensorflow as tf
+
+        threshold = self.null_threshold
+        found = self._best(outputs, rows, context, n_best, max_answer_length, threshold is not None)
+        place = choose(found, threshold)
+        return {
+            "answer": tf.gather(found.text, place),
+            "start": tf.gather(found.start, place),
+            "end": tf.gather(found.end, place),
+            "score": tf.cast(tf.gather(found.probability, place), tf.float32),
+            "null_score": tf.cast(found.null_score, tf.float32),
+        }
+
+    def _candidates(
+        self, outputs, rows, question, context, n_best=20, max_answer_length=30, top_k=5
+    ):
+        """The `top_k` best, best first: `answer`, `start`, `end` and `score` [B, K], filled up
+        with "", -1 and 0, and `count`, int32 [B]."""
+        import tensorflow as tf
+
+        with_null = self.null_threshold is not None
+        found = self._best(outputs, rows, context, n_best, max_answer_length, with_null)
+
+        def dense(values, default):
+            rows = tf.RaggedTensor.from_row_splits(values, found.row_splits, validate=False)
+            return rows[:, :top_k].to_tensor(default, shape=[None, top_k])
+
+        counts = found.row_splits[1:] - found.row_splits[:-1]
+        return {
+            "answer": dense(found.text, ""),
+            "start": dense(found.start, -1),
+            "end": dense(found.end, -1),
+            "score": dense(tf.cast(found.probability, tf.float32), 0.0),
+            "count": tf.cast(tf.minimum(counts, top_k), tf.int32),
+        }
+
+    def questions(self, n_best: int = 20, max_answer_length: int = 30, top_k: int | None = None):
+        """`serving_default`, one answer, and `candidates`, the best ones; see `answer`."""
+        top_k = min(5, n_best) if top_k is None else top_k
+        if not 1 <= top_k <= n_best:
+            raise ValueError(f"top_k={top_k}: expected 1 to n_best={n_best}")
+        options = {"n_best": n_best, "max_answer_length": max_answer_length, "top_k": top_k}
+        one = super().questions(**options)["serving_default"]
+        return {
+            "serving_default": one,
+            "candidates": one._replace(answers=partial(self._candidates, **options)),
+        }
 
     def answer(
         self,
@@ -314,20 +417,12 @@ class BertQuestionAnswerer(RowTask):
             ValueError: if there are not as many contexts as questions, or a number is out of
                 range.
         """
-        self.check_has_preprocessor()
         if isinstance(questions, str | bytes):
-            return self.answer(
-                [questions],
-                [contexts],
-                top_k,
-                max_answer_length,
-                null_threshold,
-                n_best,
-                batch_size,
-                **kwargs,
-            )[0]
-        if isinstance(contexts, str | bytes):
-            contexts = [contexts] * len(questions)
+            columns = ([questions], [contexts])
+        elif isinstance(contexts, str | bytes):
+            columns = (questions, [contexts] * len(questions))
+        else:
+            columns = (questions, contexts)
         check_count("n_best", n_best, 2)
         check_count("max_answer_length", max_answer_length)
         if check_count("top_k", top_k) > n_best:
@@ -337,17 +432,18 @@ class BertQuestionAnswerer(RowTask):
             raise ValueError(f"null_threshold={null_threshold!r}: expected a number or None")
         if null_threshold is None:
             null_threshold = self.null_threshold
-        return answers_to(
-            self,
-            questions,
-            contexts,
-            top_k,
-            max_answer_length,
-            null_threshold,
-            n_best,
-            batch_size,
-            **kwargs,
-        )
+
+        def best(outputs, rows, question, context):
+            with_null = null_threshold is not None
+            found = self._best(outputs, rows, context, n_best, max_answer_length, with_null)
+            return found._asdict() | {"chosen": choose(found, null_threshold)}
+
+        key = ("best", n_best, max_answer_length, null_threshold)
+        asked = Answer(self.asks, self.example, self.rows, best, None, key)
+        given, found = self.examples(columns), []
+        for _, parts in self.respond(asked, given, batch_size, kwargs) if len(given) else ():
+            found += predictions(parts, top_k)
+        return found[0] if isinstance(questions, str | bytes) else found
 
     def answer_examples(
         self, examples: Sequence[SquadExample], top_k: int = 1, **kwargs
@@ -379,7 +475,7 @@ class BertQuestionAnswerer(RowTask):
             "exact_match" and "f1", in percent; by the rules of SQuAD 2.0 where a question has no
             answer.
         """
-        examples = as_examples(*unpacked(x, y))
+        examples = _squad_examples(self.examples(x, y))
         golds = [[answer.text for answer in example.answers] for example in examples]
         columns = [e.question for e in examples], [e.context for e in examples]
         found = self.answer(*columns, **kwargs)
@@ -415,9 +511,6 @@ class BertQuestionAnswerer(RowTask):
         )
         return scores["best_f1_thresh"]
 
-    def answer_signatures(self, run, **options):
-        return questions.signatures(self, run, **options)
-
     def get_config(self):
         return super().get_config() | {
             "dropout": self.dropout,
@@ -427,3 +520,7 @@ class BertQuestionAnswerer(RowTask):
 
 def _has_no_answer(answer) -> bool:
     return answer is None or getattr(answer, "is_impossible", False)
+
+
+def _squad_examples(data: Examples) -> list[SquadExample]:
+    return as_examples(data.columns, data.labels)

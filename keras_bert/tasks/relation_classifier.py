@@ -6,8 +6,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.arguments import check_batch_size
-from keras_bert.data.ragged import is_ragged
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
@@ -15,26 +13,15 @@ from keras_bert.layers.heads import dense_head, states_at
 from keras_bert.metrics import evaluate, relation_scores
 from keras_bert.metrics.relations import is_relation
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.serving import relations
-from keras_bert.tasks.chunks import encode_in_chunks
-from keras_bert.tasks.heads import choose_classes, saved_task
-from keras_bert.tasks.row_task import RowTask
-from keras_bert.tasks.targets import (
-    check_classes,
-    check_names,
-    class_ids,
-    class_labels,
-    classes_in_graph,
-    found_names,
-    likeliest_labels,
-    weights_by_id,
-)
-from keras_bert.text.multiple_choice_preprocessor import best_choices
+from keras_bert.serving.signatures import TEXT, Column
+from keras_bert.tasks.labelled import Labelled, one_of
+from keras_bert.tasks.targets import check_classes
+from keras_bert.tasks.task import Examples, Rows
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertRelationClassifier(RowTask):
+class BertRelationClassifier(Labelled):
     """A backbone, and one dense layer on the states of the markers that open two entities.
 
     Rule: Baldini Soares et al. 2019, section 3, "entity markers - entity start": the hidden
@@ -48,6 +35,9 @@ class BertRelationClassifier(RowTask):
         preprocessor: a `BertRelationPreprocessor`, or None to work on ids alone.
         dropout: share of the two states dropped in training.
         **kwargs: as `keras.Model`.
+
+    `fit` takes a tuple (texts, spans): N sentences, and for each the spans of its two entities,
+    pairs (start, end) in characters; or `RelationExamples`, which bring their labels.
 
     Call arguments:
         inputs: the backbone's, and `entity_positions`, int32 [B, 2]: the tokens that open the
@@ -64,9 +54,9 @@ class BertRelationClassifier(RowTask):
     backbone_cls = BertBackbone
     preprocessor_cls = BertRelationPreprocessor
 
-    head_kind = None  # no other form of checkpoint has a place for such a head
+    asks = {"text": TEXT, "spans": Column("int32", (None, 2, 2))}
+    example = {"text": ["The storm sank a ship."], "spans": [[[4, 9], [17, 21]]]}
     only_in_presets = ("no other form has a place for a head of relations: it is left out",)
-    outputs_by_token = False
 
     def __init__(
         self,
@@ -92,79 +82,55 @@ class BertRelationClassifier(RowTask):
         states = self.entity_states(sequence, positions)  # [B, 2 H]
         logits = self.head(self.head_dropout(states))  # [B, K]
         inputs = {**backbone.input, "entity_positions": positions}
+        self.num_classes, self.labels = num_classes, labels
         super().__init__(inputs=inputs, outputs=logits, **kwargs)
 
         # === Configuration ===
-        self.num_classes = num_classes
-        self.labels = labels
         self.dropout = dropout
 
-    @classmethod
-    def complete_settings(cls, own, network, checkpoint, skip_mismatch):
-        saved = saved_task(checkpoint, cls)
-        fits = choose_classes(own, checkpoint, saved, skip_mismatch)
-        if "dropout" in saved:
-            own.setdefault("dropout", saved["dropout"])
-        return fits or (None if saved else False)
+    def examples(self, x, y=None) -> Examples:
+        if isinstance(x, Examples):
+            return x
+        lines = None
+        if isinstance(x, RelationExamples):
+            lines, y = x.lines, x.labels if y is None else y
+            x = (x.texts, x.entities)
+        if not isinstance(x, tuple) or len(x) != 2:
+            size = f" of {len(x)}" if isinstance(x, tuple) else ""
+            raise ValueError(f"expected a tuple (texts, spans), got {type(x).__name__}{size}")
+        return Examples(check_spans(*x, lines), self._encoded(y), lines)
 
-    def default_loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, reduction="mean_with_sample_weight"
+    def brings_labels(self, x) -> bool:
+        return isinstance(x, RelationExamples)
+
+    def rows(self, text, spans) -> Rows:
+        ids, fits = self.preprocessor.encode(text, spans)
+        return Rows(ids, about=fits)
+
+    def check_rows(self, rows, first, lines):
+        wrong = np.flatnonzero(~rows.about.numpy())
+        if len(wrong):
+            raise ValueError(
+                f"the entities of {_where(first + int(wrong[0]), lines)} do not fit into "
+                f"sequence_length={self.preprocessor.sequence_length} tokens"
+            )
+
+    def answers(self, outputs, rows, text, spans):
+        import tensorflow as tf
+
+        starts, ends = tf.unstack(tf.reshape(spans, [-1, 2]), axis=1)
+        filled = tf.reduce_all(tf.reshape(starts < ends, [-1, 2]), axis=1)
+        length = self.preprocessor.sequence_length
+        checks = (
+            ("input 'spans' has an empty one, in row", filled),
+            (f"entities do not fit into {length} tokens, in row", rows.about),
         )
-
-    def default_metrics(self) -> list:
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
-
-    def fit(
-        self,
-        x=None,
-        y=None,
-        batch_size: int | None = None,
-        epochs: float | None = None,
-        sample_weight=None,
-        validation_data=None,
-        **kwargs,
-    ):
-        """Trains the model; see `BertTask.fit` for all arguments.
-
-        Args:
-            x: a tuple (texts, spans): N sentences, and for each the spans of two entities, pairs
-                (start, end) in characters; `RelationExamples`, which bring their labels; a dict
-                of int arrays with the model's inputs; or a `tf.data.Dataset` of batches (x, y).
-            y: N labels, as ids or as names.
-            batch_size: rows of a batch, 32 by default.
-            epochs: passes over the data.
-            sample_weight: N weights of the rows' losses.
-            validation_data: `RelationExamples`, (x, y), (x, y, sample_weight), or a dataset.
-            **kwargs: as `BertTask.fit`.
-
-        Raises:
-            TypeError: if a text is not a string.
-            ValueError: if spans overlap, lie outside of their text or do not fit into a row; the
-                error names the row, and the line of the file where that is known.
-        """
-        x, y = self._columns(x, y)
-        if isinstance(validation_data, RelationExamples):
-            validation_data = self._columns(validation_data)
-        return super().fit(
-            x, y, batch_size, epochs, sample_weight, validation_data=validation_data, **kwargs
-        )
-
-    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
-        """Gives loss and metrics on labelled data; takes what `fit` takes."""
-        return super().evaluate(*self._columns(x, y), batch_size, sample_weight, **kwargs)
-
-    def predict(self, x, batch_size: int | None = None, **kwargs):
-        """Gives the logits, float32 [N, K]; takes what `fit` takes, without labels."""
-        x, _ = self._columns(x)
-        if isinstance(x, dict) and is_ragged(x.get("token_ids")):  # of `RelationExamples`
-            return self.predict_rows(x, batch_size or 32, **kwargs)
-        if isinstance(x, dict) or hasattr(x, "element_spec"):
-            return super().predict(x, batch_size, **kwargs)
-        self.check_has_preprocessor()
-        if isinstance(x, tuple) and len(x) == 2 and not len(x[0]) and not len(x[1]):
-            return np.zeros((0, self.num_classes), "float32")
-        return self.predict_rows(self.ragged_rows(x)[0], check_batch_size(batch_size), **kwargs)
+        asserts = [
+            tf.Assert(tf.reduce_all(right), [message, tf.argmin(tf.cast(right, tf.int32))])
+            for message, right in checks
+        ]
+        with tf.control_dependencies(asserts):
+            return super().answers(tf.identity(outputs), rows)
 
     def relate(
         self,
@@ -182,7 +148,7 @@ class BertRelationClassifier(RowTask):
                 characters.
             batch_size: rows of a batch, 32 by default.
             top_k: as `BertClassifier.classify`.
-            **kwargs: as `keras.Model.predict`.
+            **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
             (labels, probabilities): a list of N names, or ids where the classifier has no names,
@@ -190,15 +156,9 @@ class BertRelationClassifier(RowTask):
             from label to probability, or one dict.
         """
         if isinstance(texts, str | bytes):
-            found = self.relate([texts], [spans], batch_size, top_k, **kwargs)
-            return found[0] if top_k is not None else (found[0][0], float(found[1][0]))
+            return one_of(self.relate([texts], [spans], batch_size, top_k, **kwargs))
         x = texts if isinstance(texts, RelationExamples) else (texts, spans)
-        logits = self.predict(x, batch_size, **kwargs)
-        names = self.labels or list(range(self.num_classes))
-        found = {name: value.numpy() for name, value in best_choices(logits).items()}
-        if top_k is not None:
-            return likeliest_labels(found["probabilities"], names, top_k)
-        return [names[i] for i in found["choice"]], found["probabilities"].max(axis=1)
+        return self._likeliest(self._answered(x, batch_size, kwargs), top_k)
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
         """Scores relations.
@@ -212,34 +172,13 @@ class BertRelationClassifier(RowTask):
             "accuracy" and "macro_f1", from 0 to 1; where all labels are directed relations or
             "Other" also "f1", SemEval-2010's official figure in percent.
         """
-        x, y = self._columns(x, y)
-        right, logits = self.encode_labels(y), self.predict(x, **{"verbose": 0} | kwargs)
-        right = right.argmax(axis=1) if right.ndim == 2 else right
+        data = self.examples(x, y)
+        right, logits = self._ids(data.labels), self.predict(data, **{"verbose": 0} | kwargs)
         found = evaluate(["accuracy", "macro_f1"], right, logits)
         if self.labels and all(map(is_relation, self.labels)):
             columns = ([self.labels[i] for i in ids] for ids in (right, logits.argmax(axis=1)))
             found["f1"] = relation_scores(*columns).f1
         return found
-
-    def ragged_rows(self, x, y=None, sample_weight=None):
-        """Turns sentences into rows; see `RowTask.ragged_rows`."""
-        return self._rows(x), y, sample_weight
-
-    def encode_labels(self, y) -> np.ndarray:
-        """Checks labels as `BertClassifier` does: int32 ids [N], or float32 [N, K]."""
-        if self.labels is None:
-            self.labels = check_names(found_names(y), self.num_classes)
-        return class_labels(y, self.num_classes, self.labels)
-
-    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Turns weights by label name or id into weights by id; 1 where there is none."""
-        ids = class_ids(list(class_weight), self.num_classes, self.labels)
-        return weights_by_id(class_weight, ids, self.num_classes)
-
-    def encode_labels_in_graph(self, y):
-        if y is not None and y.dtype.name == "string":
-            raise ValueError("the dataset's labels are names; expected ids")
-        return y if y is None else classes_in_graph(y, self.num_classes, self.labels)
 
     def _check_ids(self, x) -> None:
         super()._check_ids(x)
@@ -252,39 +191,6 @@ class BertRelationClassifier(RowTask):
                 f"entity_positions run from {places.min()} to {places.max()}; expected 0 to "
                 f"{length - 1}"
             )
-
-    def _columns(self, x, y=None) -> tuple:
-        """Takes `RelationExamples` apart: the checks of their spans name lines of the file."""
-        if not isinstance(x, RelationExamples):
-            return x, y
-        self.check_has_preprocessor()
-        rows = self._rows((x.texts, x.entities), x.lines)
-        return rows, x.labels if y is None else y
-
-    def _rows(self, x, lines: Sequence[int] | None = None) -> dict[str, np.ndarray]:
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError(
-                f"expected a tuple (texts, spans), got {type(x).__name__}"
-                + (f" of {len(x)}" if isinstance(x, tuple) else "")
-            )
-        texts, spans = check_spans(*x, lines)
-        if not texts:
-            raise ValueError("there are no texts")
-
-        def encode(columns, start):
-            rows, fits = self.preprocessor.encode(*columns)
-            wrong = np.flatnonzero(~fits.numpy())
-            if len(wrong):
-                raise ValueError(
-                    f"the entities of {_where(start + int(wrong[0]), lines)} do not fit into "
-                    f"sequence_length={self.preprocessor.sequence_length} tokens"
-                )
-            return rows
-
-        return encode_in_chunks(encode, (texts, spans))
-
-    def answer_signatures(self, run, **options):
-        return relations.signatures(self, run, **options)
 
     def get_config(self):
         return super().get_config() | {

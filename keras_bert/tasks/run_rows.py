@@ -1,180 +1,284 @@
-"""Predictions for rows in memory: in order of length, a batch at a time, put back in their order.
-
-There is no pipeline: every iterator over a dataset instantiates the graph of the tokenizer anew, a
-good part of a second. The next batch is made while the network runs on this one.
-"""
+"""Outputs of rows in memory: those of like length share a batch, and come back in their order."""
 
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import keras
 import numpy as np
 
-from keras_bert.data.sources import check_columns
+from keras_bert.data.packing import PackedSource
+from keras_bert.data.ragged import dense, is_ragged
+from keras_bert.serving.network import BY_TOKEN, Network
+from keras_bert.tasks.ids import POSITIONS
 from keras_bert.tasks.packing import packs_predictions
+from keras_bert.text.packing import bucket_lengths
 from keras_bert.training.callback_list import CallbackList
 
-# Kept at a time; each holds a graph.
+# Examples that go through one function, from strings to answers.
+FEW = 8
+# Functions kept at a time; each holds a graph.
 MOST_FUNCTIONS = 8
 # Batches that are made ahead.
 AHEAD = 2
 
 
-def run_rows(task, x, columns, batch_size: int, kwargs: dict):
-    """Outputs of rows in memory.
+def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | None = None):
+    """Outputs of a task's network for rows of ids.
 
     Args:
-        task: a task, compiled or not, which keeps the `RowRunner` that this makes.
-        x: as `BertTask.predict`.
-        columns: the columns of x if they are texts.
+        task: a task, compiled or not.
+        ids: int32 arrays or tensors of R rows by name, whose last axis is T, or `tf.RaggedTensor`
+            without padding.
         batch_size: rows of a batch.
+        kwargs: as `keras.Model.predict`.
+        kept: makes what is kept of the outputs of a batch, tensors by name; by default all is.
+
+    Returns:
+        float32 arrays [R, ...], structured as the model's output. Where a task's outputs are
+        `outputs_by_token`, an axis 1 that is as long as a cut row is filled up to T.
+    """
+    mask = ids["padding_mask"]
+    count, length = int(mask.shape[0]), mask.shape[-1] or task.preprocessor.sequence_length
+    if not count:
+        outputs = task._no_outputs()
+        return outputs if kept is None else keras.tree.map_structure(np.asarray, kept(outputs))
+    if kept is None and packs_predictions(task, count, batch_size):
+        source = task._source(ids, batch_size=batch_size, labelled=False)
+        if isinstance(source, PackedSource):
+            outputs = task.predict_batches(source.one_pass(), kwargs)
+            return keras.tree.map_structure(source.in_order, outputs)
+    widths, order = by_width(ids, length)
+    if _runs_here(task, kwargs):
+        parts = _run_batches(task, ids, widths, order, batch_size, kwargs, kept)
+    else:
+        parts = _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept)
+    if task.outputs_by_token and kept is None:
+        parts = [
+            keras.tree.map_structure(partial(_filled, width, length, task.fill_value), outputs)
+            for width, outputs in parts
+        ]
+    else:
+        parts = [outputs for _, outputs in parts]
+    back = np.argsort(order)
+    return keras.tree.map_structure(lambda *v: np.concatenate(v)[back], *parts)
+
+
+def by_width(ids: dict, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sorts rows by the least of 16, 32, 64, ... tokens that holds them.
+
+    Args:
+        ids: as `run_rows`.
+        length: T.
+
+    Returns:
+        (widths of the rows in order, their numbers in order), int [R] each. Rows that are packed
+        stay whole, and in their order.
+    """
+    mask = ids["padding_mask"]
+    rows = int(mask.shape[0])
+    if "packed_from" in ids:  # whose numbers go by the whole width
+        return np.full(rows, length), np.arange(rows)
+    if is_ragged(mask):
+        used = mask.row_lengths(axis=mask.shape.rank - 1)
+        used = np.asarray(getattr(used, "flat_values", used))
+    else:
+        used = (np.asarray(mask) != 0) * np.arange(1, length + 1)  # by the last token
+    used = used.reshape(rows, -1).max(axis=1, initial=1)  # several texts may share a row
+    for name in POSITIONS:
+        if name in ids and ids[name].shape[1]:
+            used = np.maximum(used, np.asarray(ids[name]).max(axis=1) + 1)
+    order = np.argsort(used, kind="stable")
+    ladder = np.array(bucket_lengths(length))
+    return ladder[np.searchsorted(ladder, used[order])], order
+
+
+def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
+    """Answers to a few examples by one function, as a server runs it.
+
+    Args:
+        task: a task with a preprocessor.
+        answer: a `keras_bert.tasks.task.Answer`.
+        columns: tensors [B, ...] of the examples.
         kwargs: as `keras.Model.predict`.
 
     Returns:
-        float32 arrays [N, ...], structured as the model's output; None where the rows are to be
-        packed, or Keras has to run the steps.
+        Tensors by name; None where there are too many examples, Keras has to run the steps, or an
+        example is wrong.
     """
-    ids = isinstance(x, dict)
     if (
-        keras.config.backend() != "tensorflow"
-        or not (ids or task.preprocessor)
-        or not set(kwargs) <= {"verbose", "callbacks"}
-        or task.run_eagerly
-        or not task.on_default_device
+        is_ragged(columns[0])
+        or columns[0].shape[0] > FEW
+        or kwargs.get("callbacks")
+        or not _runs_here(task, kwargs)
+        or task.needs_whole_batches
     ):
         return None
-    if ids:
-        columns = {name: np.asarray(value) for name, value in x.items() if value is not None}
-        rows = len(columns.get("token_ids", ()))
-    else:
-        rows = len(columns[0])
-    if not rows or packs_predictions(task, rows, batch_size):
-        return None
-    if ids:
-        task._check_ids(columns)
-    check_columns(columns, None, None)
-    task.make_predict_function()
-    if task._runner is None or task._runner.made_for is not task.predict_function:
-        task._runner = RowRunner(task, task.predict_function)
-    return task._runner(columns, batch_size, kwargs)
+    import tensorflow as tf
+
+    functions = _functions_of(task)
+    key = (answer.key, *(c.shape.rank for c in columns), *_text_settings(task))
+    if key not in functions.made:
+        specs = [tf.TensorSpec([None, *[None] * (c.shape.rank - 1)], c.dtype) for c in columns]
+
+        def respond(*columns):
+            rows = answer.rows(*columns)
+            return answer.answers(functions.network(rows.ids, answer.kept), rows, *columns)
+
+        function = tf.function(respond, specs, autograph=False).get_concrete_function()
+        functions.keep(key, function, _text_parts(task))
+    try:
+        return functions.made[key][0](*columns)
+    except tf.errors.InvalidArgumentError:
+        return None  # the way of many examples says what is wrong with which
 
 
-class RowRunner:
-    """Functions of a task from a batch of texts or ids to its outputs, each traced once.
+class Functions:
+    """Functions of a task, each traced once.
 
     Args:
         task: a task without a `tf.distribute` strategy, on TensorFlow.
-        made_for: the task's `predict_function`. Keras makes another when the model has changed,
-            and another `RowRunner` is due.
     """
 
-    def __init__(self, task, made_for):
-        self.made_for = made_for
-        self._task = task
-        self._functions = {}
+    def __init__(self, task):
+        task.make_predict_function()
+        # Keras makes another when the model has changed, and so are these made anew.
+        self.made_for = task.predict_function
+        self.network = Network(task)
+        self.made = {}
 
-    def __call__(self, x, batch_size: int, kwargs: dict):
-        """Gives outputs as `BertTask.predict` does.
+    def keep(self, key: tuple, function: Callable, held) -> None:
+        """Keeps a function, and what its key has the `id` of, which nothing else may get."""
+        if len(self.made) == MOST_FUNCTIONS:
+            self.made.pop(next(iter(self.made)))
+        self.made[key] = function, held
 
-        Args:
-            x: a tuple of columns of N texts, or a dict of int arrays [N, T].
-            batch_size: rows of a batch, and those that a compiled network is given, however few
-                are left.
-            kwargs: as `keras.Model.predict`: `verbose` and `callbacks`.
 
-        Returns:
-            float32 arrays [N, ...], structured as the model's output.
-        """
-        import tensorflow as tf
+def _functions_of(task) -> Functions:
+    task.make_predict_function()
+    if task._functions is None or task._functions.made_for is not task.predict_function:
+        task._functions = Functions(task)
+    return task._functions
 
-        ids = isinstance(x, dict)
-        names = tuple(x) if ids else tuple(range(len(x)))
-        columns = [np.asarray(x[name], None if ids else object) for name in names]
-        count = len(columns[0])
-        order = np.arange(count)
-        if not ids and count > batch_size:
-            lengths = [sum(map(len, texts)) for texts in zip(*columns, strict=True)]
-            order = np.argsort(lengths, kind="stable")
-        prepare, predict = self._functions_of(names if ids else None, columns, batch_size)
 
-        def made(rows):
-            return prepare(*(tf.constant(column[rows]) for column in columns))
+def _runs_here(task, kwargs: dict) -> bool:
+    """Whether batches need no loop of Keras's own."""
+    return (
+        keras.config.backend() == "tensorflow"
+        and set(kwargs) <= {"verbose", "callbacks"}
+        and not task.run_eagerly
+        and task.on_default_device
+        and task.steps_per_execution == 1
+    )
 
-        batches = [order[i : i + batch_size] for i in range(0, count, batch_size)]
-        given, verbose = kwargs.get("callbacks") or [], kwargs.get("verbose", "auto")
-        if len(batches) == 1 and not given:
-            return keras.tree.map_structure(lambda v: v.numpy()[:count], predict(made(order)))
-        callbacks = CallbackList(given, self._task, verbose, steps=len(batches))
-        parts = []
-        callbacks.on_predict_begin()
-        with ThreadPoolExecutor(1) as pool:
-            ahead = deque(pool.submit(made, rows) for rows in batches[:AHEAD])
-            for number in range(len(batches)):
-                callbacks.on_predict_batch_begin(number)
-                batch = ahead.popleft().result()
-                ahead.extend(pool.submit(made, later) for later in batches[number + AHEAD :][:1])
-                parts.append(keras.tree.map_structure(lambda v: v.numpy(), predict(batch)))
-                callbacks.on_predict_batch_end(number, {"outputs": parts[-1]})
-        callbacks.on_predict_end()
-        back = np.argsort(order)  # without the rows that the last batch was filled up with
-        return keras.tree.map_structure(lambda *v: np.concatenate(v)[back], *parts)
 
-    def _functions_of(self, names, columns, batch_size: int) -> tuple:
-        """The functions for such columns, from a batch to ids and from these to outputs."""
-        rows = batch_size if self._task.needs_whole_batches else None
-        shapes = [c.shape[1:] if rows is not None else c.ndim for c in columns]
-        types = [c.dtype.str for c in columns]
-        key = (names, rows, *zip(shapes, types, strict=True), *self._text_side())
-        if key not in self._functions:
-            if len(self._functions) == MOST_FUNCTIONS:
-                self._functions.pop(next(iter(self._functions)))
-            functions = self._functions_for(names, columns, rows)
-            self._functions[key] = (functions, self._held())  # whose `id` nothing else may get
-        return self._functions[key][0]
+def _run_batches(task, ids, widths, order, batch_size, kwargs, kept) -> list[tuple]:
+    """(width, outputs of its rows) of each batch."""
+    import tensorflow as tf
 
-    def _text_side(self) -> tuple:
-        """What a traced function holds of the preprocessor, of which users may change anything."""
-        found = self._task.preprocessor
-        if found is None:
-            return ()
-        plain = (bool, int, float, str, type(None), list, tuple, dict)
-        settings = [
-            (name, repr(value))
-            for part in (found, getattr(found, "tokenizer", None))
-            for name, value in getattr(part, "__dict__", {}).items()
-            if isinstance(value, plain) and name != "built" and not name.startswith("_")
-        ]
-        return (*map(id, self._held()), *settings)
+    whole = task.needs_whole_batches
+    batches = [
+        (int(widths[i : i + batch_size][-1]), order[i : i + batch_size])
+        for i in range(0, len(order), batch_size)
+    ]
+    if whole:
+        task.make_predict_function()
 
-    def _held(self) -> tuple:
-        found = self._task.preprocessor
-        tokenizer = getattr(found, "tokenizer", None)
-        return found, tokenizer, getattr(tokenizer, "_tokens", None)
+        def run(batch):
+            return task.predict_function([batch])
 
-    def _functions_for(self, names, columns, rows) -> tuple:
-        import tensorflow as tf
+    else:
+        run = _predict_function(task, ids)
 
-        task = self._task
-        specs = [
-            tf.TensorSpec(
-                # XLA compiles for each shape anyway, and kernels for GPUs want to know it.
-                [None, *(c.shape[1:] if rows is not None else [None] * (c.ndim - 1))],
-                tf.string if names is None else tf.as_dtype(c.dtype),
-            )
-            for c in columns
-        ]
+    def made(width, rows):
+        # XLA compiles for each shape anyway, and kernels for GPUs want to know it.
+        rows = rows[np.arange(batch_size) % len(rows)] if whole else rows
+        return {n: tf.convert_to_tensor(_cut(n, v, rows, width)) for n, v in ids.items()}
 
-        def prepare(*columns):
-            if rows is not None:
-                place = tf.range(rows) % tf.shape(columns[0])[0]
-                columns = [tf.gather(column, place) for column in columns]
-            if names is None:
-                return task._preprocess(columns[0] if len(columns) == 1 else tuple(columns))
-            return task._pack_ids(dict(zip(names, columns, strict=True)))
+    def outputs_of(batch, rows):
+        outputs = run(batch)
+        outputs = outputs if kept is None else kept(outputs)
+        return keras.tree.map_structure(lambda v: np.asarray(v)[: len(rows)], outputs)
 
-        prepare = tf.function(prepare, specs, autograph=False).get_concrete_function()
-        if rows is not None:  # found by the shapes of each batch
-            return prepare, lambda batch: self.made_for([batch])
-        ids = tf.nest.map_structure(tf.TensorSpec.from_tensor, prepare.structured_outputs)
-        predict = tf.function(task.predict_step, autograph=False).get_concrete_function(ids)
-        return prepare, predict
+    given, verbose = kwargs.get("callbacks") or [], kwargs.get("verbose", "auto")
+    if len(batches) == 1 and not given:
+        width, rows = batches[0]
+        return [(width, outputs_of(made(width, rows), rows))]
+    callbacks, parts = CallbackList(given, task, verbose, steps=len(batches)), []
+    callbacks.on_predict_begin()
+    with ThreadPoolExecutor(1) as pool:
+        ahead = deque(pool.submit(made, *batch) for batch in batches[:AHEAD])
+        for number, (width, rows) in enumerate(batches):
+            callbacks.on_predict_batch_begin(number)
+            batch = ahead.popleft().result()
+            ahead.extend(pool.submit(made, *later) for later in batches[number + AHEAD :][:1])
+            parts.append((width, outputs_of(batch, rows)))
+            callbacks.on_predict_batch_end(number, {"outputs": parts[-1][1]})
+    callbacks.on_predict_end()
+    return parts
+
+
+def _predict_function(task, ids: dict) -> Callable:
+    """The predict step for batches of any size and width."""
+    import tensorflow as tf
+
+    functions = _functions_of(task)
+    ranks = {name: len(value.shape) for name, value in ids.items()}
+    key = ("predict", *ranks.items())
+    if key not in functions.made:
+        specs = {
+            n: tf.TensorSpec([None] * rank, tf.as_dtype(ids[n].dtype), n)
+            for n, rank in ranks.items()
+        }
+        function = tf.function(task.predict_step, autograph=False).get_concrete_function(specs)
+        functions.keep(key, lambda batch: function(batch), ())
+    return functions.made[key][0]
+
+
+def _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept) -> list[tuple]:
+    """(width, outputs of its rows) of each width."""
+    parts = []
+    for width in np.unique(widths).tolist():
+        rows = order[widths == width]
+        part = {n: np.asarray(_cut(n, value, rows, width)) for n, value in ids.items()}
+        source = task._source(part, batch_size=batch_size, labelled=False)
+        outputs = task.predict_batches(source.one_pass(), kwargs)
+        # The last batch may have been filled up.
+        outputs = keras.tree.map_structure(lambda v, rows=rows: v[: len(rows)], outputs)
+        if kept is not None:
+            outputs = keras.tree.map_structure(np.asarray, kept(outputs))
+        parts.append((width, outputs))
+    return parts
+
+
+def _cut(name: str, value, rows, width: int):
+    """Some rows of a column, of so many tokens if it is one by token."""
+    part = dense(value, rows, width)
+    return part[..., :width] if name in BY_TOKEN else part
+
+
+def _filled(width: int, length: int, fill: float, value: np.ndarray) -> np.ndarray:
+    """Fills axis 1 up from the cut length to the whole, where it is one of tokens."""
+    if value.ndim < 2 or value.shape[1] != width or width == length:
+        return value
+    room = [(0, 0), (0, length - width)] + [(0, 0)] * (value.ndim - 2)
+    return np.pad(value, room, constant_values=fill)
+
+
+def _text_settings(task) -> tuple:
+    """What a traced function holds of the preprocessor, of which users may change anything."""
+    plain = (bool, int, float, str, type(None), list, tuple, dict)
+    found = task.preprocessor
+    settings = [
+        (name, repr(value))
+        for part in (found, getattr(found, "tokenizer", None))
+        for name, value in getattr(part, "__dict__", {}).items()
+        if isinstance(value, plain) and name != "built" and not name.startswith("_")
+    ]
+    return (*map(id, _text_parts(task)), *settings)
+
+
+def _text_parts(task) -> tuple:
+    tokenizer = getattr(task.preprocessor, "tokenizer", None)
+    return task.preprocessor, tokenizer, getattr(tokenizer, "_tokens", None)

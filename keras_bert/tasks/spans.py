@@ -8,7 +8,6 @@ import numpy as np
 
 from keras_bert.data.squad import Answer, SquadExample
 from keras_bert.data.texts import text_columns
-from keras_bert.text.answers import NBest
 
 
 class AnswerCandidate(NamedTuple):
@@ -54,46 +53,25 @@ class Prediction:
     candidates: tuple[AnswerCandidate, ...]
 
 
-def predictions(found: NBest, chosen, top_k: int) -> list[Prediction]:
-    """Makes results of tensors.
+def predictions(found: dict[str, np.ndarray], top_k: int) -> list[Prediction]:
+    """Makes results of arrays.
 
     Args:
-        found: the best answers of N questions.
-        chosen: int tensor [N], which of them are the answers.
+        found: fields of the `NBest` of N questions, and `chosen`, int [N], the places of their
+            answers.
         top_k: candidates to give with each.
     """
-    columns = (found.text, found.start, found.end, found.probability)
-    columns += (found.start_logit, found.end_logit)
-    texts, *numbers = (column.numpy().tolist() for column in columns)
+    columns = ("text", "start", "end", "probability", "start_logit", "end_logit")
+    texts, *numbers = (found[name].tolist() for name in columns)
     rows = [
         AnswerCandidate(text.decode(), *row) for text, *row in zip(texts, *numbers, strict=True)
     ]
-    splits, odds = found.row_splits.numpy().tolist(), found.null_score.numpy().tolist()
-    places = zip(chosen.numpy().tolist(), splits[:-1], splits[1:], odds, strict=True)
+    splits, odds = found["row_splits"].tolist(), found["null_score"].tolist()
+    places = zip(found["chosen"].tolist(), splits[:-1], splits[1:], odds, strict=True)
     return [
         Prediction(*rows[best][:4], null_score, tuple(rows[begin : min(begin + top_k, end)]))
         for best, begin, end, null_score in places
     ]
-
-
-def unpacked(x: Any, y: Any) -> tuple[Any, Any]:
-    """Takes a list of examples apart.
-
-    Args:
-        x: a list of `SquadExample`, or anything else.
-        y: None with such a list.
-
-    Returns:
-        ((questions, contexts), the examples), or else x and y as they are.
-
-    Raises:
-        ValueError: if there are answers beside examples.
-    """
-    if not isinstance(x, list) or not x or not isinstance(x[0], SquadExample):
-        return x, y
-    if y is not None:
-        raise ValueError("got answers beside a list of SquadExample, which hold them")
-    return ([example.question for example in x], [example.context for example in x]), x
 
 
 def as_examples(x: Any, y: Any) -> list[SquadExample]:

@@ -1,31 +1,48 @@
-"""What all tasks share: the text pipeline under `fit` and the default optimizer."""
+"""What all tasks share. A task is a declaration of its columns, its rows and its answers."""
 
 import inspect
 import math
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import keras
 import keras_hub
 import numpy as np
+from tqdm import tqdm
 
 from keras_bert.arguments import check_batch_size, check_count, check_number
 from keras_bert.checkpoints import open_checkpoint
+from keras_bert.data.examples import Examples
+from keras_bert.data.ragged import dense_parts, is_ragged, joined, joined_rows, without_padding
+from keras_bert.data.sources import check_columns
 from keras_bert.data.texts import text_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.crf import CRFLoss
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import ServedTask
-from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
+from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
+from keras_bert.tasks.batch_sources import dataset_source, memory_source
 from keras_bert.tasks.fitting import fit_source, scored
 from keras_bert.tasks.heads import NOT_SET, load_heads, saved_task, sorted_settings
-from keras_bert.tasks.ids import check_ids
-from keras_bert.tasks.like_lengths import predict_by_length
-from keras_bert.tasks.run_rows import run_rows
+from keras_bert.tasks.ids import (
+    check_axes,
+    check_ids,
+    check_preprocessor,
+    checked_ids,
+    fold,
+    has_several,
+)
+from keras_bert.tasks.run_rows import few_rows, run_rows
 from keras_bert.tasks.targets import checked_weights
-from keras_bert.tasks.text_side import check_text_side
 from keras_bert.tasks.weights import TaskWeights
+from keras_bert.text.packing import bucket_length
 from keras_bert.training.automatic_optimizer import automatic_optimizer
 from keras_bert.training.callback_list import callbacks_over
 from keras_bert.training.compile_arguments import (
@@ -39,25 +56,77 @@ from keras_bert.training.losses import TaskLoss
 from keras_bert.training.step import Step
 from keras_bert.training.task_metrics import CLASSES, task_metrics
 
+CHUNK = 1000  # examples that are turned into rows at once
+SILENT_SECONDS = 5  # tokenizing that takes longer shows a progress bar
+
+
+class Rows(NamedTuple):
+    """Rows of the network, of a batch of B examples.
+
+    Attributes:
+        ids: the model's inputs by name, int32 [R, T], [B, C, T] or [R, P].
+        example: int32 [R], the example that each row is of; None where R = B, in the same order.
+        about: anything else that `labels_of_rows` and `answers` need.
+    """
+
+    ids: dict[str, Any]
+    example: Any = None
+    about: Any = None
+
+
+class Answer(NamedTuple):
+    """One kind of question that a task answers, in Python and in an export.
+
+    Attributes:
+        asks: the columns of an example by name, in order.
+        example: a value of each column, for the contract of an export.
+        rows: makes `Rows` of columns, tensors [B, ...].
+        answers: makes a dict of tensors [B, ...] of (outputs, rows, *columns).
+        kept: what is kept of the outputs of some rows; by default all.
+        key: tells it from the task's others.
+    """
+
+    asks: dict[str, Column]
+    example: dict[str, list]
+    rows: Callable
+    answers: Callable
+    kept: Callable | None = None
+    key: tuple = ()
+
+
 # Losses whose labels are ids of classes, or 0 and 1.
 LABEL_LOSSES = (TaskLoss, keras.losses.BinaryCrossentropy, CRFLoss)
 
 
 class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
-    """Base of the tasks: `fit`, `evaluate` and `predict` on texts or on ids.
+    """Base of the tasks: `fit`, `evaluate` and `predict` on examples or on ids.
 
-    It differs from KerasHub's pipeline in five things: texts are shuffled every epoch with a
-    seed, wrong input is named row by row, `fit` makes an optimizer whose schedule fits its
-    number of steps, the step gives the same numbers on one device and on many (see
+    A task declares the columns of an example (`asks`), how they become rows of the network
+    (`rows`), and how outputs become answers (`answers`), both as TensorFlow operations: the method
+    that answers and a server run the same code. `examples` takes the data of users apart.
+
+    It differs from KerasHub's pipeline in five things: rows are shuffled every epoch with a seed,
+    wrong input is named row by row, `fit` makes an optimizer whose schedule fits its number of
+    steps, the step gives the same numbers on one device and on many (see
     `keras_bert.training.tensorflow_step`), and presets are written whole or not at all.
     """
 
+    asks: dict[str, Column] = {"text": TEXT}
+    example: dict[str, list] = {"text": EXAMPLES}
+    head_kind: str | None = None  # of `keras_bert.checkpoints.contents.HEADS`
     output_kind: str | dict[str, str] = CLASSES  # of `keras_bert.training.task_metrics`
+    outputs_by_token = (
+        False  # whether axis 1 of an output that is as long as a row is one of tokens
+    )
+    fill_value = 0.0  # of such an output where a row was cut
+    labels_by_token = False  # whether the last axis of labels and weights is T too
+    reads_several = False  # whether ids [B, C, T], C texts an example, give outputs [B, C, ...]
     packs_texts = True  # whether several texts can share a row of the encoder
     most_texts = 2  # columns of texts in an example; None for any number
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
     needs_labels = True  # of rows in memory, to train and to evaluate
-    _runner = None
+    at_once = CHUNK  # examples that are answered at once, which bounds memory
+    _functions = None
 
     def __init__(self, *args, **kwargs):
         # Keras would pass over a misspelt argument of a task.
@@ -156,15 +225,133 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     @preprocessor.setter
     def preprocessor(self, value):
-        check_text_side(value, self.backbone)
         self._preprocessor = value
+        self.check_preprocessor()
 
     def check_preprocessor(self) -> None:
-        """Raises a ValueError if the preprocessor, whose settings may change, no longer fits."""
-        check_text_side(self.preprocessor, self.backbone)
+        """Raises a ValueError if the preprocessor, whose settings may change, does not fit."""
+        check_preprocessor(self.preprocessor, self.backbone)
+
+    def check_has_preprocessor(self) -> None:
+        """Raises a ValueError where there is no preprocessor, or it does not fit."""
+        if self.preprocessor is None:
+            name = type(self).__name__
+            raise ValueError(
+                f"this {name} has no preprocessor, whose tokenizer texts need: make it with "
+                f"preprocessor={self.preprocessor_cls.__name__}(tokenizer), or pass a dict of ids "
+                "(token_ids, segment_ids, padding_mask)"
+            )
+        self.check_preprocessor()
+
+    # === The declaration ===
+
+    def examples(self, x, y=None) -> Examples:
+        """Takes the data of a user apart, and checks it.
+
+        Args:
+            x: examples in memory, as `fit` takes them.
+            y: their labels, or None.
+
+        Returns:
+            The examples, which stay as they are if x is that already.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if columns differ in length, or a label is unknown.
+        """
+        if isinstance(x, Examples):
+            return x
+        return Examples(text_columns(x, self.most_texts), self._encoded(y))
+
+    def brings_labels(self, x) -> bool:
+        """Whether data that is passed as one object brings its labels, as that of readers does."""
+        return False
+
+    def _encoded(self, y):
+        return None if y is None else self.encode_labels(y)
+
+    def rows(self, *columns, **options) -> Rows:
+        """Makes rows of a batch of examples; TensorFlow, eagerly or in a graph.
+
+        Args:
+            *columns: tensors [B, ...], as `asks` orders them.
+            **options: of the method that answers.
+
+        Returns:
+            The rows.
+        """
+        return Rows(self.preprocessor.pack(columns))
+
+    def check_rows(self, rows: Rows, first: int, lines: Sequence[int] | None) -> None:
+        """Raises a ValueError for an example that has no right rows.
+
+        Args:
+            rows: of some examples.
+            first: the number of the first one.
+            lines: the lines of a file that all of them come from, or None.
+        """
+
+    def labels_of_rows(self, rows: Rows, labels, weights, first: int) -> tuple:
+        """The labels and weights of rows.
+
+        Args:
+            rows: of some examples.
+            labels: of these examples, or None.
+            weights: their weights, or None.
+            first: the number of the first example.
+
+        Returns:
+            (labels, weights) of the rows; None stays None.
+        """
+        if rows.example is None:
+            return labels, weights
+        example = np.asarray(rows.example)
+        return tuple(part if part is None else part[example] for part in (labels, weights))
+
+    def answers(self, outputs, rows: Rows, *columns, **options) -> dict[str, Any]:
+        """Turns outputs of the network into answers; TensorFlow, eagerly or in a graph.
+
+        Args:
+            outputs: the model's output for `rows.ids`.
+            rows: of B examples.
+            *columns: the examples, tensors [B, ...].
+            **options: of the method that answers.
+
+        Returns:
+            Tensors [B, ...] by name.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say how it answers")
+
+    def questions(self, **options) -> dict[str, Answer]:
+        """What can be asked of an export by strings, `serving_default` among them.
+
+        Args:
+            **options: of `export`.
+
+        Raises:
+            TypeError: if an option is unknown.
+            ValueError: if one is out of range.
+        """
+        rows, answers = partial(self.rows, **options), partial(self.answers, **options)
+        key = tuple(sorted(options.items()))
+        return {"serving_default": Answer(self.asks, self.example, rows, answers, None, key)}
+
+    # === From and to checkpoints ===
+
+    @property
+    def input_spec(self):
+        """None for a task that takes ids of two and of three axes, else as Keras has it."""
+        return None if self.reads_several else super().input_spec
 
     def call(self, inputs, training=None, mask=None):
-        """As a functional model; inputs may bring what a call of the backbone may add."""
+        """As a functional model; inputs may bring what a call of the backbone may add.
+
+        A task that `reads_several` folds ids [B, C, T] into rows, and gives outputs [B, C, ...].
+        """
+        if self.reads_several and has_several(inputs):
+            output = self.call(fold(inputs), training=training)
+            texts = keras.ops.shape(inputs["token_ids"])[1]
+            return keras.ops.reshape(output, (-1, texts, *output.shape[1:]))
         options = {
             n: keras.ops.convert_to_tensor(inputs[n])
             for n in OPTIONAL_INPUTS
@@ -188,6 +375,12 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         return self._run_through_graph(self._standardize_inputs(inputs), with_options)
 
     def compute_output_spec(self, inputs, training=None, mask=None):
+        if self.reads_several and has_several(inputs):
+            check_axes(inputs)
+            batch, texts, length = inputs["token_ids"].shape
+            row = {n: keras.KerasTensor((None, length), x.dtype) for n, x in inputs.items()}
+            output = self.compute_output_spec(row)
+            return keras.KerasTensor((batch, texts, *output.shape[1:]), output.dtype)
         return super().compute_output_spec(
             {n: value for n, value in inputs.items() if n not in OPTIONAL_INPUTS}
         )
@@ -486,13 +679,11 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         if epochs == 0:
             raise ValueError("epochs=0: expected a number above 0")
         check_number("validation_split", validation_split, 0, 1)
-        self._check_labelled(x, y, "fit")
+        x, y = self._labelled(x, y, "fit")
         sample_weight = checked_weights(sample_weight)
         if validation_split:
             if validation_data is not None:
                 raise ValueError("got both validation_data and validation_split")
-            if not hasattr(x, "element_spec"):
-                y = self.encode_labels(y)  # before the split, which may part the names
             x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, validation_split)
         if epochs is None and steps is None and examples is None:
             epochs = 1
@@ -557,7 +748,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         """
         self._assert_compile_called("evaluate")
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
-            self._check_labelled(x, y, "evaluate")
+            x, y = self._labelled(x, y, "evaluate")
             x = self._source(x, y, checked_weights(sample_weight), batch_size).one_pass()
             _check_ends(x, kwargs.get("steps"), "steps")
             self.build_for(x)
@@ -604,21 +795,31 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             float32 array [N, ...]; for one string without the first axis.
         """
         if isinstance(x, str | bytes):
-            return self.predict([x], batch_size, **kwargs)[0]
+            one = self.predict([x], batch_size, **kwargs)
+            return keras.tree.map_structure(lambda v: v[0], one)
         if hasattr(x, "element_spec"):
             batches = self._source(x, labelled=False).one_pass()
             _check_ends(batches, kwargs.get("steps"), "steps")
             return self.predict_batches(batches, kwargs)
         batch_size = check_batch_size(batch_size)
-        texts = not isinstance(x, dict) and self.preprocessor is not None
-        columns = text_columns(x, self.most_texts) if texts else x
-        size = len(columns[0]) if texts else None
-        if size == 0:
-            return np.zeros((0, *self.output_shape[1:]), "float32")
-        found = run_rows(self, x, columns, batch_size, kwargs)
-        if found is not None:
-            return found
-        return predict_by_length(self, x, columns if texts else None, batch_size, kwargs)
+        if isinstance(x, dict):
+            ids = checked_ids(self, x)
+            check_columns(ids, None, None)
+            return run_rows(self, ids, batch_size, kwargs)
+        self.check_has_preprocessor()
+        data = self.examples(x)
+        if not self.outputs_by_token:
+            answer = Answer(self.asks, self.example, self.rows, _outputs, None, ("outputs",))
+            found = few_rows(self, answer, self._tensors(data), kwargs) if len(data) else {}
+            if found is not None:
+                return np.asarray(found["outputs"]) if found else self._no_outputs()
+        return run_rows(self, self.ragged_rows(replace(data, labels=None))[0], batch_size, kwargs)
+
+    def _no_outputs(self):
+        """The output for no rows."""
+        return keras.tree.map_structure(
+            lambda v: np.zeros((0, *(size or 0 for size in v.shape[1:])), "float32"), self.output
+        )
 
     def predict_batches(self, batches, kwargs: dict):
         """`keras.Model.predict` of batches that are made already.
@@ -631,23 +832,147 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         with quiet_about_size():
             return keras.Model.predict(self, self.ahead(batches), **kwargs)
 
-    def _check_labelled(self, x, y, method: str) -> None:
-        """Raises a ValueError if rows in memory have no labels."""
+    def respond(
+        self,
+        answer: Answer,
+        data: Examples,
+        batch_size: int | None = None,
+        kwargs: dict | None = None,
+    ) -> Iterator[tuple[tuple, dict[str, np.ndarray]]]:
+        """Answers examples, some at a time.
+
+        Few examples go through one function, from strings to answers, as in an export. Of more,
+        rows of like length share a batch.
+
+        Args:
+            answer: the kind of question.
+            data: examples that were checked.
+            batch_size: rows of a batch, 32 by default.
+            kwargs: as `keras.Model.predict`, without a progress bar by default.
+
+        Yields:
+            (columns of some examples, arrays of their answers by name).
+        """
+        self.check_has_preprocessor()
+        batch_size, kwargs = check_batch_size(batch_size), {"verbose": 0} | (kwargs or {})
+        for first in range(0, max(len(data), 1), self.at_once):
+            part = data.part(slice(first, first + self.at_once))
+            tensors = self._tensors(part)
+            found = few_rows(self, answer, tensors, kwargs)
+            if found is None:
+                rows = answer.rows(*tensors)
+                self.check_rows(rows, first, data.lines)
+                outputs = run_rows(self, rows.ids, batch_size, kwargs, answer.kept)
+                found = answer.answers(outputs, rows, *tensors)
+            yield part.columns, {name: np.asarray(value) for name, value in found.items()}
+
+    def _tensors(self, data: Examples) -> list:
+        kinds = [*self.asks.values()]
+        kinds += [TEXT] * (len(data.columns) - len(kinds))
+        return [kind.tensor(column) for kind, column in zip(kinds, data.columns, strict=False)]
+
+    def _answered(self, x, batch_size, kwargs, **options) -> dict[str, np.ndarray]:
+        """The answers to all examples or rows of ids, arrays [N, ...] by name."""
+        answer = self.questions(**options)["serving_default"]
+        if isinstance(x, dict):
+            ids = checked_ids(self, x)
+            outputs = run_rows(self, ids, check_batch_size(batch_size), {"verbose": 0} | kwargs)
+            parts = [answer.answers(outputs, Rows(ids))]
+        else:
+            parts = [
+                found for _, found in self.respond(answer, self.examples(x), batch_size, kwargs)
+            ]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def ragged_rows(self, x, y=None, sample_weight=None, **options) -> tuple[dict, Any, Any]:
+        """Turns examples into rows without padding, with a progress bar where it takes long.
+
+        Args:
+            x: examples, as `fit` takes them.
+            y: their labels, or None.
+            sample_weight: N weights of the examples, or None.
+            **options: of `rows`.
+
+        Returns:
+            (ids, labels, weights): int32 `tf.RaggedTensor` of R rows by name; labels [R, ...] or
+            None; float32 weights [R, ...] or None. Labels and weights by token are ragged too.
+
+        Raises:
+            ValueError: if there is no preprocessor, or an example is wrong.
+        """
+        self.check_has_preprocessor()
+        data, weights = self.examples(x, y), checked_weights(sample_weight)
+        count = check_columns(data.columns, data.labels, weights)
+
+        def encode(first):
+            part = slice(first, first + CHUNK)
+            rows = self.rows(*self._tensors(data.part(part)), **options)
+            self.check_rows(rows, first, data.lines)
+            labels = self.labels_of_rows(
+                rows, *(v if v is None else v[part] for v in (data.labels, weights)), first
+            )
+            mask = rows.ids["padding_mask"]
+            ids = {name: without_padding(value, mask) for name, value in rows.ids.items()}
+            if self.labels_by_token:
+                labels = tuple(v if v is None else without_padding(v, mask) for v in labels)
+            return ids, *labels
+
+        with ThreadPoolExecutor() as pool:  # operations of TensorFlow run beside each other
+            parts = pool.map(encode, range(0, count, CHUNK))
+            ids, *labels = zip(*_counted(parts, count), strict=True)
+        return joined_rows(ids), *(None if v[0] is None else joined(v) for v in labels)
+
+    def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, Any, Any]:
+        """Turns examples into rows of one length, as a call of the model takes them.
+
+        Args:
+            x: as `ragged_rows`.
+            y: as `ragged_rows`.
+            sample_weight: as `ragged_rows`.
+
+        Returns:
+            As `ragged_rows`, arrays that are filled up to T, the preprocessor's `sequence_length`:
+            labels of padding are -1, weights 0.
+
+        Raises:
+            ValueError: as `ragged_rows`.
+        """
+        parts = self.ragged_rows(x, y, sample_weight)
+        every = np.arange(parts[0]["token_ids"].shape[0])
+        parts = dense_parts(parts, every, self.preprocessor.sequence_length)
+        return tuple(v if v is None else keras.tree.map_structure(np.asarray, v) for v in parts)
+
+    def _labelled(self, x, y, method: str) -> tuple:
+        """(x, y) of `fit` with examples in memory taken apart.
+
+        Raises:
+            ValueError: if rows in memory have no labels.
+        """
+        if not hasattr(x, "element_spec") and not isinstance(x, dict):
+            self.check_has_preprocessor()
+            x = self.examples(x, y)
+            y = x.labels
         if self.needs_labels and y is None and not hasattr(x, "element_spec"):
             raise ValueError(f"y is missing: {method} needs the labels of the texts")
+        return x, y
 
     def _check_validation(self, data) -> tuple:
-        """Checks that `validation_data` brings labels; a dataset does."""
+        """Takes `validation_data` apart, and checks that it brings labels; a dataset does."""
         if hasattr(data, "element_spec"):
             return (data,)
-        parts = isinstance(data, tuple | list) and 1 <= len(data) <= 3
-        if not parts or isinstance(data[0], str | bytes):
+        if self.brings_labels(data):
+            data = (data,)
+        if (
+            not isinstance(data, tuple | list)
+            or not 1 <= len(data) <= 3
+            or isinstance(data[0], str | bytes)
+        ):
             raise ValueError(
                 f"validation_data={data!r:.80}: expected (x, y), (x, y, sample_weight) or a "
                 "tf.data.Dataset"
             )
-        self._check_labelled(*data[:2], *[None] * (2 - len(data)), "validation_data")
-        return tuple(data)
+        x, y = self._labelled(*data[:2], *[None] * (2 - len(data)), "validation_data")
+        return x, y, *data[2:]
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
         """Makes a batch of texts what the network reads; a dict of ids is that already.
@@ -664,16 +989,23 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
         return super().preprocess_samples(x, y, sample_weight)
 
-    def _preprocess(self, x, y=None, sample_weight=None):
-        self.check_preprocessor()
-        return self.preprocessor(x, y=y, sample_weight=sample_weight)
-
-    def _complete(self, ids: dict) -> dict:
-        """Adds to the ids of texts what else the model reads; inside `tf.data`."""
-        return ids
-
     def _pack_ids(self, x, y=None, sample_weight=None):
-        """Makes what the step reads of a batch of rows of ids; inside `tf.data`."""
+        """Makes a batch of rows of ids what the step reads, inside `tf.data`.
+
+        With the padding "bucket" it is cut to the least of 16, 32, 64, ... tokens that holds it.
+        """
+        bucket = getattr(self.preprocessor, "padding", "full") == "bucket"
+        if bucket and "packed_from" not in x:  # whose numbers go by the whole width
+            import tensorflow as tf
+
+            mask = x["padding_mask"]
+            place = tf.range(1, tf.shape(mask)[-1] + 1)
+            used = tf.reduce_max(tf.where(tf.cast(mask, tf.bool), place, 0))
+            length = mask.shape[-1]
+            width = bucket_length(used, length or self.preprocessor.sequence_length)
+            x = {n: v[..., :width] if v.shape[-1] == length else v for n, v in x.items()}
+            if self.labels_by_token:
+                y, sample_weight = (v if v is None else v[..., :width] for v in (y, sample_weight))
         return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
     def _source(
@@ -687,7 +1019,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         class_weight=None,
         labelled=True,
     ):
-        """What gives the batches; see `keras_bert.data.sources`."""
+        """The source of the batches; see `keras_bert.data.sources`."""
         if hasattr(x, "element_spec"):  # tf.data.Dataset
             if y is not None or sample_weight is not None or batch_size is not None:
                 raise ValueError(
@@ -695,14 +1027,40 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                     "or batch_size beside it"
                 )
             return dataset_source(self, x, class_weight, labelled)
+        if not isinstance(x, dict):
+            x, y, sample_weight = self.ragged_rows(x, y, sample_weight)
+        else:
+            x, y, sample_weight = self._checked_rows(x, y, sample_weight)
         return memory_source(self, x, y, sample_weight, batch_size, shuffle, seed, class_weight)
 
-    def _dataset_preparer(self, dataset, labelled):
-        """What makes of a dataset's batch what the model reads; inside `tf.data`."""
-        return dataset_preparer(self, dataset, labelled)
+    def _checked_rows(self, x: dict, y, sample_weight) -> tuple:
+        """Rows of ids of a user, with labels and weights, checked; ragged ones were made here."""
+        if is_ragged(x.get("token_ids")):
+            return x, y, sample_weight
+        return checked_ids(self, x), self._encoded(y), checked_weights(sample_weight)
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
+        if self.reads_several and np.ndim(x.get("token_ids")) == 3:
+            check_axes(x)
+            x = {name: value.reshape(-1, value.shape[-1]) for name, value in x.items()}
         check_ids(x, self.backbone)
+
+
+def _outputs(outputs, rows, *columns) -> dict:
+    return {"outputs": outputs}
+
+
+def _counted(parts: Iterator, count: int) -> Iterator:
+    """Shows how many examples are tokenized, where that takes longer than `SILENT_SECONDS`."""
+    bar, begin = None, time.monotonic()
+    for done, part in enumerate(parts, 1):
+        yield part
+        if bar is None and time.monotonic() - begin > SILENT_SECONDS:
+            bar = tqdm(total=count, desc="tokenizing", unit=" examples", file=sys.stderr)
+        if bar is not None:
+            bar.update(min(done * CHUNK, count) - bar.n)
+    if bar is not None:
+        bar.close()
 
 
 def _check_ends(batches, steps: int | None, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -15,16 +16,16 @@ from keras_bert.checkpoints.sentence_transformers import (
     read_embedding_settings,
     write_embedding_settings,
 )
+from keras_bert.data.examples import Examples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.activations import get_activation
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
 from keras_bert.metrics import evaluate
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.serving import embeddings
-from keras_bert.tasks.several_texts import SeveralTexts
+from keras_bert.serving.signatures import EXAMPLES, TEXT
 from keras_bert.tasks.targets import numbers
-from keras_bert.tasks.task import BertTask
+from keras_bert.tasks.task import BertTask, Rows
 from keras_bert.text.embedder_preprocessor import BertTextEmbedderPreprocessor, cosine, nearest
 from keras_bert.training.pair_losses import CosinePearson, CosineSquaredError, InBatchNegatives
 from keras_bert.training.task_metrics import COSINES, NOTHING
@@ -34,7 +35,7 @@ _QUERIES = 256  # that are compared with a corpus at once
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertTextEmbedder(SeveralTexts, BertTask):
+class BertTextEmbedder(BertTask):
     """A backbone whose token states are pooled into one vector a text.
 
     `fit` takes pairs of texts. With the loss "cosine" each has a score, which the cosine of their
@@ -61,6 +62,13 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             unless told otherwise. `fit` and `predict` take texts as they are.
         **kwargs: as `keras.Model`.
 
+    `fit` takes a tuple (firsts, seconds) of two lists of N texts; for "contrastive" also (anchors,
+    positives, negatives), where negatives are N texts or N lists of M texts. For "cosine" y are N
+    scores from -1 to 1 (those of STS-B run from 0 to 5: divide them by 5); for "contrastive"
+    nothing, and `validation_data` is (x,) or a dataset. A dataset gives (x, y) for "cosine",
+    ((firsts, seconds),) or ((anchors, positives, negatives),) for "contrastive". Ids are [N, C, T],
+    C texts an example.
+
     Call arguments:
         inputs: the backbone's, int32 [B, T]; or with an axis more, [B, C, T] for C texts a row.
 
@@ -75,8 +83,8 @@ class BertTextEmbedder(SeveralTexts, BertTask):
     backbone_cls = BertBackbone
     preprocessor_cls = BertTextEmbedderPreprocessor
     most_texts = None
-
-    head_kind = None  # no weights beside the backbone's
+    reads_several = True
+    packs_texts = False
 
     def __init__(
         self,
@@ -278,41 +286,62 @@ class BertTextEmbedder(SeveralTexts, BertTask):
     def default_metrics(self) -> list:
         return [] if self.pair_loss == "contrastive" else [CosinePearson()]
 
-    def fit(self, x=None, y=None, *args, **kwargs):
-        """Trains the model on pairs; see `BertTask.fit` for all arguments.
+    # === Rows ===
+
+    def examples(self, x, y=None) -> Examples:
+        return super().examples(_with_columns_of_negatives(x), y)
+
+    def _labelled(self, x, y, method):
+        if hasattr(x, "element_spec"):
+            return super()._labelled(x, y, method)
+        count = self._count_examples(x)
+        if y is None and self.pair_loss == "contrastive":
+            y = np.arange(count)
+        x, y = super()._labelled(x, y, method)
+        if isinstance(x, Examples) and x.labels is None:
+            x = replace(x, labels=y)
+        return x, y
+
+    def rows(self, *columns, prompt: str = "") -> Rows:
+        import tensorflow as tf
+
+        texts = (tf.strings.join([prompt, c]) if prompt else c for c in columns)
+        return Rows(self.preprocessor.pack(tuple(texts)))
+
+    # === Answers ===
+
+    def answers(self, outputs, rows, text, prompt: str = ""):
+        """`embedding`, float32 [B, H]."""
+        return {"embedding": outputs[:, 0]}
+
+    def questions(self, prompt: str | None = None):
+        """`serving_default`, of texts, and `similarity`, of pairs of texts.
+
+        The first takes `text`, string [B], and gives `embedding`, float32 [B, H]; the second takes
+        `text_pair` too, and gives the `cosine` of both texts' embeddings, float32 [B].
 
         Args:
-            x: a tuple (firsts, seconds) of two lists of N texts; for "contrastive" also (anchors,
-                positives, negatives), where negatives are N texts or N lists of M texts; a dict
-                of int arrays [N, C, T] with the backbone's inputs, C texts an example; or a
-                `tf.data.Dataset` of batches: (x, y) for the loss "cosine", ((firsts, seconds),)
-                or ((anchors, positives, negatives),) for "contrastive".
-            y: for "cosine" N scores from -1 to 1 (those of STS-B run from 0 to 5: divide them by
-                5); for "contrastive" nothing.
-            *args: as `BertTask.fit`.
-            **kwargs: as `BertTask.fit`. `validation_data` for "contrastive" is (x,), or a dataset.
-
-        Raises:
-            TypeError: if a text is not a string.
-            ValueError: if x are no pairs, examples have other numbers of negatives than the first,
-                or labels are missing, of no use, or out of range.
+            prompt: as `embed`.
         """
-        if y is None and self.pair_loss == "contrastive" and not hasattr(x, "element_spec"):
-            y = np.arange(self._count_examples(x))
-        return super().fit(x, y, *args, **kwargs)
+        prompt = self.default_prompt if prompt is None else prompt
+        if prompt and prompt not in self.prompts:
+            raise ValueError(f"prompt={prompt!r}: expected one of {', '.join(self.prompts)}")
+        found = super().questions(prompt=self.prompts[prompt] if prompt else "")
+        asks = {"text": TEXT, "text_pair": TEXT}
+        example = {"text": EXAMPLES[:1], "text_pair": ["Ice lay on the water in the morning."]}
+        found["similarity"] = found["serving_default"]._replace(
+            asks=asks, example=example, answers=_cosines
+        )
+        return found
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives embeddings, float32: [N, H] of N texts or of ids [N, T], [N, C, H] of examples.
 
         Examples of C texts each are a tuple, as in `fit`.
         """
-        x = _with_columns_of_negatives(x)
-        if isinstance(x, str | bytes):
-            return self.predict([x], batch_size, **kwargs)[0]
-        if isinstance(x, list | np.ndarray) and not len(x):
-            return np.zeros((0, self.output_shape[-1]), "float32")
         found = super().predict(x, batch_size, **kwargs)
-        return found[:, 0] if found.ndim == 3 and found.shape[1] == 1 else found
+        several = isinstance(x, tuple) or found.ndim < 3 or found.shape[1] > 1
+        return found if several else found[:, 0]
 
     def embed(
         self, texts, batch_size: int | None = None, prompt: str | None = None, **kwargs
@@ -335,16 +364,9 @@ class BertTextEmbedder(SeveralTexts, BertTask):
         """
         if isinstance(texts, tuple):
             raise ValueError("got a tuple: embed takes a list of texts")
-        prompt = self.default_prompt if prompt is None else prompt
-        if prompt:
-            if prompt not in self.prompts:
-                raise ValueError(f"prompt={prompt!r}: expected one of {', '.join(self.prompts)}")
-            before = self.prompts[prompt]
-            if isinstance(texts, str | bytes):
-                return self.embed([texts], batch_size, prompt, **kwargs)[0]
-            texts = [t.decode() if isinstance(t, bytes) else t for t in check_texts(texts)]
-            texts = [before + text for text in texts]
-        return self.predict(texts, batch_size, **{"verbose": 0} | kwargs)
+        if isinstance(texts, str | bytes):
+            return self.embed([texts], batch_size, prompt, **kwargs)[0]
+        return self._answered(texts, batch_size, kwargs, prompt=prompt)["embedding"]
 
     def similarity(self, firsts, seconds, batch_size: int | None = None, **kwargs) -> np.ndarray:
         """Gives the cosine of the embeddings of each two texts.
@@ -456,14 +478,6 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             raise ValueError("the dataset gives (x, y) with strings as y: a pair is ((x, y),)")
         return y if y is None else tf.reshape(tf.cast(y, tf.float32), [-1])
 
-    def _source(self, x, y=None, *args, labelled=True, **kwargs):
-        x = _with_columns_of_negatives(x)
-        if labelled and not hasattr(x, "element_spec"):
-            count = self._count_examples(x)
-            if y is None and self.pair_loss == "contrastive":
-                y = np.arange(count)
-        return super()._source(x, y, *args, labelled=labelled, **kwargs)
-
     def _pack_ids(self, x, y=None, sample_weight=None):
         return super()._pack_ids(_with_texts_axis(x), y, sample_weight)
 
@@ -484,6 +498,8 @@ class BertTextEmbedder(SeveralTexts, BertTask):
     def _count_examples(self, x) -> int:
         """The number of examples, of two texts each or more, in what `fit` takes."""
         most = 2 if self.pair_loss == "cosine" else math.inf
+        if isinstance(x, Examples):
+            x = x.columns
         if isinstance(x, dict):
             shape = np.shape(x.get("token_ids"))
             if len(shape) != 3 or not 2 <= shape[1] <= most:
@@ -498,9 +514,6 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             )
         return len(x[0])
 
-    def answer_signatures(self, run, **options):
-        return embeddings.signatures(self, run, **options)
-
     def get_config(self):
         return super().get_config() | {
             "pooling": self.pooling,
@@ -511,6 +524,10 @@ class BertTextEmbedder(SeveralTexts, BertTask):
             "prompts": self.prompts,
             "default_prompt": self.default_prompt,
         }
+
+
+def _cosines(outputs, rows, text, text_pair) -> dict:
+    return {"cosine": cosine(outputs[:, 0], outputs[:, 1])}
 
 
 def _check_layers(layers: Sequence[int], backbone: BertBackbone, pooling: str) -> list[int]:

@@ -5,39 +5,47 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
+from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import is_ragged
-from keras_bert.data.tagged import TaggedSentences, annotated_texts
+from keras_bert.data.tagged import AnnotatedTexts, TaggedSentences, annotated_texts
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import tagging_scores
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.serving import tagging
-from keras_bert.tasks.batch_sources import weight_table
-from keras_bert.tasks.heads import choose_classes, saved_task
-from keras_bert.tasks.row_task import RowTask
+from keras_bert.serving.signatures import Column
+from keras_bert.tasks.labelled import Labelled
 from keras_bert.tasks.sentences import (
+    check_sentences,
     check_tags,
     ids_of_tags,
     names_of_tags,
+    to_tensor,
     token_weights,
     token_weights_in_graph,
 )
-from keras_bert.tasks.tagging import (
-    best_ids,
-    entities_of,
-    labelled_rows,
-    tags_of_texts,
-    word_scores,
-    words_of_texts,
+from keras_bert.tasks.targets import check_classes, check_names
+from keras_bert.tasks.task import CHUNK, Answer, Rows
+from keras_bert.text.entities import (
+    TaggedEntity,
+    character_offsets,
+    find_entities,
+    join_words,
+    marks_entity,
+    tag_places,
+    tags_of_spans,
 )
-from keras_bert.tasks.targets import check_classes, check_names, class_ids, weights_by_id
-from keras_bert.text.entities import TaggedEntity, marks_entity, tag_places
-from keras_bert.text.token_classifier_preprocessor import IGNORED, BertTokenClassifierPreprocessor
+from keras_bert.text.substrings import substrings
+from keras_bert.text.tag_paths import best_tags, scores_of_words
+from keras_bert.text.token_classifier_preprocessor import (
+    IGNORED,
+    BertTokenClassifierPreprocessor,
+    labels_of_rows,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertTokenClassifier(RowTask):
+class BertTokenClassifier(Labelled):
     """A backbone, dropout and one dense layer on every token's output; gives logits.
 
     A word's label is that of its first piece. The loss is the mean over all labelled words of a
@@ -57,6 +65,13 @@ class BertTokenClassifier(RowTask):
         dropout: share of the output dropped in training.
         crf: whether labels make a chain.
         **kwargs: as `keras.Model`.
+
+    `fit` takes N sentences, lists of words or plain texts, and for each a list of labels, one a
+    word, as names or ids; words of a plain text are those of `words`. Or texts with a list of
+    entities each, (first character, character after the last, type). `TaggedSentences`,
+    `AnnotatedTexts` and a list of objects with "text" and "entities", see
+    `keras_bert.data.read_entities`, bring their labels. Weights are of sentences, [N], or for each
+    sentence a list, one a word. Of ids labels are [N, T], -1 at positions without a label.
 
     Call arguments:
         inputs: the backbone's.
@@ -79,8 +94,8 @@ class BertTokenClassifier(RowTask):
     backbone_cls = BertBackbone
     preprocessor_cls = BertTokenClassifierPreprocessor
 
-    head_kind = "token_classifier"  # of `keras_bert.checkpoints.contents.HEADS`
-    labels_by_token = True
+    head_kind = "token_classifier"
+    labels_by_token = outputs_by_token = True
 
     def __init__(
         self,
@@ -111,17 +126,15 @@ class BertTokenClassifier(RowTask):
         if crf:
             logits = self.chain(logits)
         # Known before the model is compiled, which construction ends with.
-        self.num_classes = num_classes
+        self.num_classes, self.labels = num_classes, labels
         self.crf = crf
         super().__init__(inputs=inputs, outputs=logits, **kwargs)
 
         # === Configuration ===
-        self.labels = labels
         self.dropout = dropout
 
     @classmethod
-    def complete_settings(cls, own, network, checkpoint, skip_mismatch):
-        saved = saved_task(checkpoint, cls)
+    def same_kind_of_head(cls, own, saved, checkpoint, skip_mismatch):
         crf = own.setdefault("crf", saved.get("crf", False))
         # A head of another library has no chain, and gets a new one.
         same = checkpoint.contents is not None or saved.get("crf", crf) == crf
@@ -130,12 +143,7 @@ class BertTokenClassifier(RowTask):
                 f"{checkpoint.source.name} has a head {'without' if crf else 'with'} a CRF, and "
                 f"crf={crf}: pass skip_mismatch=True for a new one"
             )
-        fits = choose_classes(own, checkpoint, saved, skip_mismatch) and same
-        if "dropout" in saved:
-            own.setdefault("dropout", saved["dropout"])
-        return fits or (None if saved else False)
-
-    # === Training ===
+        return same
 
     def default_loss(self):
         reduction = "mean_with_sample_weight"
@@ -145,8 +153,27 @@ class BertTokenClassifier(RowTask):
             from_logits=True, ignore_class=IGNORED, reduction=reduction
         )
 
-    def default_metrics(self) -> list:
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+    # === Rows ===
+
+    def brings_labels(self, x) -> bool:
+        return isinstance(x, TaggedSentences) or annotated_texts(x) is not None
+
+    def examples(self, x, y=None) -> Examples:
+        if isinstance(x, Examples):
+            return x
+        if isinstance(x, TaggedSentences):
+            if y is not None:
+                raise ValueError("TaggedSentences bring their own tags: got y beside them")
+            check_tags(x.words, x.tags, x.lines)
+            return Examples((check_sentences(x.words),), self._encode(x.tags, x.lines), x.lines)
+        if (given := annotated_texts(x, y)) is not None:
+            x, y = given.texts, self._tags_of_texts(given)
+        sentences = check_sentences(x) if len(x) else []
+        if y is not None:
+            y = self.encode_labels(y)
+            if len(y) != len(sentences) or not isinstance(sentences[0], str):
+                check_tags(sentences, y)
+        return Examples((sentences,), y)
 
     def encode_labels(self, y):
         """Checks labels and turns names into ids.
@@ -173,15 +200,14 @@ class BertTokenClassifier(RowTask):
         return ids
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Turns weights by label name or id into weights by id; 1 where there is none.
+        """As `Labelled.encode_class_weight`.
 
         Raises:
-            ValueError: if a label is unknown, or labels make a chain, whose loss is the sentence's.
+            ValueError: as there, or if labels make a chain, whose loss is the sentence's.
         """
         if self.crf:
             raise ValueError("class_weight has no meaning with crf=True: its loss is a sentence's")
-        ids = class_ids(list(class_weight), self.num_classes, self.labels)
-        return weights_by_id(class_weight, ids, self.num_classes)
+        return super().encode_class_weight(class_weight)
 
     def encode_labels_in_graph(self, y):
         """Lets ids through; names of tags can't come in a dataset.
@@ -189,125 +215,68 @@ class BertTokenClassifier(RowTask):
         Raises:
             ValueError: if `y` are names.
         """
-        import tensorflow as tf
-
-        if y is not None and y.dtype == tf.string:
+        if y is not None and y.dtype.name == "string":
             raise ValueError(
                 "a dataset for a token classifier gives ids by token, int [B, T] with -1 at "
                 "positions without a label; lists of tag names go to fit as they are"
             )
         return y
 
-    def fit(
-        self,
-        x=None,
-        y=None,
-        batch_size: int | None = None,
-        epochs: float | None = None,
-        sample_weight=None,
-        validation_data=None,
-        **kwargs,
-    ):
-        """Trains the model.
+    def _tags_of_texts(self, given: AnnotatedTexts) -> list[list[str]]:
+        """The tags of the words of texts with character spans.
 
-        Args:
-            x: N sentences, lists of words, or plain texts; or, which bring their labels,
-                `keras_bert.data.TaggedSentences`, `keras_bert.data.AnnotatedTexts` or a list of
-                objects with "text" and "entities", see `keras_bert.data.read_entities`; or a
-                dict of ids or a dataset of them, as `BertTask.fit`.
-            y: for each sentence a list of labels, one a word, as names or ids; see
-                `encode_labels`. Words of a plain text are those of `words`. Or for each text a
-                list of entities, (first character, character after the last, type).
-            batch_size: rows of a batch, 32 by default. Not with a dataset.
-            epochs: passes over the data; 1 by default.
-            sample_weight: N weights of the sentences, or for each sentence a list of weights, one a
-                word; of ids, [N] or [N, T].
-            validation_data: what x and y take.
-            **kwargs: as `BertTask.fit`.
-
-        Returns:
-            The Keras `History`: loss and accuracy, over labelled words. With `crf` the accuracy
-            is that of the emissions alone.
-
-        Raises:
-            TypeError: if a sentence is neither a list of words nor a text.
-            ValueError: if tags do not match words, a tag is unknown, or an entity overlaps another
-                or cuts a word; the error names the sentence, and its line where the data comes
-                from a reader. And as `BertTask.fit`.
-        """
-        x, y = self._with_tags(x, y)
-        if isinstance(validation_data, TaggedSentences) or annotated_texts(validation_data):
-            validation_data = self._with_tags(validation_data, None)
-        return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
-
-    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
-        """Gives loss and accuracy on what `fit` takes."""
-        x, y = self._with_tags(x, y)
-        return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
-
-    def _with_tags(self, x, y):
-        """Takes a reader's sentences apart, while it is known which lines they come from.
-
-        Character spans become the tags of words.
-        """
-        if not isinstance(x, TaggedSentences):
-            given = annotated_texts(x, y)
-            return (x, y) if given is None else (given.texts, tags_of_texts(self, given))
-        if y is not None:
-            raise ValueError("TaggedSentences bring their own tags: got y beside them")
-        check_tags(x.words, x.tags, x.lines)
-        return x.words, self._encode(x.tags, x.lines)
-
-    def ragged_rows(self, x, y=None, sample_weight=None) -> tuple[dict, object, object]:
-        """Turns sentences into rows; see `RowTask.ragged_rows`.
-
-        Args:
-            x: N sentences, lists of words or texts; or `TaggedSentences`.
-            y: their labels, as `encode_labels` takes them, or None.
-            sample_weight: N weights of the sentences, or None.
-
-        Returns:
-            (ids, labels or None, weights or None), `tf.RaggedTensor` [R, tokens] all of them.
-            Labels are -1, and weights 0, where a position has no label.
+        A model without labels gets O, B-TYPE and I-TYPE of all types.
         """
         self.check_has_preprocessor()
-        x, y = self._with_tags(x, y)
-        return labelled_rows(self, x, y, sample_weight)
+        if self.labels is None:
+            types = sorted({kind for spans in given.entities for *_, kind in spans})
+            names = ["O"] + [f"{letter}-{kind}" for letter in "BI" for kind in types]
+            self.labels = check_names(names, self.num_classes)
+        offsets = self._offsets(check_sentences(given.texts))
+        return [
+            tags_of_spans(spans, *words, self.labels, given.name(row))
+            for row, (spans, words) in enumerate(zip(given.entities, offsets, strict=True))
+        ]
 
-    def _source(
-        self,
-        x,
-        y=None,
-        sample_weight=None,
-        batch_size=None,
-        shuffle=False,
-        seed=0,
-        class_weight=None,
-        labelled=True,
-    ):
-        if not hasattr(x, "element_spec"):
-            if not isinstance(x, dict):
-                x, y, sample_weight = self.ragged_rows(x, y, sample_weight)
-            elif y is not None:
-                y = self.encode_labels(np.asarray(y))
-                sample_weight = token_weights(y, sample_weight)
-            if class_weight is not None:
-                ids = y.values.numpy() if is_ragged(y) else y
-                factors = weight_table(self, class_weight, ids)[np.maximum(ids, 0)]
-                sample_weight = sample_weight * (
-                    y.with_values(factors) if is_ragged(y) else factors
-                )
-                class_weight = None
-        elif class_weight is not None:
-            raise ValueError("class_weight needs rows in memory: a dataset can bring weights")
-        return super()._source(
-            x, y, sample_weight, batch_size, shuffle, seed, class_weight, labelled
-        )
+    def _offsets(self, texts: list[str]) -> list[tuple]:
+        """For each text the first characters of its words, and those after their last ones."""
+        found = []
+        for first in range(0, len(texts), CHUNK):
+            batch = to_tensor(texts[first : first + CHUNK], "string")
+            rows = self.preprocessor.rows(batch)
+            found += zip(rows.starts.to_list(), rows.ends.to_list(), strict=True)
+        return found
+
+    def rows(self, text) -> Rows:
+        rows = self.preprocessor.rows(text)
+        return Rows(rows.ids, rows.sentence, rows)
+
+    def labels_of_rows(self, rows, labels, weights, first):
+        if labels is None:
+            return None, None
+        check_tags([range(n) for n in rows.about.counts.numpy()], labels, first=first)
+        found, given = labels_of_rows(rows.about, to_tensor(labels, "int32")), None
+        if weights is not None and np.ndim(weights[0]) == 1:
+            if self.crf:
+                raise ValueError("sample_weight of words: with crf=True the loss is a sentence's")
+            for number, (own, tags) in enumerate(zip(weights, labels, strict=True)):
+                if len(own) != len(tags):
+                    raise ValueError(
+                        f"sentence {first + number}: {len(tags)} words, {len(own)} weights"
+                    )
+            given = labels_of_rows(rows.about, to_tensor(weights, "float32"), 0.0).numpy()
+        elif weights is not None:
+            given = weights[np.asarray(rows.example)]
+        return found, token_weights(found.numpy(), given)
+
+    def _checked_rows(self, x, y, sample_weight):
+        if not is_ragged(x.get("token_ids")) and y is not None:
+            y = self.encode_labels(np.asarray(y))
+            sample_weight = token_weights(y, sample_weight)
+        return super()._checked_rows(x, y, sample_weight)
 
     def _dataset_preparer(self, dataset, labelled):
-        import tensorflow as tf
-
-        if keras.tree.flatten(dataset.element_spec)[0].dtype == tf.string:
+        if keras.tree.flatten(dataset.element_spec)[0].dtype.name == "string":
             raise ValueError(
                 "a token classifier takes datasets of ids; texts and words go to fit in lists"
             )
@@ -323,6 +292,108 @@ class BertTokenClassifier(RowTask):
 
     # === Answers ===
 
+    def _best_tags(self, outputs, rows: Rows) -> tuple:
+        """(ids, probabilities) of the words' tags, ragged [B, None]."""
+        # As values: a served graph reads weights through its network alone.
+        chain = self.chain and [keras.ops.convert_to_numpy(part) for part in self.chain.scores]
+        return best_tags(scores_of_words(outputs, rows.about), chain)
+
+    def _entities(self, outputs, rows: Rows, *_) -> dict:
+        """The entities of all sentences, one after the other, and how many each has."""
+        import tensorflow as tf
+
+        parts = find_entities(*self._best_tags(outputs, rows), self.labels)
+        starts, ends = parts.start, parts.end
+        if rows.about.starts is not None:
+            starts, ends = character_offsets(parts, rows.about.starts, rows.about.ends)
+        count = tf.math.unsorted_segment_sum(
+            tf.ones_like(parts.sentence), parts.sentence, tf.size(rows.about.counts)
+        )
+        return {
+            "sentence": parts.sentence,
+            "label": parts.label,
+            "start": starts,
+            "end": ends,
+            "score": parts.score,
+            "count": count,
+        }
+
+    def _served_entities(self, outputs, rows, text):
+        """`entities` of `text`, string [B], E the most of a row.
+
+        `entity`, string [B, E], as it stands in the text, `label`, string [B, E], `start` and
+        `end`, int32 [B, E], its first character and the one after its last, `score`, float32
+        [B, E], the mean of the probabilities of its words' tags, and `count`, int32 [B], how many
+        there are; the rest of a row is "", -1 and 0.
+        """
+        import tensorflow as tf
+
+        found = self._entities(outputs, rows)
+        places = (found.pop(name) for name in ("sentence", "count"))
+        sentence, count = places
+        found["entity"] = substrings(text, sentence, found["start"], found["end"])
+        rest = {"entity": "", "label": "", "start": -1, "end": -1, "score": 0.0}
+        return {
+            name: tf.RaggedTensor.from_row_lengths(value, count).to_tensor(rest[name])
+            for name, value in found.items()
+        } | {"count": count}
+
+    def _names_of(self, tags):
+        import tensorflow as tf
+
+        names = tf.constant(list(map(str, self.names)))
+        return tags.with_flat_values(tf.gather(names, tags.flat_values))
+
+    def answers(self, outputs, rows, text):
+        """`tags` of `text`, string [B], W the most words of a row.
+
+        `word` and `tag`, string [B, W], `start` and `end`, int32 [B, W], `probability`, float32
+        [B, W], and `count`, int32 [B].
+        """
+        tags, probabilities = self._best_tags(outputs, rows)
+        starts, ends = rows.about.starts, rows.about.ends
+        words = substrings(text, starts.value_rowids(), starts.values, ends.values)
+        return {
+            "word": starts.with_values(words).to_tensor(),
+            "tag": self._names_of(tags).to_tensor(),
+            "start": starts.to_tensor(-1),
+            "end": ends.to_tensor(-1),
+            "probability": probabilities.to_tensor(),
+            "count": rows.about.counts,
+        }
+
+    def _rows_of_words(self, words, count) -> Rows:
+        import tensorflow as tf
+
+        width = tf.shape(words)[1]
+        inside = tf.reduce_all((count >= 0) & (count <= width))
+        message = ["input 'count' lies outside of 0 to", width, "the words of a row"]
+        with tf.control_dependencies([tf.Assert(inside, message)]):
+            return self.rows(tf.RaggedTensor.from_tensor(words, count))
+
+    def _tags_of_words(self, outputs, rows, words, count):
+        """`tag` and `probability`, [B, W], of `words`, string [B, W], `count` of them a row."""
+        import tensorflow as tf
+
+        tags, probabilities = self._best_tags(outputs, rows)
+        shape = tf.cast(tf.stack([-1, tf.shape(words)[1]]), tags.row_splits.dtype)
+        return {
+            "tag": self._names_of(tags).to_tensor(shape=shape),
+            "probability": probabilities.to_tensor(shape=shape),
+        }
+
+    def questions(self):
+        """`tags`, of texts, `words`, of texts cut into words, and where tags mark entities
+        `entities`. `serving_default` is `entities`, else `tags`."""
+        tags = super().questions()["serving_default"]
+        asks = {"words": Column(shape=(None, None)), "count": Column("int32")}
+        example = {"words": [["Ada", "met", "Grace"]], "count": [3]}
+        words = Answer(asks, example, self._rows_of_words, self._tags_of_words)
+        found = {"tags": tags, "words": words}
+        if _mark_entities(self.labels):
+            found["entities"] = tags._replace(answers=self._served_entities)
+        return {"serving_default": found.get("entities", tags), **found}
+
     def words(self, texts: Sequence[str]) -> list[list[str]]:
         """The words that plain texts are cut into, as they stand there.
 
@@ -332,7 +403,28 @@ class BertTokenClassifier(RowTask):
         Returns:
             N lists.
         """
-        return words_of_texts(self, texts)
+        self.check_has_preprocessor()
+        texts = check_sentences(texts) if len(texts) else []
+        return [
+            [text[a:b] for a, b in zip(starts, ends, strict=True)]
+            for text, (starts, ends) in zip(texts, self._offsets(texts), strict=True)
+        ]
+
+    def _of_words(self, name: str, values, x, batch_size, kwargs) -> list:
+        """What `values` makes of each sentence's words: a list of N arrays [words, ...]."""
+
+        def answers(outputs, rows, text):
+            found = values(outputs, rows)
+            return {"values": found.flat_values, "count": rows.about.counts}
+
+        asked, data = (
+            Answer(self.asks, self.example, self.rows, answers, None, (name,)),
+            self.examples(x),
+        )
+        parts = []
+        for _, found in self.respond(asked, data, batch_size, kwargs) if len(data) else ():
+            parts += np.split(found["values"], np.cumsum(found["count"])[:-1])
+        return parts
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Gives the logits.
@@ -345,12 +437,13 @@ class BertTokenClassifier(RowTask):
         Returns:
             For sentences a list of N float32 arrays [words, K]; for ids float32 [N, T, K].
         """
-        if isinstance(x, dict):
-            return self.predict_ids(x, batch_size, **kwargs)
-        if hasattr(x, "element_spec"):
+        if isinstance(x, dict) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
-        parts = [scores for _, _, scores in word_scores(self, x, batch_size, kwargs)]
-        return [row.numpy() for scores in parts for row in scores]
+
+        def scores(outputs, rows):
+            return scores_of_words(outputs, rows.about)
+
+        return self._of_words("scores", scores, x, batch_size, {"verbose": "auto"} | kwargs)
 
     def predict_tags(
         self, x, batch_size: int | None = None, **kwargs
@@ -360,15 +453,19 @@ class BertTokenClassifier(RowTask):
         Args:
             x: N sentences, lists of words; or N texts, cut into `words`.
             batch_size: rows of a batch, 32 by default.
-            **kwargs: as `keras.Model.predict`.
+            **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
             N lists of names, or of ids where the model has no names; as many as there are words.
         """
-        found = best_ids(self, x, batch_size, kwargs)
-        if self.labels is None:
-            return found
-        return [[self.labels[tag] for tag in tags] for tags in found]
+        found = self._best_ids(x, batch_size, kwargs)
+        return [[self.names[tag] for tag in tags] for tags in found]
+
+    def _best_ids(self, x, batch_size, kwargs) -> list[list[int]]:
+        def tags(outputs, rows):
+            return self._best_tags(outputs, rows)[0]
+
+        return [row.tolist() for row in self._of_words("tags", tags, x, batch_size, kwargs)]
 
     def tag(
         self, x, batch_size: int | None = None, **kwargs
@@ -393,7 +490,21 @@ class BertTokenClassifier(RowTask):
         if self.labels is None:
             raise ValueError("the model has no labels, so that entities have no names")
         tag_places(self.labels)  # before all the work
-        return entities_of(self, x, batch_size, kwargs)
+        asked = Answer(self.asks, self.example, self.rows, self._entities, None, ("entities",))
+        data, entities = self.examples(x), []
+        for (sentences,), found in (
+            self.respond(asked, data, batch_size, kwargs) if len(data) else ()
+        ):
+            here = [[] for _ in sentences]
+            names = ("sentence", "label", "start", "end", "score")
+            for number, label, start, end, score in zip(
+                *(found[name].tolist() for name in names), strict=True
+            ):
+                text = sentences[number][start:end]
+                text = text if isinstance(text, str) else join_words(text)
+                here[number].append(TaggedEntity(text, label.decode(), start, end, score))
+            entities += here
+        return entities
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
         """Scores the tags of words, by `keras_bert.metrics.tagging_scores`.
@@ -410,10 +521,10 @@ class BertTokenClassifier(RowTask):
             "accuracy" over words, and if the labels mark entities "precision", "recall" and "f1"
             of these.
         """
-        x, y = self._with_tags(x, y)
-        right, found = self.encode_labels(y), best_ids(self, x, None, {"verbose": 0} | kwargs)
+        data = self.examples(x, y)
+        right, found = data.labels, self._best_ids(data, kwargs.pop("batch_size", None), kwargs)
         check_tags(found, right)
-        names = self.labels or [str(i) for i in range(self.num_classes)]
+        names = list(map(str, self.names))
         kept = [
             [(names[a], names[b]) for a, b in zip(*row, strict=True) if a != IGNORED]
             for row in zip(right, found, strict=True)
@@ -425,9 +536,6 @@ class BertTokenClassifier(RowTask):
     def scores_by_default(self) -> bool:
         return self.labels is not None and all(map(marks_entity, self.labels))
 
-    def answer_signatures(self, run, **options):
-        return tagging.signatures(self, run, **options)
-
     def get_config(self):
         return super().get_config() | {
             "num_classes": self.num_classes,
@@ -435,3 +543,11 @@ class BertTokenClassifier(RowTask):
             "dropout": self.dropout,
             "crf": self.crf,
         }
+
+
+def _mark_entities(labels: list[str] | None) -> bool:
+    """Whether labels are tags such as B-PER, I-PER and O."""
+    try:
+        return bool(labels) and any(tag_places(labels)[1])
+    except ValueError:
+        return False

@@ -1,0 +1,128 @@
+"""What tasks with named classes share: classifiers of texts, of relations and of words."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from keras_bert.serving.signatures import label_tensor
+from keras_bert.tasks.heads import choose_classes, saved_task
+from keras_bert.tasks.targets import (
+    check_names,
+    class_ids,
+    class_labels,
+    classes_in_graph,
+    found_names,
+    likeliest_labels,
+    weights_by_id,
+)
+from keras_bert.tasks.task import BertTask
+
+
+class Labelled(BertTask):
+    """Base of tasks whose head gives logits of `num_classes` classes, by name in `labels`."""
+
+    @classmethod
+    def complete_settings(cls, own, network, checkpoint, skip_mismatch):
+        saved = saved_task(checkpoint, cls)
+        same = cls.same_kind_of_head(own, saved, checkpoint, skip_mismatch)
+        fits = choose_classes(own, checkpoint, saved if same else {}, skip_mismatch)
+        if "dropout" in saved:
+            own.setdefault("dropout", saved["dropout"])
+        if fits and "thresholds" in saved:
+            own.setdefault("thresholds", saved["thresholds"])
+        return fits or (None if saved else False)
+
+    @classmethod
+    def same_kind_of_head(cls, own: dict, saved: dict, checkpoint, skip_mismatch: bool) -> bool:
+        """Whether a checkpoint's head is of the kind asked for, whatever its classes.
+
+        Args:
+            own: arguments of the task; those of the kind of head are completed.
+            saved: those that the checkpoint holds.
+            checkpoint: for errors.
+            skip_mismatch: whether it may be of another kind.
+
+        Raises:
+            ValueError: if it is, and may not.
+        """
+        return True
+
+    def default_loss(self):
+        # On TensorFlow the step divides by the weight sum anyway; elsewhere Keras has to be told.
+        return keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, reduction="mean_with_sample_weight"
+        )
+
+    def default_metrics(self) -> list:
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    @property
+    def names(self) -> list:
+        """The K labels, or ids where the task has none."""
+        return self.labels or list(range(self.num_classes))
+
+    def encode_labels(self, y) -> np.ndarray:
+        """Checks labels and turns names into ids.
+
+        Args:
+            y: N ids or names, or probabilities of the classes [N, K], rows that sum to 1. The
+                first names that a task without `labels` sees become its labels, sorted.
+
+        Returns:
+            int32 ids [N]; of probabilities float32 [N, K].
+
+        Raises:
+            ValueError: if a label is unknown; the error names its row.
+        """
+        if self.labels is None:
+            self.labels = check_names(found_names(y), self.num_classes)
+        return class_labels(y, self.num_classes, self.labels)
+
+    def encode_labels_in_graph(self, y):
+        """Turns a batch of labels [B] of a dataset into ids, inside `tf.data`.
+
+        Raises:
+            ValueError: if they are strings, and the task has no labels.
+            tf.errors.InvalidArgumentError: when the data runs, if a label is unknown, or
+                probabilities [B, K] do not sum to 1.
+        """
+        return y if y is None else classes_in_graph(y, self.num_classes, self.labels)
+
+    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
+        """Turns weights by label name or id into weights by id; 1 where there is none.
+
+        Raises:
+            ValueError: if a label is unknown or named twice, or a weight is negative or infinite.
+        """
+        ids = class_ids(list(class_weight), self.num_classes, self.labels)
+        return weights_by_id(class_weight, ids, self.num_classes)
+
+    def answers(self, outputs, rows, *columns, **options):
+        """`label` [B], `probability` of it, float32 [B], and `logits`, float32 [B, K]."""
+        import tensorflow as tf
+
+        names = label_tensor(self.labels, self.num_classes)
+        return {
+            "label": tf.gather(names, tf.argmax(outputs, axis=-1)),
+            "probability": tf.reduce_max(tf.nn.softmax(outputs), axis=-1),
+            "logits": outputs,
+        }
+
+    def _likeliest(self, answers: dict, top_k: int | str | None):
+        """(labels, probabilities) of answers, or with `top_k` the likeliest of each."""
+        logits = answers["logits"]
+        if top_k is None:
+            return [self.names[i] for i in logits.argmax(axis=1)], answers["probability"]
+        exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
+        probabilities = exponents / exponents.sum(axis=1, keepdims=True)
+        return likeliest_labels(probabilities, self.names, top_k)
+
+    def _ids(self, labels: np.ndarray) -> np.ndarray:
+        """Ids [N] of labels as the loss reads them: of probabilities the likeliest."""
+        return labels.argmax(axis=1) if labels.ndim == 2 else labels
+
+
+def one_of(found, one: Sequence | None = None):
+    """The answer to a single example: of (labels, probabilities) or of a list."""
+    return (found[0][0], float(found[1][0])) if isinstance(found, tuple) else found[0]
