@@ -37,7 +37,7 @@ FILES = ("*.pb", "variables", "assets", "assets.extra")
 class ServedTask:
     """Mixin of a task that gives it `export`.
 
-    A subclass gives `questions`.
+    A subclass gives `signatures`.
     """
 
     def export(
@@ -244,13 +244,13 @@ def answers_of(task, run: Network, options: dict) -> dict[str, Signature]:
         ValueError: if an option is unknown or out of range.
     """
     try:
-        questions = task.questions(**options)
+        found = task.signatures(**options)
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise
         name = str(error).rpartition(" ")[2]
         raise ValueError(f"{type(task).__name__}.export has no option {name}") from error
-    return {name: served(answer, run) for name, answer in questions.items()}
+    return {name: served(answer, run) for name, answer in found.items()}
 
 
 def _metadata(task, settings: dict) -> Signature:

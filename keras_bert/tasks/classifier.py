@@ -181,7 +181,7 @@ class BertClassifier(Labelled):
             ValueError: as there, or if the problem has no classes.
         """
         if self.problem == "regression":
-            raise ValueError(f"class_weight has no meaning for the problem {self.problem!r}")
+            raise ValueError(f"class_weight is not supported for the problem {self.problem!r}")
         return super().encode_class_weight(class_weight)
 
     def encode_labels_in_graph(self, y):
@@ -240,9 +240,9 @@ class BertClassifier(Labelled):
             }
         return super().answers(outputs, rows)
 
-    def questions(self, overlap: int | None = None):
+    def signatures(self, overlap: int | None = None):
         """`serving_default` of `text`, and `pair` of `text` and `text_pair`; both answer alike."""
-        one = super().questions(overlap=overlap)["serving_default"]
+        one = super().signatures(overlap=overlap)["serving_default"]
         asks = {"text": TEXT, "text_pair": TEXT}
         example = {"text": EXAMPLES, "text_pair": EXAMPLES[::-1]}
         return {"serving_default": one, "pair": one._replace(asks=asks, example=example)}

@@ -213,7 +213,7 @@ class BertMaskedLM(BertTask):
             if MASK not in text:
                 raise ValueError(f"texts[{number}] has no {MASK} to fill in: {text!r:.200}")
         found = []
-        asked = self.questions(top_k, targets)["serving_default"]
+        asked = self.signatures(top_k, targets)["serving_default"]
         data = Examples((texts,))
         for (part,), answers in self.respond(asked, data, batch_size, kwargs) if texts else ():
             for text, count, *masks in zip(
@@ -230,7 +230,7 @@ class BertMaskedLM(BertTask):
         )
         return Examples(tuple(decoded))
 
-    def questions(self, top_k: int | None = None, targets: list[str] | None = None):
+    def signatures(self, top_k: int | None = None, targets: list[str] | None = None):
         """`serving_default`, the tokens that could stand for [MASK]s.
 
         It takes `text`, string [B], and gives, with M the most [MASK]s of a text: `token`, string,
@@ -354,9 +354,6 @@ class BertMaskedLM(BertTask):
 
     def encode_labels(self, y) -> np.ndarray:
         raise TypeError("expected no labels: the tokens to predict stand in the texts")
-
-    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        raise ValueError("class_weight has no meaning here: weights of tokens are `mask_weights`")
 
     def _learns_from_texts(self) -> bool:
         return True

@@ -161,9 +161,6 @@ class BertMultipleChoice(BertTask):
             )
         return numbers.astype("int32")
 
-    def encode_class_weight(self, class_weight: dict):
-        raise ValueError("class_weight has no meaning: choices have no classes")
-
     def encode_labels_in_graph(self, y):
         return y if y is None else classes_in_graph(y)
 

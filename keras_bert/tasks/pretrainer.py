@@ -130,12 +130,12 @@ class BertPretrainer(BertMaskedLM):
         if isinstance(first, str | bytes) and isinstance(second, str | bytes):
             return float(self.next_sentence([first], [second], batch_size, **kwargs)[0])
         self.check_has_preprocessor()
-        data, asked = self._texts((first, second)), self.questions()["next_sentence"]
+        data, asked = self._texts((first, second)), self.signatures()["next_sentence"]
         parts = [found for _, found in self.respond(asked, data, batch_size, kwargs)]
         return np.concatenate([part["probability"] for part in parts])
 
-    def questions(self, top_k: int | None = None, targets: list[str] | None = None):
-        """As `BertMaskedLM.questions`, and `next_sentence`, unless that was switched off.
+    def signatures(self, top_k: int | None = None, targets: list[str] | None = None):
+        """As `BertMaskedLM.signatures`, and `next_sentence`, unless that was switched off.
 
         The latter takes `text` and `text_pair`, string [B], and gives `probability`, float32 [B],
         that the second goes on where the first ends, and `logits`, float32 [B, 2].
@@ -144,7 +144,7 @@ class BertPretrainer(BertMaskedLM):
             top_k: as there.
             targets: as there.
         """
-        found = super().questions(top_k, targets)
+        found = super().signatures(top_k, targets)
         if self.has_next_sentence:
             asks = {"text": TEXT, "text_pair": TEXT}
             example = {"text": EXAMPLES[:1], "text_pair": ["Ships lay still."]}

@@ -223,11 +223,6 @@ class BertQuestionAnswerer(BertTask):
         """
         return row_labels(y)
 
-    def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        raise ValueError(
-            "class_weight is not supported by BertQuestionAnswerer: answers are spans, not classes"
-        )
-
     def encode_labels_in_graph(self, y):
         """Splits labels [B, 2] of a dataset of ids; a dict of `start` and `end` stays one."""
         return y if y is None or isinstance(y, dict) else {"start": y[:, 0], "end": y[:, 1]}
@@ -369,13 +364,13 @@ class BertQuestionAnswerer(BertTask):
             "count": tf.cast(tf.minimum(counts, top_k), tf.int32),
         }
 
-    def questions(self, n_best: int = 20, max_answer_length: int = 30, top_k: int | None = None):
+    def signatures(self, n_best: int = 20, max_answer_length: int = 30, top_k: int | None = None):
         """`serving_default`, one answer, and `candidates`, the best ones; see `answer`."""
         top_k = min(5, n_best) if top_k is None else top_k
         if not 1 <= top_k <= n_best:
             raise ValueError(f"top_k={top_k}: expected 1 to n_best={n_best}")
         options = {"n_best": n_best, "max_answer_length": max_answer_length, "top_k": top_k}
-        one = super().questions(**options)["serving_default"]
+        one = super().signatures(**options)["serving_default"]
         return {
             "serving_default": one,
             "candidates": one._replace(answers=partial(self._candidates, **options)),

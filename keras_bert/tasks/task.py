@@ -28,7 +28,7 @@ from keras_bert.layers.crf import CRFLoss
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import ServedTask
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
-from keras_bert.tasks.batch_sources import dataset_source, memory_source
+from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
 from keras_bert.tasks.fitting import fit_source, scored
 from keras_bert.tasks.heads import NOT_SET, load_heads, saved_task, sorted_settings
 from keras_bert.tasks.ids import (
@@ -322,7 +322,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how it answers")
 
-    def questions(self, **options) -> dict[str, Answer]:
+    def signatures(self, **options) -> dict[str, Answer]:
         """What can be asked of an export by strings, `serving_default` among them.
 
         Args:
@@ -561,7 +561,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         Raises:
             ValueError: if a label is unknown, or the task has no classes to weigh.
         """
-        raise NotImplementedError
+        name = type(self).__name__
+        raise ValueError(f"class_weight is not supported by {name}, which has no classes")
 
     def encode_labels_in_graph(self, y):
         """Does the work of `encode_labels` on a batch inside `tf.data`; None stays None.
@@ -575,7 +576,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         Raises:
             ValueError: if they are of a kind that can't come in a dataset.
         """
-        raise NotImplementedError
+        return y
 
     def get_compile_config(self):
         config = super().get_compile_config()
@@ -873,7 +874,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
 
     def _answered(self, x, batch_size, kwargs, **options) -> dict[str, np.ndarray]:
         """The answers to all examples or rows of ids, arrays [N, ...] by name."""
-        answer = self.questions(**options)["serving_default"]
+        answer = self.signatures(**options)["serving_default"]
         if isinstance(x, dict):
             ids = checked_ids(self, x)
             outputs = run_rows(self, ids, check_batch_size(batch_size), {"verbose": 0} | kwargs)
@@ -971,8 +972,14 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 f"validation_data={data!r:.80}: expected (x, y), (x, y, sample_weight) or a "
                 "tf.data.Dataset"
             )
-        x, y = self._labelled(*data[:2], *[None] * (2 - len(data)), "validation_data")
-        return x, y, *data[2:]
+        x, y = (*data, None)[:2]
+        try:
+            return *self._labelled(x, y, "validation_data"), *data[2:]
+        except (TypeError, ValueError) as error:
+            if str(error).startswith("y is missing"):
+                raise
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"validation_data: {error}") from error
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
         """Makes a batch of texts what the network reads; a dict of ids is that already.
@@ -1038,6 +1045,10 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         if is_ragged(x.get("token_ids")):
             return x, y, sample_weight
         return checked_ids(self, x), self._encoded(y), checked_weights(sample_weight)
+
+    def _dataset_preparer(self, dataset, labelled):
+        """Makes of a dataset's batch what the model reads; inside `tf.data`."""
+        return dataset_preparer(self, dataset, labelled)
 
     def _check_ids(self, x: dict[str, np.ndarray]) -> None:
         if self.reads_several and np.ndim(x.get("token_ids")) == 3:

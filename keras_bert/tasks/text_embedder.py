@@ -314,7 +314,7 @@ class BertTextEmbedder(BertTask):
         """`embedding`, float32 [B, H]."""
         return {"embedding": outputs[:, 0]}
 
-    def questions(self, prompt: str | None = None):
+    def signatures(self, prompt: str | None = None):
         """`serving_default`, of texts, and `similarity`, of pairs of texts.
 
         The first takes `text`, string [B], and gives `embedding`, float32 [B, H]; the second takes
@@ -326,7 +326,7 @@ class BertTextEmbedder(BertTask):
         prompt = self.default_prompt if prompt is None else prompt
         if prompt and prompt not in self.prompts:
             raise ValueError(f"prompt={prompt!r}: expected one of {', '.join(self.prompts)}")
-        found = super().questions(prompt=self.prompts[prompt] if prompt else "")
+        found = super().signatures(prompt=self.prompts[prompt] if prompt else "")
         asks = {"text": TEXT, "text_pair": TEXT}
         example = {"text": EXAMPLES[:1], "text_pair": ["Ice lay on the water in the morning."]}
         found["similarity"] = found["serving_default"]._replace(
@@ -466,9 +466,6 @@ class BertTextEmbedder(BertTask):
                 "of STS-B by 5)"
             )
         return scores
-
-    def encode_class_weight(self, class_weight: dict):
-        raise ValueError("class_weight has no meaning: pairs have no classes")
 
     def encode_labels_in_graph(self, y):
         """Casts scores inside `tf.data`."""

@@ -206,7 +206,7 @@ class BertTokenClassifier(Labelled):
             ValueError: as there, or if labels make a chain, whose loss is the sentence's.
         """
         if self.crf:
-            raise ValueError("class_weight has no meaning with crf=True: its loss is a sentence's")
+            raise ValueError("class_weight is not supported with crf=True: loss is a sentence's")
         return super().encode_class_weight(class_weight)
 
     def encode_labels_in_graph(self, y):
@@ -382,10 +382,10 @@ class BertTokenClassifier(Labelled):
             "probability": probabilities.to_tensor(shape=shape),
         }
 
-    def questions(self):
+    def signatures(self):
         """`tags`, of texts, `words`, of texts cut into words, and where tags mark entities
         `entities`. `serving_default` is `entities`, else `tags`."""
-        tags = super().questions()["serving_default"]
+        tags = super().signatures()["serving_default"]
         asks = {"words": Column(shape=(None, None)), "count": Column("int32")}
         example = {"words": [["Ada", "met", "Grace"]], "count": [3]}
         words = Answer(asks, example, self._rows_of_words, self._tags_of_words)

@@ -15,7 +15,6 @@ from keras_bert import (
     BertTokenClassifierPreprocessor,
     BertTokenizer,
 )
-from keras_bert.tasks.long_texts import window_rows
 from keras_bert.training import ValidationScores
 
 WORDS = [*"[PAD] [UNK] [CLS] [SEP] [MASK]".split(), *"abcdefghijklmnopqrstuvwxyz"]
@@ -194,8 +193,9 @@ def learner(problem="single_label"):
 def test_windows_in_memory_have_no_padding(padding):
     model = learner()
     model.preprocessor.sequence_length, model.preprocessor.padding = 32, padding
-    rows, text, _ = window_rows(model, [*LONG, "a b", *["a"] * 40], 3)
-    assert text.tolist() == [*range(44)]
+    many = [*LONG, "a b", *["a"] * 40]
+    rows, text, _ = model.ragged_rows(many, np.arange(44) % 3, overlap=3)
+    assert text.tolist() == (np.arange(44) % 3).tolist()
     assert rows["token_ids"].row_lengths().numpy().tolist() == [25, 5, 15, 4, *[3] * 40]
     model.fit(LONG[1:], [2, 0], overlap=3, verbose=0)
     assert model.training_batch(0)[0]["token_ids"].shape == (2, 16 if padding == "bucket" else 32)

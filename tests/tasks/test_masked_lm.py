@@ -17,7 +17,7 @@ from keras_bert import (
     BertPretrainer,
     BertTokenizer,
 )
-from keras_bert.tasks.fill import likeliest, put_in
+from keras_bert.tasks.masked_lm import put_in
 from keras_bert.training import Resume
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
@@ -122,20 +122,6 @@ def test_an_export_keeps_its_targets(untrained, tmp_path):
     np.testing.assert_allclose(found["score"][0, 0], [c.score for c in expected], rtol=1e-4)
 
 
-def test_the_best_of_many():
-    rng = np.random.default_rng(1)
-    logits = rng.normal(size=(5, 37)).astype("float32") * 300  # no overflow
-    logits[1] = 0
-    ids, scores = likeliest(logits, 37, np.arange(37))
-    assert scores.dtype == np.float32 and (np.diff(scores) <= 0).all()
-    np.testing.assert_array_equal(ids[1], np.arange(37))
-    np.testing.assert_allclose(scores.sum(1), 1, rtol=1e-5)
-    for k in (1, 2, 5):
-        np.testing.assert_array_equal(
-            likeliest(logits, k, np.arange(37))[0][[0, 2, 3, 4], 0], logits.argmax(1)[[0, 2, 3, 4]]
-        )
-
-
 def test_texts_keep_their_order_and_any_batch_size(untrained):
     texts = [
         "[MASK]",
@@ -160,7 +146,7 @@ def test_texts_keep_their_order_and_any_batch_size(untrained):
 def test_many_texts_in_parts(untrained, monkeypatch):
     texts = [" ".join(["the"] * n + ["[MASK]"]) for n in (5, 1, 3, 0, 7)]
     wanted = untrained.fill(texts, top_k=2)
-    monkeypatch.setattr("keras_bert.tasks.fill._MOST_LOGITS", 2 * len(WORDS))
+    monkeypatch.setattr(BertMaskedLM, "at_once", 2)
     found = untrained.fill(texts, top_k=2, batch_size=1)
     assert [tokens(c) for f in found for c in f] == [tokens(c) for f in wanted for c in f]
 
@@ -387,7 +373,7 @@ def test_wrong_data_is_named(untrained):
     pairs = tf.data.Dataset.from_tensor_slices((TEXTS, TEXTS)).batch(2)
     with pytest.raises(TypeError, match="with texts as x: expected texts alone"):
         untrained.fit(pairs, verbose=0)
-    with pytest.raises(ValueError, match="class_weight has no meaning here"):
+    with pytest.raises(ValueError, match="class_weight is not supported"):
         untrained.fit(TEXTS, class_weight={0: 1}, verbose=0)
     with pytest.raises(ValueError, match="masking of texts needs"):
         BertMaskedLM(untrained.backbone).fit(TEXTS)

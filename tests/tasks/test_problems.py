@@ -173,7 +173,7 @@ def test_settings_that_are_wrong():
         model_for("single_label", num_classes=2, thresholds=[0.5, 0.5])
     with pytest.raises(ValueError, match="expected 2 numbers from 0 to 1"):
         model_for("multi_label", num_classes=2, thresholds=[0.5])
-    with pytest.raises(ValueError, match="class_weight has no meaning"):
+    with pytest.raises(ValueError, match="class_weight is not supported"):
         model_for("regression").fit(["the cat"], [1.0], class_weight={0: 2.0})
     with pytest.raises(ValueError, match="has no thresholds"):
         model_for("regression").tune_thresholds(["the cat"], [1.0])

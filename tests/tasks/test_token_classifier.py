@@ -314,7 +314,7 @@ def untrained():
 
 def test_settings_that_are_wrong():
     model = model_for(crf=True, labels=["DT", "NN", "VB"])
-    with pytest.raises(ValueError, match="class_weight has no meaning with crf=True"):
+    with pytest.raises(ValueError, match="class_weight is not supported with crf=True"):
         model.fit([["ada"]], [["DT"]], class_weight={"DT": 2.0})
     with pytest.raises(ValueError, match="label -100 at position 1 of row 0.*-1 where there"):
         model.encode_labels(np.array([[0, -100]]))

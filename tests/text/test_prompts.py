@@ -1,13 +1,34 @@
 """Texts with [MASK]s: where they are found, and what of a long text is read."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from keras_bert import BertTokenizer
-from keras_bert.text.prompts import pack_prompts, read_prompts
+from keras_bert import BertBackbone, BertMaskedLM, BertMaskedLMPreprocessor, BertTokenizer
+from keras_bert.text.prompts import prompt_rows
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat [ ] mask".split()
 PAD, UNK, CLS, SEP, MASK = range(5)
+
+
+Prompt = namedtuple("Prompt", "text masks places pieces")
+
+
+def prompts_of(texts, tokenizer, length):
+    """The rows of texts, each with its [MASK]s."""
+    found = prompt_rows(tf.constant(texts, tf.string), tokenizer, length)
+    rows, numbers, places = (v.numpy() for v in (found.row, found.number, found.place))
+    return [
+        Prompt(int(text), numbers[rows == row], places[rows == row], found.pieces[row].numpy())
+        for row, text in enumerate(found.text)
+    ]
+
+
+def model_of(tokenizer):
+    backbone = BertBackbone(len(WORDS), 1, 1, 4, 4, 64)
+    return BertMaskedLM(backbone, BertMaskedLMPreprocessor(tokenizer, 8))
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +47,7 @@ def tokenizer():
     ],
 )
 def test_the_pieces_are_the_tokenizers(tokenizer, text):
-    (prompt,) = read_prompts([text], tokenizer, 64)
+    (prompt,) = prompts_of([text], tokenizer, 64)
     wanted = np.asarray(BertTokenizer(WORDS, special_tokens_in_text=True)(text))
     np.testing.assert_array_equal(prompt.pieces, wanted)
     np.testing.assert_array_equal(prompt.places, np.flatnonzero(wanted == MASK))
@@ -35,17 +56,20 @@ def test_the_pieces_are_the_tokenizers(tokenizer, text):
 
 def test_other_special_tokens_are_as_the_tokenizer_says(tokenizer):
     text = "the [SEP] [MASK]"
-    (plain,) = read_prompts([text], tokenizer, 64)
+    (plain,) = prompts_of([text], tokenizer, 64)
     np.testing.assert_array_equal(plain.pieces, [*np.asarray(tokenizer("the [SEP]")), MASK])
     assert SEP not in plain.pieces
-    (special,) = read_prompts([text], BertTokenizer(WORDS, special_tokens_in_text=True), 64)
+    (special,) = prompts_of([text], BertTokenizer(WORDS, special_tokens_in_text=True), 64)
     np.testing.assert_array_equal(special.pieces, [5, SEP, MASK])
 
 
 def test_a_batch_is_by_the_contract(tokenizer):
-    texts = ["[MASK] cats [MASK] [MASK]", "the [MASK]"]
-    prompts = read_prompts(texts, tokenizer, 64)
-    batch = pack_prompts(prompts, tokenizer, 64)
+    texts = tf.constant(["[MASK] cats [MASK] [MASK]", "the [MASK]"])
+    model = BertMaskedLM(
+        BertBackbone(len(WORDS), 1, 1, 4, 4, 64), BertMaskedLMPreprocessor(tokenizer, 64)
+    )
+    asked = model.signatures()["serving_default"]
+    batch = {name: value.numpy() for name, value in asked.rows(texts).ids.items()}
     ids = np.zeros((2, 16), "int32")
     ids[0, :7] = CLS, MASK, 6, 7, MASK, MASK, SEP
     ids[1, :4] = CLS, 5, MASK, SEP
@@ -65,7 +89,7 @@ def test_no_mask_of_a_long_text_is_lost(tokenizer, length):
         words[words == "##s"] = "the"
         words[masks] = "[MASK]"
         whole = np.array([WORDS.index(word) for word in words])
-        prompts = read_prompts(["the [MASK]", " ".join(words)], tokenizer, length)
+        prompts = prompts_of(["the [MASK]", " ".join(words)], tokenizer, length)
         assert [prompt.text for prompt in prompts] == [0] + [1] * (len(prompts) - 1)
         found = {}
         for prompt in prompts[1:]:
@@ -87,7 +111,7 @@ def test_no_mask_of_a_long_text_is_lost(tokenizer, length):
 
 def test_what_cannot_be_filled_is_named(tokenizer):
     with pytest.raises(ValueError, match=r"texts\[1\] has no \[MASK\] to fill in: 'the cat'"):
-        read_prompts(["[MASK]", "the cat"], tokenizer, 8)
+        model_of(tokenizer).fill(["[MASK]", "the cat"])
     with pytest.raises(ValueError, match=r"the vocabulary has no \[MASK\] among its 4 tokens"):
-        read_prompts(["[MASK]"], BertTokenizer(WORDS[:4]), 8)
-    assert read_prompts([], tokenizer, 8) == []
+        model_of(BertTokenizer(WORDS[:4])).fill(["[MASK]"])
+    assert model_of(tokenizer).fill([]) == []
