@@ -225,7 +225,7 @@ def _predict_function(task, ids: dict) -> Callable:
 
     functions = _functions_of(task)
     ranks = {name: len(value.shape) for name, value in ids.items()}
-    key = ("predict", *ranks.items())
+    key = ("predict", *ranks.items(), *(str(value.dtype) for value in ids.values()))
     if key not in functions.made:
         specs = {
             n: tf.TensorSpec([None] * rank, tf.as_dtype(ids[n].dtype), n)
