@@ -485,7 +485,7 @@ def test_constructor_checks():
     larger = BertClassifierPreprocessor(BertTokenizer([*WORDS, "hail"]), 8)
     with pytest.raises(ValueError, match="15 tokens.*only 14 rows"):
         BertClassifier(backbone, 2, preprocessor=larger)
-    with pytest.raises(ValueError, match="no preprocessor: expected a dict of ids"):
+    with pytest.raises(ValueError, match="no preprocessor.*or pass a dict of ids"):
         BertClassifier(backbone, 2).predict(["a boat"])
 
 

@@ -231,7 +231,7 @@ def test_other_errors(fitted):
         preprocessor(markers=("$", "#"))
     with pytest.raises(ValueError, match="sequence_length=7: expected at least 8"):
         preprocessor(7)
-    rows = dict(fitted._rows(([TEXT], [SPANS])))
+    rows = fitted.make_rows(([TEXT], [SPANS]))[0]
     rows["entity_positions"] = np.array([[2, 77]], "int32")
     with pytest.raises(ValueError, match="entity_positions run from 2 to 77; expected 0 to 15"):
         fitted.predict(rows)
