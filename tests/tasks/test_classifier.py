@@ -449,8 +449,8 @@ def test_bad_texts(trained, texts, message):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("token_ids", 99, "token_ids run from 0 to 99; expected 0 to 13"),
-        ("segment_ids", 2, "segment_ids run from 0 to 2; expected 0 to 1"),
+        ("token_ids", 99, "token_ids from 0 to 99: expected 0 to 13"),
+        ("segment_ids", 2, "segment_ids from 0 to 2: expected 0 to 1"),
     ],
 )
 def test_bad_ids(trained, name, value, message):

@@ -109,7 +109,7 @@ def test_targets_are_the_only_candidates(untrained):
             untrained.fill(text, targets=wrong)
     with pytest.raises(ValueError, match="top_k=3: expected 1 to 2, the targets"):
         untrained.fill(text, 3, targets=["is", "city"])
-    with pytest.raises(TypeError, match="got one string"):
+    with pytest.raises(TypeError, match="expected a list of tokens, not a string"):
         untrained.fill(text, targets="city")
 
 
@@ -222,7 +222,7 @@ def test_predict_takes_ids(untrained):
     x = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids // ids}
     with pytest.raises(ValueError, match="ids lack mask_positions"):
         untrained.predict(x, verbose=0)
-    with pytest.raises(ValueError, match="mask_positions run from 2 to 4; expected 0 to 3"):
+    with pytest.raises(ValueError, match="mask_positions from 2 to 4: expected 0 to 3"):
         untrained.predict(x | {"mask_positions": ids[:, 1:2] * 0 + [[2, 4]]}, verbose=0)
     x["mask_positions"] = np.array([[2], [1], [0]], "int32")
     np.testing.assert_allclose(

@@ -316,7 +316,7 @@ def test_errors_name_the_line_and_the_text(model):
     ids = np.ones((2, 3, 7), "int32")
     with pytest.raises(ValueError, match="'segment_ids' has shape.*expected three axes"):
         model({"token_ids": ids, "segment_ids": ids[0], "padding_mask": ids})
-    with pytest.raises(ValueError, match="token_ids run from 99 to 99"):
+    with pytest.raises(ValueError, match="token_ids from 99 to 99"):
         model.predict({n: ids * (99 if n == "token_ids" else 1) for n in SMALL})
 
 

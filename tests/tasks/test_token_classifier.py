@@ -320,7 +320,7 @@ def test_settings_that_are_wrong():
         model.encode_labels(np.array([[0, -100]]))
     with pytest.raises(ValueError, match="datasets of ids"):
         model.fit(tf.data.Dataset.from_tensor_slices((["ada"], [0])).batch(1))
-    with pytest.raises(ValueError, match="the label 'DT' marks no entity.*predict_tags"):
+    with pytest.raises(ValueError, match="label 'DT': expected O, B-TYPE.*predict_tags"):
         model.tag("ada met")
     with pytest.raises(ValueError, match="expected 2 or more"):
         model_for(labels=["O"])

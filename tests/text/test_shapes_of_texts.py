@@ -94,7 +94,7 @@ def test_negatives_are_columns_of_an_example():
 
 def test_choices_and_spans_stand_beside_their_texts():
     chooser, relator = make(BertMultipleChoicePreprocessor), make(BertRelationPreprocessor)
-    with pytest.raises(ValueError, match=r"choices have shape \(1, 2\).*expected.*\[2, choices"):
+    with pytest.raises(ValueError, match=r"choices of shape \(1, 2\).*expected.*\[2, choices"):
         chooser((["one", "two"], [["three", "four"]]))
     with pytest.raises(ValueError, match="spans are string"):
         relator((["one two"], ["three"]))

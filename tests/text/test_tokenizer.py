@@ -302,7 +302,7 @@ def test_blank_line_inside_keeps_its_id(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "one token a line, but it is empty"),
+        (b"", "one token per line, but it is empty"),
         (b"[PAD]\n[UNK]\n\xff\xfe\n", "line 3: expected UTF-8 text.* byte 0xff"),
         (b"[PAD]\n[UNK]\na\0b\n", "line 3: expected text.* NUL"),
         (b'{"model": {"type": "WordPiece"}}', "line 1 is '{\"model.*This looks like JSON"),
