@@ -101,7 +101,7 @@ class LineTokenizer:
             return self.take_roads(lines, self.roads, offsets)
 
     def take_roads(self, lines: tf.Tensor, roads: tuple[Road, ...], offsets: bool) -> Pieces:
-        """Routes each line to the first of `roads` that is correct for it, or else to the exact one."""
+        """Routes each line to the first of `roads` that is correct for it, or to the exact one."""
         if not roads:
             words, size = self.split(lines, offsets), tf.size(lines)
             return words_to_pieces(

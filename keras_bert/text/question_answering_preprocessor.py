@@ -91,8 +91,8 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
         if sequence_length - max_question_length - 3 < 1:
             raise ValueError(
                 f"sequence_length={sequence_length}: expected {max_question_length + 4} or more, "
-                f"room for [CLS], [SEP], [SEP], max_question_length={max_question_length} pieces of a "
-                "question and a context, or a smaller max_question_length"
+                f"room for [CLS], [SEP], [SEP], max_question_length={max_question_length} pieces "
+                "of a question and a context, or a smaller max_question_length"
             )
         self.stride = stride
         self.max_question_length = max_question_length

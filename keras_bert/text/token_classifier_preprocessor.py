@@ -81,8 +81,8 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
             check_count("stride", stride, 0)
         if stride is not None and not 1 <= stride <= sequence_length - 2:
             raise ValueError(
-                f"stride={stride}: expected 1 to {sequence_length - 2}, the pieces that fit into a row "
-                f"of {sequence_length} tokens"
+                f"stride={stride}: expected 1 to {sequence_length - 2}, the pieces that fit into "
+                f"a row of {sequence_length} tokens"
             )
         self.stride = stride
 

@@ -225,13 +225,13 @@ def test_a_whole_corpus_is_not_made_again(prepared, files, tokenizer, monkeypatc
 
 
 OTHERS = {
-    "seed": (dict(seed=8), "with seed 7, but asked for is 8"),
-    "shards": (dict(shards=4), "with shards 5, but asked for is 4"),
-    "format": (dict(format="paragraphs"), "with format 'sentences', but asked for is 'paragraphs'"),
+    "seed": (dict(seed=8), "with seed 7, not 8"),
+    "shards": (dict(shards=4), "with shards 5, not 4"),
+    "format": (dict(format="paragraphs"), "with format 'sentences', not 'paragraphs'"),
     "vocabulary": (dict(tokenizer=[*VOCABULARY[:-1], "!"]), "with vocabulary_sha256 '"),
     "case": (dict(lowercase=False), "with lowercase True, but asked for is False"),
-    "files": (dict(names=["b.txt"]), "with files .*'a.txt.gz'.* but asked for is .*'b.txt'"),
-    "text": (dict(append="be\n"), "with files .*'bytes': 0,.* but asked for is .*'bytes': 3,"),
+    "files": (dict(names=["b.txt"]), "with files .*'a.txt.gz'.* not .*'b.txt'"),
+    "text": (dict(append="be\n"), "with files .*'bytes': 0,.* not .*'bytes': 3,"),
 }
 
 
@@ -291,7 +291,7 @@ def test_overwrite(prepared, files, tokenizer, tmp_path):
 
 def test_few_documents(tokenizer, tmp_path):
     (tmp_path / "a.txt").write_text("ba\n\n" * 5)
-    with pytest.warns(UserWarning, match="2 shards were written, not 8, since 5 documents"):
+    with pytest.warns(UserWarning, match="wrote 2 shards, not 8, because 5 documents"):
         index = prepare_corpus(tmp_path / "a.txt", tmp_path / "5", tokenizer, **QUIET)
     assert [shard.documents for shard in index.shards] == [2, 3]
     (tmp_path / "b.txt").write_text("ba\nbe")
@@ -416,10 +416,10 @@ BAD_ARGUMENTS = {
     "specials": (
         dict(tokenizer=BertTokenizer(VOCABULARY, special_tokens_in_text=True)),
         ValueError,
-        "text is only text",
+        "special_tokens_in_text=True: expected",
     ),
-    "shards": (dict(shards=0), ValueError, "1 shard or more, got 0"),
-    "seed": (dict(seed=1.5), ValueError, "an integer of 64 bits, got 1.5"),
+    "shards": (dict(shards=0), ValueError, "shards=0: expected 1 or more"),
+    "seed": (dict(seed=1.5), ValueError, "seed=1.5: expected a 64-bit integer"),
     "format": (dict(format="lines"), ValueError, "sentences, paragraphs, got 'lines'"),
 }
 

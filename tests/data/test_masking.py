@@ -347,7 +347,7 @@ def test_a_vocabulary_needs_a_mask_and_words():
 
 def test_rows_must_fit(tokenizer):
     ids = np.zeros([2, 5], "int32")
-    with pytest.raises(ValueError, match="at least max_predictions = 6 tokens, got 5"):
+    with pytest.raises(ValueError, match="rows of 5 tokens: expected at least max_predictions=6"):
         Masker(tokenizer, 6)(ids, ids, [0, 0])
     spec = tf.TensorSpec([None, None], tf.int32)
     with pytest.raises(ValueError, match="got an unknown number"):

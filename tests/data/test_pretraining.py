@@ -263,7 +263,7 @@ def test_one_document(tmp_path):
     ("lengths", "message"),
     [
         ([[5]] * 6, "6 documents have 6 sentences.*blank line after every sentence"),  # case B46
-        ([[40, 50], [60, 40]], "47 tokens on average.*one sentence a line"),
+        ([[40, 50], [60, 40]], "47 tokens on average.*one sentence per line"),
     ],
 )
 def test_corpora_with_next_to_no_true_pairs(tmp_path, lengths, message):
@@ -276,7 +276,10 @@ def test_corpora_with_next_to_no_true_pairs(tmp_path, lengths, message):
     ("settings", "message"),
     [
         ({"objective": "rtd"}, "Expected an objective of nsp, sop, mlm, got 'rtd'"),
-        ({"sequence_length": 4}, "at least 5, for 3 special and 2 other tokens, got 4"),
+        (
+            {"sequence_length": 4},
+            "sequence_length=4: expected at least 5, for 3 special and 2 other tokens",
+        ),
         ({"sequence_length": 3, "objective": "mlm"}, "at least 4, for 2 special"),
         ({"max_predictions": 30}, "max_predictions of 29 or less.* got 30"),
         ({"max_predictions": 0}, "max_predictions of 1 or more, got 0"),
@@ -306,7 +309,7 @@ def test_wrong_settings(corpus, settings, message):
         (512, 20, 0.15, "rows get fewer masks"),
         (128, 18, 0.15, "rows get fewer masks"),
         (128, 20, 0.4, "rows get fewer masks"),
-        (128, 80, 0.15, "most slots stay free"),
+        (128, 80, 0.15, "most slots are unused"),
     ],
 )
 def test_cap_and_length_that_do_not_match(length, cap, rate, effect):
@@ -324,7 +327,7 @@ def test_vocabulary_without_mask(tmp_path):
 
 
 def test_corpora_that_are_none(tmp_path, corpus):
-    with pytest.raises(FileNotFoundError, match="is no prepared corpus"):
+    with pytest.raises(FileNotFoundError, match="is not a prepared corpus"):
         pretraining_dataset(tmp_path, **SETTINGS)
     write_corpus(tmp_path, [])
     with pytest.raises(ValueError, match="the corpus is empty"):

@@ -99,7 +99,7 @@ def test_a_word_of_a_rare_character_is_left_out(tmp_path):
 
 
 def test_what_does_not_fit(tmp_path):
-    with pytest.raises(ValueError, match=r"of 20 tokens is too small: .* 7 unused ones and \d+ ch"):
+    with pytest.raises(ValueError, match=r"size=20: expected at least .* 7 unused ones and \d+ ch"):
         tokens_of(tmp_path, size=20, unused=7)
     with pytest.warns(UserWarning, match=r"gives \d+ tokens, fewer than the 5000 .* met 2 times"):
         assert len(tokens_of(tmp_path, size=5000)) < 200

@@ -172,5 +172,5 @@ def test_lengths_whose_sum_runs_over():
 
     features = {"tokens": integers([5]), "sentence_lengths": integers([2**62] * 4 + [1])}
     example = tf.train.Example(features=tf.train.Features(feature=features))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="more tokens than there are"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more tokens than the document"):
         parse_documents(tf.constant([example.SerializeToString()]), 8)

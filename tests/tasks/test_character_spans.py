@@ -144,9 +144,9 @@ def test_a_wrong_span_is_named(spans, message):
 def test_spans_go_with_texts():
     with pytest.raises(TypeError, match="text of row 0 is a list"):
         model_for().fit([["Ada", "met"]], [[(0, 3, "PER")]], verbose=0)
-    with pytest.raises(ValueError, match="bring their own labels"):
+    with pytest.raises(ValueError, match="contain their labels"):
         model_for().fit(*FORMS["objects"], TAGS, verbose=0)
-    with pytest.raises(ValueError, match="2 texts but spans for 1"):
+    with pytest.raises(ValueError, match="got 2 texts and spans of 1"):
         model_for().fit(["Ada", "met"], [[(0, 3, "PER")]], verbose=0)
     with pytest.raises(ValueError, match="expected O, B-TYPE"):
         model_for(["NOUN", "VERB"]).fit(["Ada"], [[(0, 3, "NOUN")]], verbose=0)

@@ -154,7 +154,7 @@ def test_new_tokens_that_the_rule_would_cut_are_found_whole(grown):
     [
         ("##c++", "could never be found"),
         (" x", "no spaces or tabs around"),
-        ("\u200b", "with text in it"),
+        ("\u200b", "not empty after normalization"),
         ("", "in the last place"),
         ("a\0", "expected text"),
     ],

@@ -126,7 +126,7 @@ def test_wrong_settings(tokenizer, arguments, message):
 
 
 def test_three_texts_raise(tokenizer):
-    with pytest.raises(ValueError, match="got 3"):
+    with pytest.raises(ValueError, match="tuple of 3 texts"):
         BertClassifierPreprocessor(tokenizer, 8)((["a"], ["a"], ["a"]))
 
 

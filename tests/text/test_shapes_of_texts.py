@@ -55,8 +55,11 @@ def test_pairs_are_a_tuple_of_two_batches(kind, x):
     ("x", "message"),
     [
         ((PAIRS, PAIRS), "texts of shape .2, 2.: expected one text or a batch"),
-        ((["one", "two"], ["three"]), r"texts of shapes \(2,\) and \(1,\): expected as many"),
-        (("one", ["two", "three"]), r"texts of shapes \(\) and \(2,\): expected as many"),
+        (
+            (["one", "two"], ["three"]),
+            r"texts of shapes \(2,\) and \(1,\): expected the same shape",
+        ),
+        (("one", ["two", "three"]), r"texts of shapes \(\) and \(2,\): expected the same shape"),
     ],
 )
 def test_columns_are_of_one_length(kind, x, message):
