@@ -226,7 +226,7 @@ class PackedSource:
         return self._rows.one_pass()
 
     def _make_tensors(self) -> None:
-        """Creates tensors before a map is traced: in it they would become constants of its graph."""
+        """Creates tensors before a map is traced, which would make them constants of its graph."""
         if self._tensors is None:
             self._tensors = [
                 None if part is None else keras.tree.map_structure(constant, part)

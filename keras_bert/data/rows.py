@@ -202,7 +202,7 @@ def _delimited_rows(
         raise ValueError("columns: expected None with header=True, where the first line has them")
     if not header and columns is None and any(isinstance(column, str) for column in wanted):
         raise ValueError(
-            f"columns=None: expected the names of all columns without a header, to find {list(wanted)}"
+            f"columns=None: expected all column names without a header, to find {list(wanted)}"
         )
     places = names = width = None
     for line, cells in _split(path, delimiter):

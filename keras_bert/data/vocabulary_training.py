@@ -85,8 +85,8 @@ def build_vocabulary(
     if len(fixed) > size:
         raise ValueError(
             f"size={size}: expected at least {len(fixed)}, for special tokens, {unused} unused "
-            f"ones and {len(alphabet)} characters (and {len(continuing)} with ##); choose a larger size "
-            "or a smaller alphabet_size"
+            f"ones and {len(alphabet)} characters (and {len(continuing)} with ##); choose a larger "
+            "size or a smaller alphabet_size"
         )
     known = set(alphabet)
     words = {word: count for word, count in words.items() if known.issuperset(word)}

@@ -52,7 +52,7 @@ class BertBackbone(keras_hub.models.Backbone):
         inputs: a dict of int32 tensors of shape [B, T]: `token_ids`; `segment_ids`;
             `padding_mask`, 1 for tokens and 0 for padding. A call also accepts
             `position_ids` (default 0, 1, 2, ...); `sequence_ids` (tokens attend only to tokens
-            with the same id, for several texts in a row); `token_embeddings`, float [B, T, H],
+            with the same id, for sequence packing); `token_embeddings`, float [B, T, H],
             used instead of the word embeddings, for gradients with respect to them; and
             `packed_from` [R, P], which packs the B texts into R rows of P tokens inside the
             encoder, with outputs per text (see `keras_bert.layers.packing`).

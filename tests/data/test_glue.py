@@ -221,7 +221,6 @@ def test_mrpc_from_the_original_files(tmp_path):
         read("mrpc", tmp_path, "dev")
 
 
-# B112
 def test_cola_with_a_header_and_five_columns(tmp_path):
     put(tmp_path, "train.tsv", "id\tsource\tlabel\tmark\tsentence\n0\tgj04\t1\t\tThe cat sat.\n")
     with pytest.raises(ValueError) as caught:
@@ -244,7 +243,6 @@ def test_sst2_without_its_header(tmp_path):
         read("sst2", tmp_path, "train")
 
 
-# B114
 def test_label_outside_the_task(tmp_path):
     put(tmp_path, "dev.tsv", FILES["sst2"][0] + "so so \t2\n")
     with pytest.raises(ValueError, match=r"line 4: label '2' .* not one of \['0', '1'\]"):

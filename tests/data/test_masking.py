@@ -171,14 +171,14 @@ def test_counts_round_as_python_does(tokenizer, rate):
 
 
 def test_special_tokens_are_never_masked(tokenizer):
-    """B33, on its row of ids; the other positions are masked evenly."""
+    """The other positions are masked uniformly."""
     row = [CLS, 9, 7, 8, SEP, 10, 7, SEP]
     seen = chosen(repeat(Masker(tokenizer, 3), row, 10_000))
     assert_follow(seen, {(position,): 1 for position in (1, 2, 3, 5, 6)})
 
 
 def test_short_rows_have_one_mask_and_bare_ones_none(tokenizer):
-    """B35: rows of 3, 4, 5 and 8 ids; a row without a candidate weighs nothing."""
+    """Rows of 3, 4, 5 and 8 ids; a row without a candidate weighs nothing."""
     for length in (3, 4, 5, 8):
         row = [CLS, *range(FIRST_WORD, FIRST_WORD + length - 2), SEP]
         assert repeat(Masker(tokenizer, 2), row, 1)["mask_weights"].tolist() == [[1, 0]]
@@ -191,7 +191,7 @@ def test_short_rows_have_one_mask_and_bare_ones_none(tokenizer):
 
 
 def test_shares_of_mask_random_and_same():
-    """B37: a million masked tokens of a large vocabulary, all three kinds with their labels."""
+    """A million masked tokens of a large vocabulary, all three kinds with their labels."""
     size = 20_000
     tokenizer = BertTokenizer([*SPECIAL, *(f"w{i}" for i in range(size - 5))])
     ids = np.random.default_rng(0).integers(5, size, [8000, 128], "int32")

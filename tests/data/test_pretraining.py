@@ -144,7 +144,7 @@ def test_batches_keep_the_contract(stream, batches):
 
 
 def test_labels_say_the_truth(batches):
-    """Case B48: 0 if B follows A in its document, 1 if it comes from another."""
+    """0 if B follows A in its document, 1 if it comes from another."""
     of_token, begins_sentence = places(documents(200))
     labels, together = [], 0
     for batch in batches:
@@ -165,7 +165,7 @@ def test_labels_say_the_truth(batches):
 
 
 def test_every_epoch_has_everything_in_new_pairs_and_masks(corpus, batches):
-    """Case B38; and nothing is lost between epochs."""
+    """Nothing is lost between epochs."""
     one_pass = pretraining_dataset(corpus, repeat=False, **SETTINGS, **SMALL_BLOCKS)
     epoch = list(one_pass.as_numpy_iterator())
     assert_same(epoch, list(one_pass.as_numpy_iterator()))  # with the same masks
@@ -228,7 +228,7 @@ def test_sentence_order(corpus):
 
 @pytest.mark.parametrize(("cross", "shards"), [(False, 4), (True, 1)])
 def test_packed_rows_hold_every_token_once(tmp_path, cross, shards):
-    """Case B50: without next sentence prediction there are no labels and no second segment."""
+    """Without next sentence prediction there are no labels and no second segment."""
     lengths = documents(30)
     write_corpus(tmp_path, lengths, shards)
     dataset = pretraining_dataset(
@@ -247,7 +247,6 @@ def test_packed_rows_hold_every_token_once(tmp_path, cross, shards):
 
 
 def test_one_document(tmp_path):
-    """Case B44."""
     write_corpus(tmp_path, [[5, 4, 6, 3, 5, 7, 6, 4, 3, 2, 6, 5]])
     with pytest.warns(UserWarning, match="the corpus is one document"):
         dataset = pretraining_dataset(tmp_path, **SETTINGS)
@@ -262,7 +261,7 @@ def test_one_document(tmp_path):
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [
-        ([[5]] * 6, "6 documents have 6 sentences.*blank line after every sentence"),  # case B46
+        ([[5]] * 6, "6 documents have 6 sentences.*blank line after every sentence"),
         ([[40, 50], [60, 40]], "47 tokens on average.*one sentence per line"),
     ],
 )
@@ -278,7 +277,7 @@ def test_corpora_with_next_to_no_true_pairs(tmp_path, lengths, message):
         ({"objective": "rtd"}, "Expected an objective of nsp, sop, mlm, got 'rtd'"),
         (
             {"sequence_length": 4},
-            "sequence_length=4: expected at least 5, for 3 special and 2 other tokens",
+            "sequence_length=4: expected at least 5, for 3 special",
         ),
         ({"sequence_length": 3, "objective": "mlm"}, "at least 4, for 2 special"),
         ({"max_predictions": 30}, "max_predictions of 29 or less.* got 30"),

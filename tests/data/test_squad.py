@@ -46,7 +46,7 @@ def test_answers_and_impossible_questions(tmp_path, name):
     assert not third.is_impossible and third.answers == ()
 
 
-def test_b97_spaces_of_the_context_stay(tmp_path):
+def test_spaces_of_the_context_stay(tmp_path):
     context = "  where  is the cat"
     (example,) = read_squad(write(tmp_path / "a.json", qa("a", ("cat", 16)), context=context))
     assert example.context == context and example.answers == (Answer("cat", 16),)

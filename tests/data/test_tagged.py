@@ -36,7 +36,7 @@ def test_four_columns_in_iob1_with_documents(tmp_path, name, end):
     assert sentences.head(2).documents == [0, 0] and sentences.head(None) == sentences
 
 
-def test_b108_iob1_becomes_iob2(tmp_path):
+def test_iob1_becomes_iob2(tmp_path):
     tags = ["I-PER", "I-PER", "O", "I-LOC", "B-LOC"]
     path = write(tmp_path / "a", "".join(f"w {tag}\n" for tag in tags))
     assert read_tagged(path, scheme="iob1").tags == [["B-PER", "I-PER", "O", "B-LOC", "B-LOC"]]

@@ -119,7 +119,7 @@ def test_without_entities_all_is_zero(mode):
     assert entity_scores([["B-PER"]], [["O"]], mode=mode) == missed | {"types": {"PER": missed}}
 
 
-def test_b108_labels_in_iob1_are_refused_and_not_half_counted():
+def test_labels_in_iob1_are_refused_and_not_half_counted():
     tags = ["I-PER I-PER O I-LOC B-LOC".split()]
     with pytest.raises(ValueError, match="Sentence 0, position 0: I-PER at the beginning"):
         entity_scores(tags, tags)
@@ -128,7 +128,7 @@ def test_b108_labels_in_iob1_are_refused_and_not_half_counted():
     assert entity_scores(tags, tags, mode="conlleval")["support"] == 3  # conlleval reads both
 
 
-def test_b107_words_that_were_not_seen_do_not_leave_the_score():
+def test_words_that_were_not_seen_do_not_leave_the_score():
     with pytest.raises(ValueError, match="Sentence 1 has 3 tags, but 2 predicted"):
         entity_scores(RIGHT, [FOUND[0], FOUND[1][:2], FOUND[2]])
     with pytest.raises(ValueError, match="3 sentences, but predictions for 2"):

@@ -30,7 +30,7 @@ def test_order_without_size():
     assert evaluate(["spearman"], LABELS, [-x for x in LABELS])["spearman"] == pytest.approx(-1)
 
 
-def test_b115_a_column_and_a_vector_do_not_broadcast():
+def test_a_column_and_a_vector_do_not_broadcast():
     assert evaluate(["mean_squared_error"], [1, 2], [[1], [2]]) == {"mean_squared_error": 0.0}
     column = np.array(PREDICTED, "float32")[:, None]
     flat = evaluate(NAMES, LABELS, PREDICTED)

@@ -191,7 +191,7 @@ def test_v1_knows_no_questions_without_an_answer(texts):
         (None, "threshold=0.0: expected null_odds"),
         ({"q": 1.0}, "null_odds lack 1 of the 2 answered questions, the first is 'n'"),
         ({"q": 1.0, "n": math.nan}, "1 questions are not finite; the first is nan of 'n'"),
-        ({"q": 1.0, "n": -math.inf}, "the first is -inf of 'n'"),  # B93
+        ({"q": 1.0, "n": -math.inf}, "the first is -inf of 'n'"),
     ],
 )
 def test_v2_odds_that_cannot_be_compared(odds, message):

@@ -28,7 +28,7 @@ def test_every_scheme_into_every_other(scheme):
     assert to_iobes([tags], scheme) == [IOBES]
 
 
-def test_b108_conll_2003_is_iob1():
+def test_conll_2003_is_iob1():
     tags = "I-PER I-PER O I-LOC B-LOC".split()
     assert to_iob2([tags], "IOB1") == ["B-PER I-PER O B-LOC B-LOC".split()]
     assert len(entities(tags, "IOB1")) == 3

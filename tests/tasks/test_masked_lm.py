@@ -271,7 +271,7 @@ def test_evaluate_has_fixed_masks_whatever_the_batches(untrained):
 
 
 def test_weights_of_texts_and_texts_without_words(untrained):
-    """B35: a row without a token to mask gives no loss, and no NaN."""
+    """A row without a token to mask gives no loss, and no NaN."""
     wanted = untrained.evaluate(TEXTS, verbose=0)
     more = [*TEXTS, "paris", ""]
     found = untrained.evaluate(more, sample_weight=[1, 1, 1, 0, 1], verbose=0)
@@ -280,7 +280,7 @@ def test_weights_of_texts_and_texts_without_words(untrained):
 
 
 def test_epochs_have_masks_of_their_own_and_come_again(untrained):
-    """B38: fresh masks every epoch, the same from the same seed."""
+    """Fresh masks every epoch, the same from the same seed."""
 
     def masked(**kwargs):
         batches = untrained._source(TEXTS * 4, batch_size=4, **kwargs).stream().take(6)

@@ -68,7 +68,7 @@ def test_rows_are_made_in_a_graph_of_any_size():
     assert [VOCAB[i] for i in row.numpy()] == "[CLS] it rains [SEP] wet wet [SEP]".split()
 
 
-def test_logits_permute_with_the_choices(model):  # B117
+def test_logits_permute_with_the_choices(model):
     rng = np.random.default_rng(0)
     mask = (np.arange(16) < rng.integers(2, 17, (8, 4, 1))).astype("int32")
     ids = {

@@ -314,7 +314,7 @@ def test_settings_that_are_wrong():
         model_for(length=33)
     assert model.answer([], []) == []
     empty = model.answer(["where", "where is"], ["", "the cat"])
-    assert empty[0].text == "" and math.isfinite(empty[0].null_score) and empty[1].text  # B93
+    assert empty[0].text == "" and math.isfinite(empty[0].null_score) and empty[1].text
 
 
 @pytest.mark.parametrize("form", ["examples", "columns", "split"])

@@ -35,7 +35,7 @@ def as_tuples(entities):
     ("tags", "expected"),
     [
         ("B-PER I-PER O B-LOC O", [("PER", 0, 2), ("LOC", 3, 4)]),
-        ("I-PER I-PER O I-LOC B-LOC", [("PER", 0, 2), ("LOC", 3, 4), ("LOC", 4, 5)]),  # B108, IOB1
+        ("I-PER I-PER O I-LOC B-LOC", [("PER", 0, 2), ("LOC", 3, 4), ("LOC", 4, 5)]),  # IOB1
         ("I-PER I-LOC I-LOC", [("PER", 0, 1), ("LOC", 1, 3)]),
         ("B-PER B-PER I-PER", [("PER", 0, 1), ("PER", 1, 3)]),
         ("B-PER I-LOC", [("PER", 0, 1), ("LOC", 1, 2)]),

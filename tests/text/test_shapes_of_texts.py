@@ -46,7 +46,7 @@ def make(kind):
     ids=["lists", "tuples", "unequal", "array", "rank 3", "tensor", "ragged", "three"],
 )
 def test_pairs_are_a_tuple_of_two_batches(kind, x):
-    with pytest.raises(ValueError, match="expected (one|a tuple|.questions)"):
+    with pytest.raises(ValueError, match="expected (one|a text|a tuple|.questions)"):
         make(kind)(x)
 
 
