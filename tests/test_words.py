@@ -64,8 +64,8 @@ WORDS = {
     r"(rows|texts|tokens|batches|steps) a second": '"... per second"',
     r"(one|token|tag|label|word|sentence|paragraph|number|relation|object|file) a "
     r"(line|row|word|text|token|class|label|task|form|worker)": '"per"',
-    r"(?<!there\s)(is|are) no (array|component|file|folder|form|index|mapping|model|number|part of|positive"
-    r"|preset|row|single|such|tag|text|tokenizer|vocabulary|whole)": '"is not a ..."',
+    r"(?<!there\s)(is|are) no (array|component|file|folder|form|index|mapping|model"
+    r"|number|part of|positive|preset|row|single|such|tag|text|tokenizer|vocabulary|whole)": '"is not a ..."',
     r"was asked for": '"was requested"',
     r"Rule:": '"Reference:"',
 }

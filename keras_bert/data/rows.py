@@ -155,8 +155,8 @@ def find_delimiter(path: Path, delimiter: str | None = None) -> str | None:
         return delimiter
     if suffix not in DELIMITERS:
         raise ValueError(
-            f"{path}: extension {suffix!r}: pass `delimiter`, or expected "
-            f"a name that ends with {', '.join([*DELIMITERS, '.jsonl'])} (also with .gz)"
+            f"{path}: extension {suffix!r}: expected "
+            f"{', '.join([*DELIMITERS, '.jsonl'])} (also with .gz), or pass `delimiter`"
         )
     return DELIMITERS[suffix]
 

@@ -271,7 +271,7 @@ def _value(where: str, row: Any, key: str, kind: type, default: Any = None) -> A
         return default
     if type(row.get(key)) is not kind:
         found = f"{row[key]!r:.80}" if key in row else f"the keys {[*row]}"
-        raise ValueError(f"{where}: {key!r}: expected a {kind.__name__}, got {found}.")
+        raise ValueError(f"{where}: {key!r}: expected {kind.__name__}, got {found}.")
     return row[key]
 
 

@@ -24,7 +24,7 @@ class Entity(NamedTuple):
 
 
 def to_iob1(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
-    """Like `to_iob2`, but to IOB1."""
+    """As `to_iob2`, to IOB1."""
     return _convert(sentences, scheme, "IOB1")
 
 
@@ -46,7 +46,7 @@ def to_iob2(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
 
 
 def to_iobes(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
-    """Like `to_iob2`, but to IOBES."""
+    """As `to_iob2`, to IOBES."""
     return _convert(sentences, scheme, "IOBES")
 
 

@@ -160,7 +160,7 @@ BAD_FOLDERS = {
     "lost shard": (
         lambda f: (f / "shard-00000-of-00001.tfrecord").unlink(),
         FileNotFoundError,
-        "shard-00000-of-00001.tfrecord is not there",
+        "shard-00000-of-00001.tfrecord is missing",
     ),
     "lost vocabulary": (lambda f: (f / "vocab.txt").unlink(), FileNotFoundError, "vocab.txt is"),
     "other vocabulary": (lambda f: cut(f / "vocab.txt"), ValueError, "not the vocabulary of this"),

@@ -128,8 +128,8 @@ def test_nothing_is_logged_where_all_answers_match(tmp_path, caplog):
 ERRORS = {
     "not JSON": ('{"data": [\n{"title"\n', r"line 3: not JSON"),
     "another layout": ('[{"context_text": "a"}]', "list 'data' of articles.*squad-style-data"),
-    "no paragraphs": ('{"data": [{"title": "T"}]}', r"article 0 'T': 'paragraphs' should be"),
-    "no context": ('{"data": [{"paragraphs": [{"qas": []}]}]}', r"paragraph 0: 'context' .*'qas'"),
+    "no paragraphs": ('{"data": [{"title": "T"}]}', r"article 0 'T': 'paragraphs': expected list"),
+    "no context": ('{"data": [{"paragraphs": [{"qas": []}]}]}', r"paragraph 0: 'context': .*'qas'"),
     "no object": ('{"data": [3]}', "article 0: expected an object with 'title', got 3"),
     "no questions": ('{"data": []}', "no questions"),
     "not UTF-8": (b'{"data":\n "\xff"}', "line 2: byte 0xff at position 2"),
@@ -147,11 +147,11 @@ def test_errors_of_files(tmp_path, case):
 
 QUESTION_ERRORS = {
     "id twice": ([qa("a", ("Ada", 0)), qa("a")], "id 'a': a second question with this id"),
-    "id a number": ([{"id": 7, "question": "?"}], "'id' should be a str, got 7"),
-    "no question": ([{"id": "a"}], r"id 'a': 'question' should be a str, got the keys \['id'\]"),
-    "start a fraction": ([qa("a", ("Ada", 0.0))], "id 'a': 'answer_start' should be a int"),
+    "id a number": ([{"id": 7, "question": "?"}], "'id': expected str, got 7"),
+    "no question": ([{"id": "a"}], r"id 'a': 'question': expected str, got the keys \['id'\]"),
+    "start a fraction": ([qa("a", ("Ada", 0.0))], "id 'a': 'answer_start': expected int"),
     "impossible": ([qa("a", ("Ada", 0), is_impossible=True)], "is_impossible, but it has answers"),
-    "one answer": ([{"id": "a", "answers": {"text": ["Ada"]}}], "'answers' should be a list"),
+    "one answer": ([{"id": "a", "answers": {"text": ["Ada"]}}], "'answers': expected list"),
 }
 
 
@@ -205,10 +205,13 @@ def test_predictions_alone_make_one_file(tmp_path):
     [
         ({"examples": [SquadExample("c", "", "?", "")]}, r"1 of 1 .* missing \['c'\], 1 ids"),
         ({"null_odds": {}}, r"null_odds.json: 1 of 1 questions are missing \['a'\]"),
-        ({"null_odds": {"a": float("nan")}}, "null_odds.json, id 'a': nan is not a finite number"),
-        ({"nbest": {"a": []}}, "id 'a': no candidates"),
+        (
+            {"null_odds": {"a": float("nan")}},
+            "null_odds.json, id 'a': expected a finite number, got nan",
+        ),
+        ({"nbest": {"a": []}}, "id 'a': expected at least one candidate"),
         ({"nbest": {"a": [{"text": "x"}]}}, r"id 'a': expected the keys .*got \['text'\]"),
-        ({"nbest": {"a": [candidate("x", np.inf)]}}, "id 'a': inf is not a finite number"),
+        ({"nbest": {"a": [candidate("x", np.inf)]}}, "id 'a': expected a finite number, got inf"),
     ],
 )
 def test_incomplete_predictions_are_not_written(tmp_path, arguments, message):

@@ -40,7 +40,7 @@ def test_iob1_becomes_iob2(tmp_path):
     tags = ["I-PER", "I-PER", "O", "I-LOC", "B-LOC"]
     path = write(tmp_path / "a", "".join(f"w {tag}\n" for tag in tags))
     assert read_tagged(path, scheme="iob1").tags == [["B-PER", "I-PER", "O", "B-LOC", "B-LOC"]]
-    with pytest.raises(ValueError, match=r"a, line 1, word 'w': tag 'I-PER' after 'O' begins an"):
+    with pytest.raises(ValueError, match=r"a, line 1, word 'w': tag 'I-PER' after 'O' starts an"):
         read_tagged(path)
 
 
@@ -69,7 +69,7 @@ def test_an_entity_without_beginning(tmp_path, content, message):
 def test_tags_of_no_scheme(tmp_path, tag):
     path = write(tmp_path / "a", f"a O\nb {tag}\n")
     for scheme in ("iob1", "iob2"):
-        with pytest.raises(ValueError, match=f"line 2, word 'b': tag '{tag}' is none of O, B-TYPE"):
+        with pytest.raises(ValueError, match=f"line 2, word 'b': tag '{tag}': expected O, B-TYPE"):
             read_tagged(path, scheme=scheme)
     assert read_tagged(path, scheme=None).tags == [["O", tag]]
 

@@ -115,7 +115,7 @@ def test_errors_of_a_file_name_its_lines(tmp_path):
     with pytest.raises(ValueError, match=r"names.jsonl, line 1: the span \[0, 4, 'PER'\].* <= 3"):
         read_entities(path)
     path.write_text('{"text": "Ada"}')
-    with pytest.raises(ValueError, match="line 1 has the keys .'text'.; expected text and one of"):
+    with pytest.raises(ValueError, match="line 1 has the keys .'text'.: expected text and one of"):
         read_entities(path)
 
 

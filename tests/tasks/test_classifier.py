@@ -435,10 +435,13 @@ def test_bad_rows(trained, texts, labels, message):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["calm", float("nan")], "texts\\[1\\] is nan of type float; expected a str"),
+        (["calm", float("nan")], "texts\\[1\\]=nan of type float: expected a str"),
         (("a boat", "calm"), "a tuple of strings is ambiguous"),
-        (tf.constant("rain"), "texts are one string"),
-        (types.SimpleNamespace(columns=["text", "label"]), "texts are a table"),
+        (tf.constant("rain"), "texts: expected a list of strings"),
+        (
+            types.SimpleNamespace(columns=["text", "label"]),
+            "texts of type SimpleNamespace: expected one column",
+        ),
     ],
 )
 def test_bad_texts(trained, texts, message):

@@ -207,7 +207,7 @@ def test_wrong_prompts_are_named(untrained):
     for top_k in (0, -1, 2.0):
         with pytest.raises(ValueError, match=f"top_k={top_k}: expected 1 to 20"):
             untrained.fill("[MASK]", top_k=top_k)
-    with pytest.raises(TypeError, match=r"texts\[0\] is 3 of type int"):
+    with pytest.raises(TypeError, match=r"texts\[0\]=3 of type int"):
         untrained.fill([3])
     with pytest.raises(ValueError, match="this BertMaskedLM has no preprocessor.*fill needs"):
         BertMaskedLM(untrained.backbone).fill("[MASK]")
