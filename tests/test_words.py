@@ -65,7 +65,8 @@ WORDS = {
     r"(one|token|tag|label|word|sentence|paragraph|number|relation|object|file) a "
     r"(line|row|word|text|token|class|label|task|form|worker)": '"per"',
     r"(?<!there\s)(is|are) no (array|component|file|folder|form|index|mapping|model"
-    r"|number|part of|positive|preset|row|single|such|tag|text|tokenizer|vocabulary|whole)": '"is not a ..."',
+    r"|number|part of|positive|preset|row|single|such|tag|text|tokenizer|vocabulary"
+    r"|whole)": '"is not a ..."',
     r"was asked for": '"was requested"',
     r"Rule:": '"Reference:"',
 }
