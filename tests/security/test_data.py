@@ -160,7 +160,7 @@ def test_an_index_with_settings_that_are_none(tmp_path, fields):
 def test_an_index_nested_without_end(tmp_path):
     write_corpus(tmp_path / "c")
     (tmp_path / "c" / "index.json").write_text(DEEP)
-    with pytest.raises(ValueError, match="index.json is no index"):
+    with pytest.raises(ValueError, match="index.json is not an index"):
         read_index(tmp_path / "c")
 
 

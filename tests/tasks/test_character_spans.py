@@ -142,7 +142,7 @@ def test_a_wrong_span_is_named(spans, message):
 
 
 def test_spans_go_with_texts():
-    with pytest.raises(TypeError, match="text of row 0 is a list"):
+    with pytest.raises(TypeError, match="text of row 0 of type list"):
         model_for().fit([["Ada", "met"]], [[(0, 3, "PER")]], verbose=0)
     with pytest.raises(ValueError, match="contain their labels"):
         model_for().fit(*FORMS["objects"], TAGS, verbose=0)

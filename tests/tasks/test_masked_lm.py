@@ -377,7 +377,7 @@ def test_wrong_data_is_named(untrained):
         untrained.fit({"token_ids": np.zeros((1, 2), "int32")})
     with pytest.raises(TypeError, match="expected texts or a tf.data.Dataset .* got NoneType"):
         untrained.evaluate()
-    with pytest.raises(TypeError, match=r"texts\[1\] is nan"):
+    with pytest.raises(TypeError, match=r"texts\[1\]=nan"):
         untrained.fit(["a", float("nan")])
     with pytest.raises(ValueError, match="there are no texts"):
         untrained.fit([], verbose=0)
