@@ -284,8 +284,8 @@ def test_texts_can_be_trained_on():
         ([["ada"]], [[True]], ValueError, "tag True of word 0"),
         ([["ada"]], ["B-PER"], ValueError, "tags of sentence 0 are 'B-PER'; expected a list"),
         ([["ada"], "ada"], [["O"], ["O"]], TypeError, r"sentences\[1\] is 'ada' of type str"),
-        ([["ada", None]], [["O", "O"]], TypeError, r"sentences\[0\]\[1\] is None"),
-        (["ada", ["ada"]], [["O"], ["O"]], TypeError, r"sentences\[1\] is \['ada'\]"),
+        ([["ada", None]], [["O", "O"]], TypeError, r"sentences\[0\]\[1\]=None"),
+        (["ada", ["ada"]], [["O"], ["O"]], TypeError, r"sentences\[1\]=\['ada'\]"),
         ([], [], ValueError, "there are no sentences"),
         ("ada", [["O"]], TypeError, "sentences are one string"),
         (
