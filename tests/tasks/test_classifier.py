@@ -424,7 +424,7 @@ def test_lora_is_merged_into_a_preset(tmp_path):
         (["calm"], [[0, 1, 0, 0, 0]], "labels have shape \\(1, 5\\)"),
         (["calm"], None, "y is missing"),
         (["calm", "rain"], np.array(["calm", None], object), "label None in row 1 is a NoneType"),
-        (["calm", "\ud83d"], [0, 1], "texts\\[1\\] can't be written as UTF-8"),
+        (["calm", "\ud83d"], [0, 1], "texts\\[1\\] cannot be encoded as UTF-8"),
     ],
 )
 def test_bad_rows(trained, texts, labels, message):
