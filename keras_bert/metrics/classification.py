@@ -139,23 +139,23 @@ def evaluate_splits(
 def _predicted_classes(metric_names, labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
     if labels.ndim != 1 or logits.ndim != 2 or len(labels) != len(logits) or logits.shape[1] < 2:
         raise ValueError(
-            "Expected labels of shape [N] and logits of shape [N, C] with C at least 2, got "
-            f"{list(labels.shape)} and {list(logits.shape)}."
+            f"labels of shape {list(labels.shape)} and logits of shape {list(logits.shape)}: "
+            "expected [N] and [N, C] with C at least 2"
         )
     if not len(labels):
         raise ValueError("Nothing to score: labels and logits are empty.")
     if not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(f"Labels should be class ids (integers), got dtype {labels.dtype}.")
+        raise ValueError(f"labels of dtype {labels.dtype}: expected class ids (integers)")
     classes = logits.shape[1]
     wrong = np.flatnonzero((labels < 0) | (labels >= classes))
     if len(wrong):
         raise ValueError(
-            f"Label {labels[wrong[0]]} of example {wrong[0]} is not from 0 to {classes - 1}, the "
-            f"classes of the logits ({len(wrong)} such)."
+            f"label {labels[wrong[0]]} of example {wrong[0]}: expected 0 to {classes - 1}, the "
+            f"classes of the logits ({len(wrong)} such)"
         )
     bad = np.flatnonzero(np.isnan(logits).any(axis=1))
     if len(bad):
         raise ValueError(f"NaN in the logits of {len(bad)} examples, the first is {bad[0]}.")
     if "f1" in metric_names and classes != 2:
-        raise ValueError(f"f1 is that of class 1 against class 0, but there are {classes} classes.")
+        raise ValueError(f"metric f1: expected 2 classes, not {classes}; it is that of class 1")
     return logits.argmax(axis=1)

@@ -20,22 +20,22 @@ def multilabel_values(labels, probabilities) -> tuple[np.ndarray, np.ndarray]:
     labels, probabilities = np.asarray(labels), np.asarray(probabilities)
     if labels.ndim != 2 or labels.shape != probabilities.shape:
         raise ValueError(
-            "Expected labels and probabilities of one shape [N, C], got "
-            f"{list(labels.shape)} and {list(probabilities.shape)}."
+            f"labels of shape {list(labels.shape)} and probabilities of shape "
+            f"{list(probabilities.shape)}: expected the same shape [N, C]"
         )
     if not labels.size:
         raise ValueError(f"Nothing to score: labels have shape {list(labels.shape)}.")
     for what, values, right in (
-        ("Label", labels, (labels == 0) | (labels == 1)),
-        ("Probability", probabilities, (probabilities >= 0) & (probabilities <= 1)),
+        ("label", labels, (labels == 0) | (labels == 1)),
+        ("probability", probabilities, (probabilities >= 0) & (probabilities <= 1)),
     ):
         wrong = np.argwhere(~right)
         if len(wrong):
             row, column = wrong[0]
-            hint = "0 or 1" if what == "Label" else "from 0 to 1 (the sigmoid of a logit)"
+            hint = "0 or 1" if what == "label" else "from 0 to 1 (the sigmoid of a logit)"
             raise ValueError(
-                f"{what} {values[row, column]} of example {row}, class {column} is not {hint} "
-                f"({len(wrong)} such)."
+                f"{what} {values[row, column]} of example {row}, class {column}: expected {hint} "
+                f"({len(wrong)} such)"
             )
     return labels == 1, probabilities
 
@@ -58,8 +58,8 @@ def predicted_labels(
     thresholds = np.asarray(thresholds, "float64")
     if thresholds.shape not in ((), probabilities.shape[1:]) or np.isnan(thresholds).any():
         raise ValueError(
-            f"Expected one threshold, or one for each of {probabilities.shape[1]} classes, got "
-            f"{thresholds.tolist()}."
+            f"thresholds={thresholds.tolist()}: expected one, or one for each of "
+            f"{probabilities.shape[1]} classes"
         )
     return probabilities >= thresholds
 

@@ -24,18 +24,20 @@ def regression_values(labels, predictions) -> tuple[np.ndarray, np.ndarray]:
             values = values[:, 0]
         if values.ndim != 1:
             raise ValueError(
-                "Expected labels and predictions of shape [N] or [N, 1], got "
-                f"{shapes[0]} and {shapes[1]}."
+                f"labels of shape {shapes[0]} and predictions of shape {shapes[1]}: expected [N] "
+                "or [N, 1]"
             )
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             raise ValueError(
-                f"The {what} of {len(bad)} examples are not finite; the first is "
-                f"{values[bad[0]]} of example {bad[0]}."
+                f"{what} of {len(bad)} examples: expected finite numbers; the first is "
+                f"{values[bad[0]]} of example {bad[0]}"
             )
         found.append(values)
     if len(found[0]) != len(found[1]):
-        raise ValueError(f"{len(found[0])} labels, but {len(found[1])} predictions.")
+        raise ValueError(
+            f"got {len(found[0])} labels and {len(found[1])} predictions: expected as many of both"
+        )
     if not len(found[0]):
         raise ValueError("Nothing to score: labels and predictions are empty.")
     return found[0], found[1]

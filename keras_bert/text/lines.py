@@ -154,11 +154,11 @@ def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:
                 text = tf.ragged.constant(inputs, tf.string)
             except (TypeError, ValueError):
                 raise TypeError(
-                    f"Expected text (str, bytes, or lists, arrays or tensors of them), got "
-                    f"{type(inputs).__name__}: {inputs!r:.80}"
+                    f"{inputs!r:.80} of type {type(inputs).__name__}: expected text (str, bytes, "
+                    "or lists, arrays or tensors of them)"
                 ) from error
     if text.dtype != tf.string:
-        raise TypeError(f"Expected text, got a tensor of {text.dtype.name}.")
+        raise TypeError(f"tensor of {text.dtype.name}: expected text")
     return text
 
 

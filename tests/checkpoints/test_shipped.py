@@ -64,7 +64,9 @@ def test_held_out_scores_are_those_of_the_card(
     batches = keras_bert.data.pretraining_dataset(records, repeat=False, batch_size=64)
     scores = model.evaluate(batches, return_dict=True, verbose=0)
     card = (SHIPPED / NAME / "README.md").read_text(encoding="utf-8")
-    told = re.search(r"at 128 tokens: accuracy ([\d.]+), perplexity ([\d.]+) and accuracy ([\d.]+)", card)
+    told = re.search(
+        r"at 128 tokens: accuracy ([\d.]+), perplexity ([\d.]+) and accuracy ([\d.]+)", card
+    )
     masked, _, sentence = map(float, told.groups())
     assert abs(scores["mlm_accuracy"] - masked) < masked_within
     assert abs(scores["nsp_accuracy"] - sentence) < sentence_within

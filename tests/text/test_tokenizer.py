@@ -205,9 +205,9 @@ def test_in_a_graph_as_eagerly(uncased):
 
 
 def test_what_is_not_text_is_refused(uncased):
-    with pytest.raises(TypeError, match="Expected text"):
+    with pytest.raises(TypeError, match="expected text"):
         uncased.tokenize([1, 2])
-    with pytest.raises(TypeError, match="Expected text"):
+    with pytest.raises(TypeError, match="expected text"):
         uncased.tokenize(["the", None])
 
 
