@@ -244,7 +244,7 @@ def test_bad_batches_are_named():
     without = {name: value for name, value in given.items() if name != "next_sentence_labels"}
     with pytest.raises(ValueError, match=r"missing \['next_sentence_labels'\]"):
         model.fit(stream(without), verbose=0)
-    with pytest.raises(ValueError, match="token_ids has dtype int64"):
+    with pytest.raises(ValueError, match="token_ids of dtype int64"):
         model.fit(stream(given | {"token_ids": given["token_ids"].astype("int64")}), verbose=0)
     with pytest.raises(TypeError, match=r"the dataset gives \(x, y\); expected one dict"):
         model.fit(stream(given).map(lambda x: (x, x["mask_ids"])), verbose=0)
