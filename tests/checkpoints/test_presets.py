@@ -369,5 +369,5 @@ def test_a_tokenizer_with_another_rule(copy):
 def test_other_peoples_folders_are_not_replaced(tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").write_text("...")
-    with pytest.raises(FileExistsError, match="is not replaced, for it holds chapter1.tex"):
+    with pytest.raises(FileExistsError, match="is not replaced because it contains chapter1.tex"):
         BertClassifier.from_preset(TINY).save_to_preset(tmp_path / "thesis")
