@@ -53,8 +53,8 @@ class LiteRT:
         else:
             from tensorflow.lite.python.interpreter import Interpreter
         self.interpreter = Interpreter(model_path=str(path))
-        assert list(self.interpreter.get_signature_list()) == ["tokens"]
-        self.runner = self.interpreter.get_signature_runner("tokens")
+        assert list(self.interpreter.get_signature_list()) == ["serving_default"]
+        self.runner = self.interpreter.get_signature_runner("serving_default")
 
     def __call__(self, ids):
         return self.runner(**ids)

@@ -3,8 +3,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from keras_bert.data.batch_view import LEGEND, Piece, read_rows, rows_to_html
 from keras_bert.text.tokenizer import BertTokenizer
+from tools.batch_view import LEGEND, Piece, read_rows, rows_to_html
 
 VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat it slept ##s <b> & \x1b[2J ש".split(" ")
 NAMES = ("next", "random")
