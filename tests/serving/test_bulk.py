@@ -275,13 +275,13 @@ def test_bad_rows_name_file_and_line(export, tmp_path):
         "cells.tsv": ("id\ttext\n1\train\n2\n", "line 3: 1 columns ['2'], but expected 2"),
         "bytes.txt": (b"rain\nwind\n\xff\n", "line 3: byte 0xff at position 0 of the line is not"),
         "bytes.csv": (b"text\nrain\nwi\xe9nd\n", "line 3: byte 0xe9"),
-        "quote.csv": ('text\n"rain\n', "row from line 2: not valid CSV"),
+        "quote.csv": ('text\n"rain\n', "record at line 2: not valid CSV"),
         "json.jsonl": ('{"text": "a"}\n{"text": \n', "line 2: not JSON"),
         "key.jsonl": ('{"text": "a"}\n\n{"txt": "a"}\n', "line 3: no column 'text'"),
         "null.jsonl": ('{"text": null}\n', "line 1: 'text': expected a string or a number, got No"),
         "half.jsonl": ('{"text": "\\ud800"}\n', "line 1: 'text': can't be written as UTF-8"),
         "list.jsonl": ('{"text": ["a"]}\n', "line 1: 'text': expected a string or a number"),
-        "cut.csv.gz": (b"", "broken gzip file"),
+        "cut.csv.gz": (b"", "damaged gzip file"),
     }
     for name, (content, message) in cases.items():
         path = write(tmp_path / name, content)

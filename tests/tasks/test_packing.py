@@ -19,7 +19,6 @@ from keras_bert import (
     BertTokenizer,
 )
 from keras_bert.data.packing import PackedSource
-from keras_bert.tasks import packing as tasks_packing
 from keras_bert.tasks import task as tasks_task
 from keras_bert.training import AdamW
 
@@ -297,7 +296,7 @@ def test_what_cannot_be_packed_is_named():
     with pytest.raises(ValueError, match="packing=True: a BertTextEmbedder has batches of its own"):
         embedder.predict(x, 2, verbose=0)
     inputs = x | {"packed_from": np.zeros((1, 8), "int32"), "sequence_ids": x["token_ids"]}
-    with pytest.raises(ValueError, match="got sequence_ids beside packed_from"):
+    with pytest.raises(ValueError, match="got sequence_ids together with packed_from"):
         model.backbone(inputs)
 
 

@@ -112,7 +112,7 @@ def test_tokens_can_not_steer_a_terminal(tokenizer):
 
 
 def test_errors_say_what_is_wrong(tokenizer):
-    with pytest.raises(ValueError, match="id from 0 to 14, got 15"):
+    with pytest.raises(ValueError, match="id=15: expected 0 to 14"):
         read_rows(batch([2, 15, 3]), tokenizer)
     given = batch([2, 5, 3])
     del given["mask_weights"]

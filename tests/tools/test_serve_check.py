@@ -57,7 +57,7 @@ def copied(exported, tmp_path, change=lambda contract: None):
     return folder, contract
 
 
-def test_an_export_is_checked(exported, same_process, capsys, tmp_path):  # B79
+def test_an_export_is_checked(exported, same_process, capsys, tmp_path):
     import tensorflow as tf
     from tensorflow_serving.apis import prediction_log_pb2
 

@@ -114,7 +114,7 @@ def assert_holds_batch(path, step, weights):
         assert (found["sample_weight"] > 1e38).any()
 
 
-def test_nan_stops_and_saves_its_batch(tmp_path, caplog):  # B60
+def test_nan_stops_and_saves_its_batch(tmp_path, caplog):
     model = tiny_model()
     start = model.get_weights()
     weights = weights_with_bad_row(2 * BATCH + 1)
