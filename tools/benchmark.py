@@ -226,7 +226,7 @@ def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
     keras.utils.set_random_seed(0)
     model = build(args)
-    devices = model.replica_count
+    devices = model.step.replica_count
     work = {"train": train, "predict": predict}[args.work]
     result = {
         **vars(args),

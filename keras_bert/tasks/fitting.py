@@ -87,8 +87,8 @@ def fit_source(
     batches = source.stream(done) if steps_per_epoch else source.one_pass()
     task._training_source = source
     # Not by the batches to train on if they are an iterator, which can't be looked into.
-    task.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
-    batches = task.with_weight_sums(batches)
+    task.step.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
+    batches = task.step.with_weight_sums(batches)
     if resume is not None:
         resume.watch(callbacks)
     if found:
@@ -113,7 +113,7 @@ def fit_source(
     with quiet_about_size():
         return keras.Model.fit(
             task,
-            task.ahead(batches),
+            task.step.ahead(batches),
             epochs=epochs,
             initial_epoch=initial_epoch,
             steps_per_epoch=steps_per_epoch,
@@ -172,11 +172,11 @@ def _check_shares(task, source) -> None:
 
     A user's dataset is filled up instead, as its batches may differ.
     """
-    shares = task.replica_count * task.accumulation_steps
+    shares = task.step.replica_count * task.accumulation_steps
     size = getattr(source, "batch_size", shares)
     if size % shares:
         raise ValueError(
-            f"batch_size={size} cannot be shared by {task.replica_count} replicas x "
+            f"batch_size={size} cannot be shared by {task.step.replica_count} replicas x "
             f"{task.accumulation_steps} micro-batches: expected a multiple of {shares}"
         )
 

@@ -17,6 +17,7 @@ import keras_hub
 import numpy as np
 from tqdm import tqdm
 
+from keras_bert import kernels
 from keras_bert.arguments import check_batch_size, check_count, check_number
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.examples import Examples
@@ -98,7 +99,7 @@ class Answer(NamedTuple):
 LABEL_LOSSES = (TaskLoss, keras.losses.BinaryCrossentropy, CRFLoss)
 
 
-class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
+class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
     """Base of the tasks: `fit`, `evaluate` and `predict` on examples or on ids.
 
     A task declares the columns of an example (`asks`), how they become rows of the network
@@ -135,10 +136,11 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             raise TypeError(
                 f"unknown argument {', '.join(unknown)}: {type(self).__name__} has none so named"
             )
+        self.step = Step(self)
         super().__init__(*args, **kwargs)
         if not self.compiled:
-            jit_compile = self._prepare(accumulation_steps=1, jit_compile="auto", packing="auto")
-            self.prepare_step(jit_compile=jit_compile)
+            jit_compile = self._prepare(jit_compile="auto", packing="auto")
+            self.step.prepare(jit_compile=jit_compile)
 
     @classmethod
     def from_preset(
@@ -472,7 +474,6 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
         check_label_smoothing(label_smoothing, loss)
         self._schedule = None
-        self._kernels_choice = use_kernels
         self._jit_compile_wanted = jit_compile
         # In a plain object: Keras would list the metrics in a dict a second time.
         self._given = SimpleNamespace(
@@ -481,8 +482,8 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             metrics=metrics,
             weighted_metrics=weighted_metrics,
         )
-        jit_compile = self._prepare(accumulation_steps, jit_compile, packing)
-        with self.scope():
+        jit_compile = self._prepare(jit_compile, packing)
+        with self.step.scope():
             if isinstance(optimizer, str) and optimizer == "auto":
                 self._schedule = {
                     "learning_rate": learning_rate,
@@ -503,7 +504,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             loss = task_loss(loss, self.output_kind, label_smoothing)
             losses = map(keras.losses.get, keras.tree.flatten(loss))
             self.reads_label_ids = all(isinstance(found, LABEL_LOSSES) for found in losses)
-            self.compile_step(
+            self.step.compile(
                 optimizer,
                 loss,
                 loss_weights=loss_weights,
@@ -517,15 +518,57 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             )
         self._executions_wanted = self.steps_per_execution
 
-    def _prepare(self, accumulation_steps: int, jit_compile, packing):
+    def _prepare(self, jit_compile, packing):
         """Sets what predictions need, compiled or not; gives `jit_compile` as it comes to be."""
         accelerated = has_accelerator()
         if jit_compile == "auto" and not accelerated:
             jit_compile = False
         self.compiles_for_accelerator = accelerated and bool(jit_compile)
         self._packing_wanted = packing
-        self.accumulation_steps = accumulation_steps
         return jit_compile
+
+    # === The step, where Keras calls a model's own ===
+
+    @property
+    def accumulation_steps(self) -> int:
+        """Micro-batches that a batch is cut into."""
+        return self.step.accumulation_steps
+
+    @property
+    def counters(self):
+        """What went through the train step, a `BatchCounters`; None but on TensorFlow."""
+        return self.step.counters
+
+    if keras.config.backend() == "tensorflow":
+
+        def train_step(self, data):
+            return self.step.train_step(data)
+
+        def test_step(self, data):
+            return self.step.test_step(data)
+
+        def predict_step(self, data):
+            return self.step.predict_step(data)
+
+        def make_train_function(self, force=False):
+            return self.step.make_train_function(force)
+
+        def make_test_function(self, force=False):
+            return self.step.make_test_function(force)
+
+        def make_predict_function(self, force=False):
+            return self.step.make_predict_function(force)
+
+        def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+            # Keras's way reads a batch ahead and fails with several workers.
+            if data_batch is not None:
+                self.step.build(data_batch)
+
+    else:
+
+        def stateless_call(self, *args, **kwargs):
+            with kernels.scope(self.step.uses_kernels):
+                return super().stateless_call(*args, **kwargs)
 
     def default_loss(self):
         """The loss of `compile(loss="auto")`."""
@@ -585,7 +628,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 "jit_compile": self._jit_compile_wanted,
                 "accumulation_steps": self.accumulation_steps,
                 "packing": self._packing_wanted,
-                "use_kernels": self._kernels_choice,
+                "use_kernels": self.step.kernels_wanted,
             }
             if self._schedule is not None:
                 settings |= {"optimizer": "auto", **self._schedule}
@@ -704,7 +747,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 raise kind(f"validation_data: {error}") from error
             batches = validation.one_pass()
             _check_ends(batches, kwargs.get("validation_steps"), "validation_steps")
-            validation_data = self.ahead(batches)
+            validation_data = self.step.ahead(batches)
         return fit_source(
             self,
             source,
@@ -752,12 +795,12 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             x, y = self._labelled(x, y, "evaluate")
             x = self._source(x, y, checked_weights(sample_weight), batch_size).one_pass()
             _check_ends(x, kwargs.get("steps"), "steps")
-            self.build_for(x)
+            self.step.build_for(x)
             kwargs["callbacks"] = callbacks_over(self, x, kwargs)
-            x = self.ahead(x)
+            x = self.step.ahead(x)
         with quiet_about_size():
             found = keras.Model.evaluate(self, x, **kwargs)
-        self.warn_of_one_class()
+        self.step.warn_of_one_class()
         return found
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
@@ -831,7 +874,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         """
         kwargs = kwargs | {"callbacks": callbacks_over(self, batches, kwargs)}
         with quiet_about_size():
-            return keras.Model.predict(self, self.ahead(batches), **kwargs)
+            return keras.Model.predict(self, self.step.ahead(batches), **kwargs)
 
     def respond(
         self,

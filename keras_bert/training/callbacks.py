@@ -26,8 +26,9 @@ class TrainingTimer(keras.callbacks.Callback):
         self._end = None
 
     def on_test_begin(self, logs=None):
-        if self._end is None and hasattr(self.model, "counters"):
-            self.model.counters.read()  # waits for the steps that the device has yet to make
+        counters = getattr(self.model, "counters", None)
+        if self._end is None and counters is not None:
+            counters.read()  # waits for the steps that the device has yet to make
         self._end = self._end or time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):

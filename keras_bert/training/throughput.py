@@ -62,7 +62,7 @@ class Throughput(keras.callbacks.Callback):
         self._first = self.model.position.done
         self._beat.start(self._first)
         peak = self.peak_flops or measured_peak_flops()
-        self._peak = peak and peak * self.model.replica_count
+        self._peak = peak and peak * self.model.step.replica_count
         self._all_trained = not self.model.non_trainable_weights
         self._masked = _masked_positions(self.model)
         self._epoch_mark = None  # where the clock started in this epoch

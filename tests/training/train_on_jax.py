@@ -66,5 +66,5 @@ train("resumed", callbacks=[training.Resume(checkpoints, every_steps=4)])
 
 with training.strategy("auto").scope():
     model = train("shared_out")
-found["devices"] = np.array(model.replica_count)
+found["devices"] = np.array(model.step.replica_count)
 np.savez(out, **found)
