@@ -542,21 +542,27 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
     if keras.config.backend() == "tensorflow":
 
         def train_step(self, data):
+            """As `keras.Model.train_step`; a subclass may override it."""
             return self.step.train_step(data)
 
         def test_step(self, data):
+            """As `keras.Model.test_step`; a subclass may override it."""
             return self.step.test_step(data)
 
         def predict_step(self, data):
+            """As `keras.Model.predict_step`; a subclass may override it."""
             return self.step.predict_step(data)
 
         def make_train_function(self, force=False):
+            """As `keras.Model.make_train_function`."""
             return self.step.make_train_function(force)
 
         def make_test_function(self, force=False):
+            """As `keras.Model.make_test_function`."""
             return self.step.make_test_function(force)
 
         def make_predict_function(self, force=False):
+            """As `keras.Model.make_predict_function`."""
             return self.step.make_predict_function(force)
 
         def _maybe_symbolic_build(self, iterator=None, data_batch=None):
@@ -567,6 +573,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
     else:
 
         def stateless_call(self, *args, **kwargs):
+            """As `keras.Model.stateless_call`; Keras's steps call the model by it."""
             with kernels.scope(self.step.uses_kernels):
                 return super().stateless_call(*args, **kwargs)
 
