@@ -1,9 +1,9 @@
-"""BERT, whole, in Keras 3."""
+"""A complete BERT for Keras 3."""
 
 import os
 
-# TensorFlow's faster matrix products for CPUs, which it leaves off on some. It reads this when it
-# is first imported; who has set it, or has imported TensorFlow, has decided otherwise.
+# Enables oneDNN's faster matrix products, which TensorFlow disables on some CPUs. TensorFlow reads
+# the variable on its first import; a value set by the user is kept.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 from keras_bert.checkpoints import save_checkpoint

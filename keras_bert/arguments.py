@@ -1,25 +1,25 @@
-"""Checks of the numbers that users pass, in one dialect."""
+"""Checks of numeric arguments, with uniform error messages."""
 
 import math
 import numbers
 from typing import Any
 
-BATCH_SIZE = 32  # rows of a batch where nobody says
+BATCH_SIZE = 32  # the default
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
-    """Checks a whole number.
+    """Checks an integer argument.
 
     Args:
         name: of the argument.
         value: what was passed.
-        least: the least that it may be.
+        least: the smallest value allowed.
 
     Returns:
-        It as an int.
+        The value as an int.
 
     Raises:
-        ValueError: if it is none, or less.
+        ValueError: if it is not an integer or is less than `least`.
     """
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or value < least:
@@ -30,10 +30,10 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
 def check_number(
     name: str, value: Any, least: float = 0, most: float = math.inf, below: float = math.inf
 ) -> None:
-    """Checks a finite number from `least` to `most`, and below `below`.
+    """Checks a finite number: from `least` to `most`, or below `below`.
 
     Raises:
-        ValueError: if it is none, or out of range.
+        ValueError: if it is not a number or out of range.
     """
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or not least <= value <= most or value >= below:
@@ -43,9 +43,9 @@ def check_number(
 
 
 def check_batch_size(value: Any) -> int:
-    """Checks rows of a batch; None gives the default of 32.
+    """Checks a batch size; None gives the default of 32.
 
     Raises:
-        ValueError: if it is no whole number above 0.
+        ValueError: if it is not a positive integer.
     """
     return BATCH_SIZE if value is None else check_count("batch_size", value)

@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all."""
+"""Atomic writes of files and folders."""
 
 import fnmatch
 import os
@@ -9,15 +9,15 @@ from pathlib import Path
 
 
 def write_file(path: str | Path, content: bytes) -> None:
-    """Fills a file beside `path` and puts it in place when it is whole and on the disk.
+    """Writes a file atomically: a temporary file is synced to disk and renamed to `path`.
 
     Args:
-        path: the file to make or replace; links are followed. Its folder is made if need be.
-        content: all of it.
+        path: the file to create or replace; links are followed. Missing parent folders are created.
+        content: the whole content.
     """
     path = Path(path).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In a folder of its own: mkstemp would make a file that nobody else may read.
+    # In a temporary folder: mkstemp would create a file that only its owner may read.
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         with open(scratch / "new", "wb") as file:
@@ -30,13 +30,13 @@ def write_file(path: str | Path, content: bytes) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Raises if nothing can be written at `path`: for work that is long.
+    """Raises if nothing can be written at `path`; call it before long work.
 
     Args:
-        path: the file or folder to make; the folder above it is made if need be.
+        path: the file or folder to be written; missing parent folders are created.
 
     Raises:
-        OSError: if the folder above it can't be made, or nothing can be made in it.
+        OSError: if the parent folder cannot be created or is not writable.
     """
     path = Path(path).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,15 +44,15 @@ def check_writable(path: str | Path) -> None:
 
 
 def check_replaceable(path: str | Path, known: Collection[str]) -> None:
-    """Raises if `write_folder` would refuse `path`: for work that is long.
+    """Raises if `write_folder` would refuse `path`; call it before long work.
 
     Args:
-        path: the folder to make or replace; links are followed.
-        known: patterns of the file names that a folder of this kind has at its top.
+        path: the folder to create or replace; links are followed.
+        known: patterns of the file names at the top of a folder of this kind.
 
     Raises:
-        FileExistsError: if `path` is a file, or a folder with any other file.
-        OSError: as `check_writable`.
+        FileExistsError: if `path` is a file, or a folder with other files.
+        OSError: as in `check_writable`.
     """
     check_writable(path)
     path = Path(path).resolve()
@@ -60,25 +60,25 @@ def check_replaceable(path: str | Path, known: Collection[str]) -> None:
     strange = [name for name in found if not any(fnmatch.fnmatch(name, k) for k in known)]
     if strange:
         raise FileExistsError(
-            f"{path} is not replaced, for it holds {', '.join(sorted(strange)[:5])}; choose "
+            f"{path} is not replaced because it contains {', '.join(sorted(strange)[:5])}; choose "
             "another folder"
         )
 
 
 def write_folder(path: str | Path, write: Callable[[str], None], known: Collection[str]) -> None:
-    """Fills a folder beside `path` and puts it in place when it is whole.
+    """Writes a folder atomically: a temporary folder is filled and then renamed to `path`.
 
-    What lay at `path` stays until then, and comes back if the last step fails.
+    The old content of `path` stays until then, and is restored if the rename fails.
 
     Args:
-        path: the folder to make or replace; links are followed. The folder above it must be
+        path: the folder to create or replace; links are followed. Its parent folder must be
             writable.
-        write: writes all files into the folder that it is given.
-        known: patterns of the file names that a folder of this kind has at its top.
+        write: called with the temporary folder; writes all files into it.
+        known: patterns of the file names at the top of a folder of this kind.
 
     Raises:
-        FileExistsError: if `path` is a file, or a folder with any other file: it is somebody
-            else's and stays as it is.
+        FileExistsError: if `path` is a file, or a folder with other files. It is then left
+            unchanged.
     """
     path = Path(path).resolve()
     check_replaceable(path, known)

@@ -10,7 +10,7 @@ from typing import TypedDict
 
 
 class BertSize(TypedDict):
-    """The four numbers that fix a BERT's shape; the vocabulary comes on top."""
+    """The four numbers that determine the shape of a BERT, apart from its vocabulary."""
 
     num_layers: int
     num_heads: int
@@ -43,13 +43,13 @@ SIZES |= {
 
 
 def find_size(name: str) -> BertSize:
-    """Gives a size by its name.
+    """Finds a size by its name.
 
     Args:
-        name: a key of `SIZES`, or the layers and the width of another one, such as "L9_H384".
+        name: a key of `SIZES`, or layers and hidden size such as "L9_H384".
 
     Raises:
-        ValueError: if there is no such size; a width has to be a multiple of 64.
+        ValueError: if the name is neither, or the hidden size is not a multiple of 64.
     """
     if name in SIZES:
         return SIZES[name]
@@ -57,7 +57,7 @@ def find_size(name: str) -> BertSize:
     layers, width = map(int, shape.groups()) if shape else (0, 0)
     if not layers or not width or width % 64:
         raise ValueError(
-            f"size={name!r} is unknown; expected one of {', '.join(SIZES)}, or layers and width "
-            "such as L9_H384, the width a multiple of 64"
+            f"size={name!r}: expected one of {', '.join(SIZES)}, or layers and width "
+            "such as L9_H384, with a width that is a multiple of 64"
         )
     return _size(layers, width)

@@ -36,7 +36,8 @@ import keras_bert
 from keras_bert.data import Examples, read_table
 from keras_bert.metrics import evaluate
 from keras_bert.training import strategy
-from keras_bert.training.experiment import run_seeds
+
+from experiment import run_seeds
 
 KINDS = {"single_label": "class", "multi_label": "several", "regression": "number"}
 METRICS = {

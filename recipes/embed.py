@@ -33,7 +33,8 @@ from keras_bert.data import glue
 from keras_bert.metrics import evaluate
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 from keras_bert.training import strategy
-from keras_bert.training.experiment import run_seeds
+
+from experiment import run_seeds
 
 HIGHEST = 5.0  # score of STS-B, whose lowest is 0
 

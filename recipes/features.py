@@ -43,10 +43,10 @@ import tensorflow as tf
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data import tag_names
 from keras_bert.metrics import tagging_scores
-from keras_bert.models.bilstm_tagger import BiLSTMTagger
 from keras_bert.tasks.features import extract_features
-from keras_bert.training.callbacks import TrainingTimer
-from keras_bert.training.experiment import read_tagged_parts, summary_of
+
+from bilstm_tagger import BiLSTMTagger
+from experiment import TrainingTimer, read_tagged_parts, summary_of
 
 
 def batches(features, labels, batch_size: int, seed: int | None = None) -> tf.data.Dataset:

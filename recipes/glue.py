@@ -38,7 +38,8 @@ import keras_bert
 from keras_bert.data import glue
 from keras_bert.metrics import evaluate
 from keras_bert.training import strategy
-from keras_bert.training.experiment import run_seeds
+
+from experiment import run_seeds
 
 
 def read(args: argparse.Namespace, task: str, splits: list[str]):

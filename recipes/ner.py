@@ -29,7 +29,8 @@ import keras_bert
 from keras_bert.data import tag_names
 from keras_bert.metrics import tagging_scores
 from keras_bert.training import strategy
-from keras_bert.training.experiment import read_tagged_parts, run_seeds
+
+from experiment import read_tagged_parts, run_seeds
 
 
 def main(argv: list[str] | None = None) -> dict:

@@ -64,7 +64,8 @@ import numpy as np
 import keras_bert
 from keras_bert import training
 from keras_bert.data import pretraining_dataset, read_index
-from keras_bert.training.curves import draw_curves
+
+from curves import draw_curves
 
 
 def main(argv: list[str] | None = None) -> dict:

@@ -31,7 +31,8 @@ from keras_bert.data.relations import RELATIONS, read_relations
 from keras_bert.metrics import relation_scores
 from keras_bert.tasks.relation_classifier import BertRelationClassifier
 from keras_bert.training import strategy
-from keras_bert.training.experiment import run_seeds
+
+from experiment import run_seeds
 
 
 def main(argv: list[str] | None = None) -> dict:

@@ -42,7 +42,8 @@ import keras_bert
 from keras_bert.data import SquadExample, hold_out_articles, read_squad, write_predictions
 from keras_bert.metrics import cmrc_scores, squad_v1_scores, squad_v2_scores
 from keras_bert.training import strategy
-from keras_bert.training.experiment import run_seeds
+
+from experiment import run_seeds
 
 SCORERS = {"1.1": squad_v1_scores, "2.0": squad_v2_scores, "cmrc": cmrc_scores}
 

@@ -33,7 +33,8 @@ from keras_bert.data.choices import ChoiceExamples, read_choices
 from keras_bert.metrics import evaluate
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.training import strategy
-from keras_bert.training.experiment import run_seeds
+
+from experiment import run_seeds
 
 
 def main(argv: list[str] | None = None) -> dict:

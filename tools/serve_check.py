@@ -16,6 +16,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -169,10 +170,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def check(args: argparse.Namespace, console: Any) -> dict[str, Any]:
     """Does what the arguments ask; prints as it goes and returns the figures."""
+    if args.warmup and find_spec("tensorflow_serving") is None:
+        raise CheckError("--warmup needs `pip install tensorflow-serving-api`")
     contract = read_contract(args.folder)
     folder = str(Path(args.folder).resolve())
     with FreshProcess() as process:
-        import keras_bert.serving.ops  # noqa: F401  # takes seconds, as the process does meanwhile
+        import tools.serving.ops  # noqa: F401  # takes seconds, as the process does meanwhile
 
         loaded = process.ask({"load": folder, "threads": args.threads})
         if "error" in loaded:
@@ -183,7 +186,7 @@ def check(args: argparse.Namespace, console: Any) -> dict[str, Any]:
         report["examples"] = len(contract["examples"])
         report["differences"] = replay(contract, loaded["signatures"], process, console)
         if args.warmup and not report["differences"]:
-            from keras_bert.serving import warmup
+            from tools.serving import warmup
 
             report["warmup_requests"] = warmup.write_warmup(folder, contract)
             console.print(f"{report['warmup_requests']} requests in {warmup.FILE}", markup=False)
@@ -200,7 +203,7 @@ def say_ops(
     loaded: Mapping[str, Any], contract: Mapping[str, Any], report: dict[str, Any], console: Any
 ) -> None:
     """Prints the ops that are not TensorFlow's, and which servers register them."""
-    from keras_bert.serving.ops import SERVERS, servers_with_all, support
+    from tools.serving.ops import SERVERS, servers_with_all, support
 
     made = contract.get("versions", {}).get("tensorflow", "?")
     names = [f"tensorflow {loaded['tensorflow']}"]

@@ -12,10 +12,12 @@ import itertools
 import json
 import math
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")  # all of it is done on the host
@@ -70,9 +72,9 @@ def main(arguments: list[str] | None = None) -> None:
     from rich.console import Console
 
     from keras_bert.atomic import write_file
-    from keras_bert.data.batch_view import rows_to_html
     from keras_bert.data.pretraining import pretraining_dataset
     from keras_bert.data.records import read_index
+    from tools.batch_view import rows_to_html
 
     settings = vars(args).copy()
     for name in ("rows", "html", "report", "batches"):
@@ -96,8 +98,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def first_rows(batches: Iterable[Any], count: int, tokenizer: Any) -> list[Any]:
-    """The first `count` rows of batches by the contract, as `keras_bert.data.batch_view.Row`."""
-    from keras_bert.data.batch_view import read_rows
+    """The first `count` rows of batches by the contract, as `tools.batch_view.Row`."""
+    from tools.batch_view import read_rows
 
     rows = itertools.chain.from_iterable(read_rows(batch, tokenizer) for batch in batches)
     return list(itertools.islice(rows, count))
@@ -107,7 +109,7 @@ def show(rows: Sequence[Any], label_names: Sequence[str], console: Any) -> None:
     """Prints rows in colours; without them the signs of the legend tell the kinds apart."""
     from rich.text import Text
 
-    from keras_bert.data.batch_view import LEGEND
+    from tools.batch_view import LEGEND
 
     parts = [Text(name, STYLES[kind]) for kind, name in LEGEND.items()]
     console.print(Text("  ").join(parts))
@@ -130,7 +132,7 @@ def report(
     from rich.table import Column, Table
 
     from keras_bert.atomic import write_file
-    from keras_bert.data.batch_statistics import PERCENTAGES, BatchStatistics, draw_lengths
+    from tools.batch_statistics import PERCENTAGES, BatchStatistics, draw_lengths
 
     statistics = BatchStatistics(tokenizer)
     batches = itertools.islice(batches, count)

@@ -13,7 +13,7 @@ from typing import Any
 from keras_bert.atomic import write_file
 from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, short, shown
 from keras_bert.checkpoints.contents import HEADS, MASKED_LM, Contents
-from keras_bert.checkpoints.names import Row, expand, to_ours, to_theirs
+from keras_bert.checkpoints.names import BERT_KEYS, Row, expand, to_ours, to_theirs
 from keras_bert.checkpoints.shapes import faults_of, few
 from keras_bert.checkpoints.sidecar import FILE, check_settings, read_sidecar, write_sidecar
 from keras_bert.checkpoints.source import Source
@@ -74,19 +74,6 @@ _TRAINING = re.compile(
 )
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
 
-_KEYS = {
-    "vocabulary_size": "vocab_size",
-    "num_layers": "num_hidden_layers",
-    "num_heads": "num_attention_heads",
-    "hidden_dim": "hidden_size",
-    "intermediate_dim": "intermediate_size",
-    "max_sequence_length": "max_position_embeddings",
-    "num_segments": "type_vocab_size",
-    "activation": "hidden_act",
-    "hidden_dropout": "hidden_dropout_prob",
-    "attention_dropout": "attention_probs_dropout_prob",
-    "initializer_range": "initializer_range",
-}
 # modeling.py's "gelu" is the tanh form.
 _ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "tanh": "tanh", "linear": "linear"}
 # Of layer normalization: tf.contrib.layers.layer_norm's, which modeling.py uses.
@@ -151,7 +138,7 @@ def write(contents: Contents, folder: Path) -> list[str]:
         ValueError: if the contents do not fit each other; nothing is written then.
     """
     config = _DEFAULTS | contents.config
-    check_config(config, contents.source, _KEYS)
+    check_config(config, contents.source, BERT_KEYS)
     check_settings(contents)
     if contents.vocabulary is not None:
         check_vocabulary(contents.vocabulary, contents.source)
@@ -166,7 +153,7 @@ def write(contents: Contents, folder: Path) -> list[str]:
 
     notes = _notes(contents)
     notes += [f"{name} has no place in this form and is not written." for name in unknown]
-    values, folder = {theirs: config[ours] for ours, theirs in _KEYS.items()}, Path(folder)
+    values, folder = {theirs: config[ours] for ours, theirs in BERT_KEYS.items()}, Path(folder)
     if config["activation"] in ("gelu_exact", "gelu_tanh"):
         values["hidden_act"] = "gelu"
     write_file(folder / CONFIG, (json.dumps(values, indent=2, sort_keys=True) + "\n").encode())
@@ -182,12 +169,12 @@ def write(contents: Contents, folder: Path) -> list[str]:
 def _read_config(source: Source, said: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `BertBackbone` from bert_config.json, and from the sidecar before it."""
     found, where = source.json(CONFIG), f"{source.name}/{CONFIG}"
-    missing = [theirs for theirs in _KEYS.values() if theirs not in found]
+    missing = [theirs for theirs in BERT_KEYS.values() if theirs not in found]
     if missing:
         raise ValueError(
             f"{where} has no {', '.join(missing)}; found: {shown(', '.join(sorted(found)))[:500]}"
         )
-    config = {ours: found[theirs] for ours, theirs in _KEYS.items()}
+    config = {ours: found[theirs] for ours, theirs in BERT_KEYS.items()}
     config["layer_norm_epsilon"] = _EPSILON
     name = config["activation"]  # in any case, as in the original
     config["activation"] = _ACTIVATIONS.get(name.lower() if isinstance(name, str) else None)
@@ -195,7 +182,7 @@ def _read_config(source: Source, said: dict[str, Any]) -> dict[str, Any]:
     if config["activation"] is None:
         known = ", ".join(_ACTIVATIONS)
         raise ValueError(f"{where}: hidden_act is {short(name)}; expected one of {known}")
-    check_config(config, where, _KEYS)
+    check_config(config, where, BERT_KEYS)
     return config
 
 

@@ -13,6 +13,7 @@ from keras_bert.checkpoints.checks import (
     shown,
 )
 from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
+from keras_bert.checkpoints.names import BERT_KEYS
 from keras_bert.checkpoints.source import Source
 
 FILE = "config.json"
@@ -48,20 +49,7 @@ _PROBLEMS = {
     "multi_label": "multi_label_classification",
     "regression": "regression",
 }
-_KEYS = {
-    "vocabulary_size": "vocab_size",
-    "num_layers": "num_hidden_layers",
-    "num_heads": "num_attention_heads",
-    "hidden_dim": "hidden_size",
-    "intermediate_dim": "intermediate_size",
-    "max_sequence_length": "max_position_embeddings",
-    "num_segments": "type_vocab_size",
-    "activation": "hidden_act",
-    "hidden_dropout": "hidden_dropout_prob",
-    "attention_dropout": "attention_probs_dropout_prob",
-    "layer_norm_epsilon": "layer_norm_eps",
-    "initializer_range": "initializer_range",
-}
+_KEYS = BERT_KEYS | {"layer_norm_epsilon": "layer_norm_eps"}
 _DEFAULTS = {"layer_norm_eps": 1e-12, "initializer_range": 0.02}  # older files leave them out
 
 

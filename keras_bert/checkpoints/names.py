@@ -6,6 +6,21 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+# Our names of a backbone's settings, and those of BERT's own config files.
+BERT_KEYS = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "hidden_dim": "hidden_size",
+    "intermediate_dim": "intermediate_size",
+    "max_sequence_length": "max_position_embeddings",
+    "num_segments": "type_vocab_size",
+    "activation": "hidden_act",
+    "hidden_dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+    "initializer_range": "initializer_range",
+}
+
 
 class Row(NamedTuple):
     """One row of a name table. "{i}" in both names stands for the number of a block.

@@ -5,7 +5,6 @@ task.json and task.weights.h5 for the head, preprocessor.json, tokenizer.json an
 assets/tokenizer/vocab.txt for the text side.
 """
 
-import tempfile
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
@@ -21,7 +20,6 @@ from keras_bert.checkpoints.checks import (
     least_numbers,
     short,
 )
-from keras_bert.checkpoints.int8_weights import from_int8, is_int8
 from keras_bert.checkpoints.keras_weight_files import check_whole
 from keras_bert.checkpoints.report import LoadingReport
 from keras_bert.checkpoints.saved_settings import check_saved
@@ -169,20 +167,14 @@ def _check_sizes(config: dict[str, Any], source: Source) -> None:
 
 
 def load_h5(load: Callable[[str], None], path: Path) -> None:
-    """Calls a weight loader, whose many errors become one; int8 weights are unpacked for it.
+    """Calls a weight loader, whose many errors become one.
 
     Raises:
         ValueError: if the file is damaged or does not fit.
     """
     check_whole(path)
     try:
-        if not is_int8(path):
-            load(str(path))
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            whole = str(Path(folder) / "whole.weights.h5")
-            from_int8(path, whole)
-            load(whole)
+        load(str(path))
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"{path} can't be read into this model: {error}") from error
 

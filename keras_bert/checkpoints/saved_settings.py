@@ -115,6 +115,12 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
+def is_right(name: str, value: Any) -> bool:
+    """Whether a setting may have a value; a name that is unknown here may have any."""
+    right, _ = _RIGHT.get(name, (lambda _: True, ""))
+    return right(value)
+
+
 def check_saved(config: Mapping[str, Any], where: str) -> None:
     """Checks all settings that we know by name.
 
@@ -126,9 +132,8 @@ def check_saved(config: Mapping[str, Any], where: str) -> None:
         ValueError: if a value is impossible.
     """
     for name, value in config.items():
-        right, expected = _RIGHT.get(name, (lambda _: True, ""))
-        if not right(value):
-            raise ValueError(f"{where}: {name} is {short(value)}; expected {expected}")
+        if not is_right(name, value):
+            raise ValueError(f"{where}: {name} is {short(value)}; expected {_RIGHT[name][1]}")
     labels, classes = config.get("labels"), config.get("num_classes")
     if labels is not None and classes is not None and len(labels) != classes:
         raise ValueError(f"{where}: num_classes is {classes}, and there are {len(labels)} labels")

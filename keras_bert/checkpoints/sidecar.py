@@ -7,14 +7,16 @@ usual for it. It holds any of these keys of `Contents`, and "version": config (s
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from keras_bert.atomic import write_file
-from keras_bert.checkpoints.checks import DTYPES, NUMBERS, is_labels, is_number, short
-from keras_bert.checkpoints.contents import HEADS, PROBLEMS, Contents
+from keras_bert.checkpoints.checks import DTYPES, NUMBERS, is_number, short
+from keras_bert.checkpoints.contents import HEADS, Contents
+from keras_bert.checkpoints.saved_settings import is_right
 from keras_bert.checkpoints.source import Source
-from keras_bert.text.tokenizer import SPLITTINGS
+from keras_bert.text.tokenizer import SETTINGS
 
 FILE = "keras_bert.json"
 _VERSION = 1
@@ -72,24 +74,11 @@ def _is_config(values: Any) -> bool:
     )
 
 
-def _is_names(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
-
-
 def _is_rule(values: Any) -> bool:
     """Whether these may be arguments of `BertTokenizer`, or None."""
-    right = {
-        "lowercase": lambda value: isinstance(value, bool),
-        "strip_accents": lambda value: isinstance(value, bool | None),
-        "special_tokens_in_text": lambda value: isinstance(value, bool),
-        "max_word_length": lambda value: type(value) is int and 0 < value < 2**31,
-        "splitting": lambda value: value in SPLITTINGS,
-        "added_tokens": _is_names,
-        "exact_tokens": _is_names,
-    }
     return values is None or (
         isinstance(values, dict)
-        and all(name in right and right[name](value) for name, value in values.items())
+        and all(name in SETTINGS and is_right(name, value) for name, value in values.items())
     )
 
 
@@ -97,12 +86,9 @@ _RIGHT = {
     "config": _is_config,
     "masked_lm": lambda value: _is_config(value) and value.keys() <= set(_MASKED_LM),
     "head": lambda value: value in (None, *HEADS),
-    "labels": lambda value: value is None or is_labels(value),
-    "problem": lambda value: value in PROBLEMS,
-    "thresholds": lambda value: (
-        value is None
-        or (isinstance(value, list) and all(type(v) is float and 0 <= v <= 1 for v in value))
-    ),
+    "labels": partial(is_right, "labels"),
+    "problem": partial(is_right, "problem"),
+    "thresholds": partial(is_right, "thresholds"),
     "head_dropout": lambda value: value is None or is_number(value),
     "tokenizer": _is_rule,
     "dtype": lambda value: value in DTYPES,

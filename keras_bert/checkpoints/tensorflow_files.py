@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import google_crc32c
 import numpy as np
 
 from keras_bert.checkpoints.checks import check_name, shown
-from keras_bert.checkpoints.crc32c import crc32c, masked
 
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER = 48  # bytes: two handles, padding, the magic number
@@ -218,7 +218,7 @@ def _block(data: bytes, offset: int, size: int) -> bytes:
     if offset + size + _TRAILER > len(data) - _FOOTER:
         raise ValueError(f"a block of {size} bytes at {offset} lies outside of its {len(data)}")
     content = data[offset : offset + size + 1]
-    if masked(crc32c(content)) != struct.unpack_from("<I", data, offset + size + 1)[0]:
+    if masked_checksum(content) != struct.unpack_from("<I", data, offset + size + 1)[0]:
         raise ValueError(f"the checksum of the block at {offset} does not fit")
     if content[-1]:
         raise ValueError(
@@ -331,10 +331,16 @@ def _check(name: str, variable: Variable, path: Path) -> None:
 
 def _read(name: str, variable: Variable, path: Path) -> np.ndarray:
     data = np.fromfile(path, np.uint8, variable.size, offset=variable.offset)
-    if data.size != variable.size or masked(crc32c(data)) != variable.checksum:
+    if data.size != variable.size or masked_checksum(data) != variable.checksum:
         raise ValueError(f"{path} is damaged: the numbers of {name} do not fit their checksum")
     if variable.dtype == "bfloat16":  # the upper half of a float32
         value = (data.view("<u2").astype(np.uint32) << 16).view(np.float32)
     else:
         value = data.view("<f4" if variable.dtype == "float32" else "<f2")
     return value.astype(np.float32, copy=False).reshape(variable.shape)
+
+
+def masked_checksum(data: bytes | np.ndarray) -> int:
+    """CRC-32C under LevelDB's mask, which is for checksums stored beside what they cover."""
+    checksum = google_crc32c.value(data)
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF

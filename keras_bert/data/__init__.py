@@ -1,4 +1,4 @@
-"""Data: readers of public formats, corpora for pre-training, and labelled text made for demos."""
+"""Data: readers of public formats, corpora for pre-training, and generated text for demos."""
 
 from keras_bert.data.choices import ChoiceExamples, read_choices
 from keras_bert.data.corpus import prepare_corpus

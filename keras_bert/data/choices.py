@@ -1,8 +1,8 @@
-"""SWAG: one of four endings continues a text (Zellers et al. 2018, arXiv:1808.05326).
+"""SWAG: choose the ending that continues a text (Zellers et al. 2018, arXiv:1808.05326).
 
-Read: `train.csv`, `val.csv` and `test.csv` of the official release, JSON lines with the same
-columns, and HellaSwag put into these columns. (`train_full.csv` and `val_full.csv`, which have
-other columns, are not meant.)
+Reads `train.csv`, `val.csv` and `test.csv` of the official release, JSON lines with the same
+columns, and HellaSwag converted to these columns, but not `train_full.csv` and `val_full.csv`,
+which have other columns.
 """
 
 from pathlib import Path
@@ -15,14 +15,14 @@ LABELS = ("0", "1", "2", "3")
 
 
 class ChoiceExamples(NamedTuple):
-    """Texts with four possible endings each, column by column.
+    """Texts with four possible endings each, in columns.
 
     Attributes:
-        contexts: the sentence that comes before (column `sent1`).
-        starts: the beginning of the sentence to end (column `sent2`); may be "".
+        contexts: the preceding sentence (column `sent1`).
+        starts: the beginning of the sentence to complete (column `sent2`); may be "".
         endings: four endings each.
-        labels: the right one, 0 to 3; `None` for files without labels.
-        lines: the line of the file (from 1) that each example starts on.
+        labels: the correct ending, 0 to 3; None for files without labels.
+        lines: the line of the file (from 1) where each example starts.
     """
 
     contexts: list[str]
@@ -33,39 +33,39 @@ class ChoiceExamples(NamedTuple):
 
     @property
     def choices(self) -> list[list[str]]:
-        """Each ending after its start: the second segments of BERT's input (Devlin et al. 4.4)."""
+        """Each start with its endings: the second segments of BERT's input (Devlin et al. 4.4)."""
         return [
             [f"{start} {ending}" if start else ending for ending in endings]
             for start, endings in zip(self.starts, self.endings, strict=True)
         ]
 
     def head(self, count: int | None) -> "ChoiceExamples":
-        """Gives the first `count` examples; all of them for `None`.
+        """Returns the first `count` examples; all for None.
 
         Args:
-            count: how many, or None.
+            count: number of examples, or None.
 
         Returns:
-            As many of the same form.
+            An object of the same class.
         """
         return ChoiceExamples(*(column and column[:count] for column in self))
 
 
 def read_choices(path: str | Path) -> ChoiceExamples:
-    """Reads a file in the columns of SWAG: sent1, sent2, ending0 to ending3, label.
+    """Reads a file with SWAG's columns: sent1, sent2, ending0 to ending3, label.
 
     Args:
         path: a `.csv`, `.tsv` or `.jsonl` file, or one of these with `.gz` added. Other columns
-            are passed over; a file whose name begins with "test" may lack the label.
+            are ignored; a file whose name begins with "test" may lack the label.
 
     Returns:
         `ChoiceExamples` in the order of the file.
 
     Raises:
-        ValueError: with the file and the line, if a column is missing, a row is short or long, one
-            of the four endings is missing or empty, the context is empty, or a label is not 0 to 3;
-            or if the file holds no example.
-        FileNotFoundError: if there is no such file.
+        ValueError: with file and line, if a column is missing, a line has too few or too many
+            columns, an ending or the context is empty, or a label is not 0 to 3; or if the file has
+            no examples.
+        FileNotFoundError: if the file does not exist.
     """
     path = Path(path)
     columns = ["sent1", "sent2", *ENDINGS]
@@ -80,12 +80,12 @@ def read_choices(path: str | Path) -> ChoiceExamples:
         ]
         if empty:
             raise ValueError(
-                f"{path}, line {line}: {empty} empty, but a context and four endings are expected."
+                f"{path}, line {line}: {empty} empty: expected a context and four endings."
             )
         if labelled:
             if cells[-1] not in LABELS:
                 raise ValueError(
-                    f"{path}, line {line}: label {cells[-1]!r} is not one of {list(LABELS)}."
+                    f"{path}, line {line}: label {cells[-1]!r}: expected one of {list(LABELS)}."
                 )
             examples.labels.append(int(cells[-1]))
         examples.contexts.append(context)
@@ -93,5 +93,5 @@ def read_choices(path: str | Path) -> ChoiceExamples:
         examples.endings.append(tuple(endings))
         examples.lines.append(line)
     if not examples.lines:
-        raise ValueError(f"{path}: no examples; the file is empty or holds only a header.")
+        raise ValueError(f"{path}: no examples; the file is empty or has only a header.")
     return examples

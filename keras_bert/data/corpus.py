@@ -1,4 +1,4 @@
-"""From raw text to a prepared corpus: shards of tokenized documents in a random order."""
+"""Prepares a corpus from raw text: shards of tokenized documents in random order."""
 
 import contextlib
 import fnmatch
@@ -32,7 +32,7 @@ from keras_bert.data.whole_files import read_whole, write_whole
 from keras_bert.text.tokenizer import BertTokenizer
 
 PROGRESS_SECONDS = 5.0
-MOST_THREADS = 4  # more take memory and gain little: Python runs one at a time
+MOST_THREADS = 4  # more take memory with little gain, because of Python's GIL
 OVERWRITE = "choose another folder, or pass overwrite=True to delete what is there"
 
 
@@ -53,39 +53,39 @@ def prepare_corpus(
 ) -> CorpusIndex:
     """Tokenizes raw text and writes it as a corpus that `pretraining_dataset` streams.
 
-    Documents are put in a random order over all shards, which is a function of the seed, the
-    file's place in the sorted list and the document's place in the file. The shards are the same,
-    byte for byte, whatever the runner and the number of workers. A run that was stopped goes on
-    when it is called again; a call for a corpus that is there already only reads its index.
+    Documents are shuffled over all shards, in an order that is a function of the seed, the index of
+    the file in the sorted list and the position of the document in the file. Shards are bitwise
+    identical for any runner and number of workers. Called again after an interruption, it resumes;
+    if the corpus already exists, it only reads the index.
 
     Args:
         files: names or globs of UTF-8 text, plain or `.gz`, and names of TensorFlow Datasets:
             "tfds:NAME" or "tfds:NAME:SPLIT", with the feature `text`, whose lines are paragraphs.
-        folder: where the corpus goes; made if need be.
-        tokenizer: with [MASK] in its vocabulary, and text that is only text.
-        shards: files to write; fewer if there are less than two documents for each.
-        seed: of the order of documents.
-        format: of the text files: "sentences", one a line (as google-research/bert's
-            create_pretraining_data.py reads them), or "paragraphs", one a line, which sentencex
-            cuts into sentences. A line of white space ends a document; so does a file.
-        language: of paragraphs, ISO 639-1.
-        data_dir: where TensorFlow Datasets lie; None for the library's own place.
-        overwrite: whether a corpus of other settings in `folder`, whole or not, may be deleted.
-        workers: threads on this machine; None for one a core, up to 4. Other runners have options
-            of their own.
-        beam_options: of Apache Beam, such as `["--runner=DataflowRunner", "--project=..."]`.
+        folder: the folder of the corpus; created if it does not exist.
+        tokenizer: has [MASK] in its vocabulary, and `special_tokens_in_text=False`.
+        shards: number of files to write; fewer if there are less than two documents for each.
+        seed: seed of the order of documents.
+        format: format of the text files: "sentences", one per line (as in google-research/bert's
+            create_pretraining_data.py), or "paragraphs", one per line, which sentencex splits into
+            sentences. A blank line and the end of a file end a document.
+        language: language of paragraphs, ISO 639-1.
+        data_dir: directory of TensorFlow Datasets; None for the library's default.
+        overwrite: whether to delete a corpus with other settings, complete or not, in `folder`.
+        workers: threads on this machine; None for one per core, up to 4. Other runners have their
+            own options.
+        beam_options: for Apache Beam, such as `["--runner=DataflowRunner", "--project=..."]`.
         verbose: whether to show progress on the standard error.
 
     Returns:
-        The index. Its `left_out` counts the lines and documents that gave no tokens, and the
-        documents cut in parts since they had more than about a million tokens.
+        The index. Its `left_out` counts the lines and documents without tokens, and the documents
+        that were split because they had more than about a million tokens.
 
     Raises:
-        FileNotFoundError: a file is not there, or a glob matches nothing.
-        FileExistsError: `folder` holds other files, or a corpus of other text or settings.
-        ValueError: the text is not UTF-8 or has no document, a file is named twice, or an argument
-            does not fit.
-        ImportError: Apache Beam, sentencex or TensorFlow Datasets are needed and missing.
+        FileNotFoundError: if a file does not exist, or a glob matches nothing.
+        FileExistsError: if `folder` contains other files, or a corpus with other text or settings.
+        ValueError: if the text is not UTF-8 or has no documents, a file is named twice, or an
+            argument is invalid.
+        ImportError: if Apache Beam, sentencex or TensorFlow Datasets are needed and missing.
     """
     _check_arguments(tokenizer, shards, seed, format)
     beam = _import_beam()
@@ -97,7 +97,7 @@ def prepare_corpus(
     plan = _claim(folder, plan, tokenizer, overwrite)
     if plan is None:
         return read_index(folder)
-    # FnApiRunner is what DirectRunner runs batch jobs with, unless it can fetch another one from
+    # DirectRunner runs batch jobs with FnApiRunner, unless it can fetch another runner from
     # the network.
     workers = workers or min(os.cpu_count() or 1, MOST_THREADS)
     options = beam.options.pipeline_options.PipelineOptions(
@@ -136,32 +136,32 @@ def _import_beam() -> Any:
 
 def _check_arguments(tokenizer: Any, shards: Any, seed: Any, format: Any) -> None:
     if not isinstance(tokenizer, BertTokenizer):
-        raise TypeError(f"expected a BertTokenizer, got {type(tokenizer).__name__}")
+        raise TypeError(f"tokenizer of type {type(tokenizer).__name__}: expected a BertTokenizer")
     if tokenizer.special_tokens_in_text:
         raise ValueError(
-            "the tokenizer has special_tokens_in_text=True, but in a corpus text is only text; "
-            "expected False"
+            "special_tokens_in_text=True: expected a tokenizer with False for a corpus, where "
+            "[MASK] in the text is ordinary text"
         )
     if tokenizer.mask_token not in tokenizer.special_tokens:
-        raise ValueError(f"the vocabulary lacks {tokenizer.mask_token}, which pre-training needs")
+        raise ValueError(f"the vocabulary has no {tokenizer.mask_token}, which pre-training needs")
     if not isinstance(shards, int) or shards < 1:
-        raise ValueError(f"expected 1 shard or more, got {shards!r}")
+        raise ValueError(f"shards={shards!r}: expected 1 or more")
     if not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
-        raise ValueError(f"expected a seed that is an integer of 64 bits, got {seed!r}")
+        raise ValueError(f"seed={seed!r}: expected a 64-bit integer")
     if format not in FORMATS:
-        raise ValueError(f"expected a format of {', '.join(FORMATS)}, got {format!r}")
+        raise ValueError(f"format={format!r}: expected one of {', '.join(FORMATS)}")
 
 
 def _claim(
     folder: str, plan: CorpusPlan, tokenizer: BertTokenizer, overwrite: bool
 ) -> CorpusPlan | None:
-    """Puts the plan in the folder, or finds it there.
+    """Writes the plan to the folder, or reads it from there.
 
     Returns:
-        The plan to go on with; None if the corpus is whole.
+        The plan to continue; None if the corpus is complete.
 
     Raises:
-        FileExistsError: the folder holds something else.
+        FileExistsError: if the folder contains anything else.
     """
     import tensorflow as tf
 
@@ -171,7 +171,7 @@ def _claim(
     strange = [name for name in found if not any(fnmatch.fnmatch(name, own) for own in ours)]
     if strange:
         raise FileExistsError(
-            f"{folder} holds {', '.join(sorted(strange)[:5])}, which is no part of a corpus; "
+            f"{folder} contains {', '.join(sorted(strange)[:5])}, not part of a corpus; "
             "choose another folder"
         )
     vocabulary = vocabulary_content(tokenizer.get_vocabulary())
@@ -179,7 +179,7 @@ def _claim(
     work = os.path.join(folder, WORK_FOLDER)
     plan_file = os.path.join(work, PLAN_FILE)
     if overwrite:
-        # The index first: a folder without one is no corpus.
+        # The index first: without one, the folder is not a corpus.
         for name in sorted(found, key=lambda name: name != INDEX_FILE):
             _delete(os.path.join(folder, name))
     elif INDEX_FILE in found:
@@ -192,14 +192,14 @@ def _claim(
         _compare(folder, plan.corpus, old.corpus)
         if (old.paths, old.times) != (plan.paths, plan.times):
             raise FileExistsError(
-                f"{folder} holds a part of a corpus whose files were changed or moved since; "
+                f"{folder} has a partial corpus whose files were changed or moved since; "
                 f"{OVERWRITE}"
             )
         for name in tf.io.gfile.glob(os.path.join(work, f"*{ERROR}")):
             tf.io.gfile.remove(name)
         return old
     elif any(name.startswith("shard-") for name in found):
-        raise FileExistsError(f"{folder} holds shards of an unknown corpus; {OVERWRITE}")
+        raise FileExistsError(f"{folder} has shards of an unknown corpus; {OVERWRITE}")
     elif VOCABULARY_FILE in found and read_whole(vocabulary_file) != vocabulary:
         raise FileExistsError(f"{vocabulary_file} is another vocabulary; {OVERWRITE}")
     tf.io.gfile.makedirs(work)
@@ -209,15 +209,15 @@ def _claim(
 
 
 def _compare(folder: str, asked: dict[str, Any], found: dict[str, Any]) -> None:
-    """Raises a FileExistsError unless a corpus has the settings that are asked for."""
+    """Raises a FileExistsError unless a corpus has the requested settings."""
     for name in sorted({*asked, *found}):
         value, there = asked.get(name), found.get(name)
         if isinstance(value, dict) and isinstance(there, dict):
             _compare(folder, value, there)
         elif value != there:
             raise FileExistsError(
-                f"{folder} holds a corpus, or part of one, with {name} {there!r:.300}, but asked "
-                f"for is {value!r:.300}; {OVERWRITE}"
+                f"{folder} has a corpus, or part of one, with {name} {there!r:.300}, not "
+                f"{value!r:.300}; {OVERWRITE}"
             )
 
 
@@ -239,21 +239,21 @@ def _warn(index: CorpusIndex, shards: int) -> None:
         )
     elif len(index.shards) < shards:
         warnings.warn(
-            f"{index.folder}: {len(index.shards)} shards were written, not {shards}, since "
+            f"{index.folder}: wrote {len(index.shards)} shards, not {shards}, because "
             f"{index.documents} documents are less than two for each",
             stacklevel=3,
         )
     if cut := index.left_out.get("documents_cut"):
         warnings.warn(
             f"{index.folder}: {cut} documents have more than {MAX_DOCUMENT_TOKENS} tokens and were "
-            "cut in parts; is there a blank line between documents?",
+            "split; is there a blank line between documents?",
             stacklevel=3,
         )
 
 
 @contextlib.contextmanager
 def _progress(work: str, plan: CorpusPlan, verbose: bool) -> Iterator[None]:
-    """Says every few seconds what is done: it reads the work folder, so any runner will do."""
+    """Shows progress every few seconds, read from the work folder, so it works for any runner."""
     if not verbose:
         yield
         return

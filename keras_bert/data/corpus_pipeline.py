@@ -1,14 +1,14 @@
-"""The work of `prepare_corpus` as one Apache Beam pipeline, for any runner.
+"""`prepare_corpus` as an Apache Beam pipeline, for any runner.
 
 1. Each block of text is tokenized into sorted runs of documents, on disk.
-2. The keys of all documents are dealt out: a shard is a range of keys.
+2. The range of keys is partitioned: a shard is a range of keys.
 3. Each shard is merged from the runs.
 
-Only numbers travel between the steps, so memory is bounded on runners that keep what travels in
-memory. A block or shard that is done has a report; a step that finds one does nothing. Workers
-need the package and the corpus's folder, on a file system that all of them reach.
+Only numbers are passed between the steps, so memory is bounded on runners that keep elements in
+memory. A finished block or shard has a report; a step that finds one does nothing. Workers need the
+package, and the corpus's folder on a shared file system.
 
-Imports Apache Beam: import this module only where that is at hand.
+Imports Apache Beam, so import this module lazily.
 """
 
 import contextlib
@@ -56,9 +56,9 @@ def build_pipeline(pipeline: beam.Pipeline, folder: str, blocks: int) -> None:
     """Adds the steps to a pipeline.
 
     Args:
-        pipeline: where to.
-        folder: of the corpus, with a plan in its work folder.
-        blocks: of the plan.
+        pipeline: the pipeline.
+        folder: the folder of the corpus, with a plan in its work folder.
+        blocks: the blocks of the plan.
     """
     (
         pipeline
@@ -75,7 +75,7 @@ def build_pipeline(pipeline: beam.Pipeline, folder: str, blocks: int) -> None:
 
 
 def read_errors(work: str) -> list[str]:
-    """What was wrong with the input, in the order of blocks and shards.
+    """The errors in the input, in the order of blocks and shards.
 
     Args:
         work: the work folder.
@@ -90,7 +90,7 @@ class Step(beam.DoFn):
     """A step of the pipeline.
 
     Args:
-        folder: of the corpus.
+        folder: the folder of the corpus.
     """
 
     def __init__(self, folder: str):
@@ -102,15 +102,15 @@ class Step(beam.DoFn):
 
     @contextlib.contextmanager
     def bad_input_kept(self, name: str) -> Iterator[None]:
-        """Leaves the message of a ValueError behind; runners would try again, and wrap it in much
-        else. Without all blocks there are no shards, and without all shards no index."""
+        """Stores the message of a ValueError in a file, because runners would retry, and wrap it in
+        others. Without all blocks there are no shards, and without all shards no index."""
         try:
             yield
         except ValueError as error:
             write_whole(os.path.join(self.work, f"{name}{ERROR}"), str(error).encode())
 
     def block_report(self, block: int) -> str:
-        """Path of the report of a block."""
+        """The path of a block's report."""
         return os.path.join(self.work, f"block-{block:05d}.json")
 
     def block_reports(self) -> list[dict]:
@@ -119,13 +119,13 @@ class Step(beam.DoFn):
         return [json.loads(read_whole(self.block_report(block))) for block in blocks]
 
     def runs(self) -> list[str]:
-        """Paths of all runs."""
+        """The paths of all runs."""
         reports = self.block_reports()
         return [os.path.join(self.work, run) for report in reports for run in report["runs"]]
 
 
 class TokenizeBlock(Step):
-    """Makes sorted runs of a block, and a report: names of the runs, and what was left out."""
+    """Writes the sorted runs of a block, and a report: names of the runs, and omission counts."""
 
     def __init__(self, folder: str):
         super().__init__(folder)
@@ -176,10 +176,10 @@ class TokenizeBlock(Step):
 
 
 class DealOut(Step):
-    """Gives each shard a range of keys with as many documents as the others have, within one."""
+    """Partitions the keys into shards whose numbers of documents differ by at most one."""
 
     def process(self, blocks: list[int]) -> Iterable[tuple[int, int, int, int | None]]:
-        """Yields (shard, number of shards, its least key, the least key of the next)."""
+        """Yields (shard, number of shards, its smallest key, the smallest key of the next)."""
         if read_errors(self.work):
             return
         keys = [read_entries(run)["key"].copy() for run in self.runs()]
@@ -190,7 +190,7 @@ class DealOut(Step):
                 )
             return
         keys = np.sort(np.concatenate(keys))
-        # Two documents each, where that can be: a shard of one has no random next sentence.
+        # Two documents each if possible: a shard of one has no random next sentence.
         shards = max(1, min(self.plan.corpus["source"]["shards"], len(keys) // 2))
         firsts = [int(keys[shard * len(keys) // shards]) for shard in range(shards)]
         for shard, (lower, upper) in enumerate(zip(firsts, [*firsts[1:], None], strict=True)):
@@ -198,7 +198,7 @@ class DealOut(Step):
 
 
 class MergeShard(Step):
-    """Writes a shard, and the report that the index has of it."""
+    """Writes a shard, and its report for the index."""
 
     def process(self, element: tuple[int, int, int, int | None]) -> Iterable[dict]:
         import tensorflow as tf
@@ -239,7 +239,7 @@ class MergeShard(Step):
 
 
 class WriteIndex(Step):
-    """Writes the index, which says that the corpus is whole."""
+    """Writes the index, which marks the corpus as complete."""
 
     def process(self, shards: list[dict]) -> Iterable[None]:
         if read_errors(self.work):

@@ -1,7 +1,7 @@
-"""The plan of a corpus: what it is made of, with which settings, in which blocks of work.
+"""The plan of a corpus: its sources, its settings and its blocks of work.
 
-The plan lies in the corpus's folder while the corpus is made, so that a run that was stopped goes
-on with the same one, and never with another.
+The plan is in the corpus's folder while the corpus is being prepared, so that an interrupted run
+resumes with the same plan.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from keras_bert.text.tokenizer import SETTINGS, BertTokenizer
 
 WORK_FOLDER = "_work"
 PLAN_FILE = "plan.json"
-ERROR = ".error"  # ending of the files that say what is wrong with the input
+ERROR = ".error"  # suffix of the files with errors in the input
 FORMATS = ("sentences", "paragraphs")
 DATASET = "tfds:"
 BLOCK_BYTES = 1 << 24
 BLOCK_EXAMPLES = 1 << 13
-GZIP_RATIO = 3  # of text, about
+GZIP_RATIO = 3  # of text, approximately
 SAMPLE_BYTES = 1 << 20
 
 
@@ -32,10 +32,10 @@ class Piece:
     """A part of a file, in bytes, or of a data set, in examples.
 
     Attributes:
-        source: number of the file or data set.
-        start: where it begins.
-        end: where it ends; None for the end of the file.
-        megabytes: its size on disk, to show progress.
+        source: index of the file or data set.
+        start: its start.
+        end: its end; None for the end of the file.
+        megabytes: its size on disk, for the progress display.
     """
 
     source: int
@@ -46,14 +46,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """What is to be done.
+    """The work to be done.
 
     Attributes:
-        paths: of the files and data sets, in order.
-        times: when each file was last changed, in nanoseconds.
-        data_dir: where data sets lie.
-        corpus: the fields of the index that are known beforehand.
-        blocks: units of work, each some pieces.
+        paths: paths of the files and data sets, in order.
+        times: modification time of each file, in nanoseconds.
+        data_dir: directory of data sets.
+        corpus: the fields of the index that are known in advance.
+        blocks: units of work, each a list of pieces.
     """
 
     paths: list[str]
@@ -68,7 +68,7 @@ class CorpusPlan:
 
     @classmethod
     def from_content(cls, content: bytes) -> "CorpusPlan":
-        """Reads what `content` gave."""
+        """Parses the result of `content`."""
         fields = json.loads(content)
         blocks = [[Piece(**piece) for piece in block] for block in fields.pop("blocks")]
         return cls(blocks=blocks, **fields)
@@ -83,7 +83,7 @@ def make_plan(
     language: str,
     data_dir: str | None,
 ) -> CorpusPlan:
-    """Finds the files and divides the work; the arguments are those of `prepare_corpus`."""
+    """Finds the files and divides the work; for the arguments see `prepare_corpus`."""
     named = [files] if isinstance(files, str | os.PathLike) else list(files)
     data_sets = sorted(name for name in map(os.fspath, named) if name.startswith(DATASET))
     if len(set(data_sets)) < len(data_sets):
@@ -116,13 +116,13 @@ def make_plan(
 
 
 def data_set_name(path: str) -> tuple[str, str]:
-    """Takes "tfds:NAME" or "tfds:NAME:SPLIT" apart; the split is "train" if none is named."""
+    """Parses "tfds:NAME" or "tfds:NAME:SPLIT"; the default split is "train"."""
     name, _, split = path.removeprefix(DATASET).partition(":")
     return name, split or "train"
 
 
 def _add_files(plan: CorpusPlan, paths: list[str]) -> list[dict[str, Any]]:
-    """Adds files to a plan; returns what the index says of each."""
+    """Adds files to a plan; returns the index entries."""
     import tensorflow as tf
 
     folder = os.path.commonpath(map(os.path.dirname, paths)) if "://" not in paths[0] else ""
@@ -137,7 +137,7 @@ def _add_files(plan: CorpusPlan, paths: list[str]) -> list[dict[str, Any]]:
             sample.update(file.read(SAMPLE_BYTES))
         name = os.path.relpath(path, folder) if folder else path
         described.append({"name": name, "bytes": stat.length, "ends_sha256": sample.hexdigest()})
-        gzipped = path.endswith(".gz")  # can be read from its front only
+        gzipped = path.endswith(".gz")  # can only be read from the start
         starts = [0] if gzipped else range(0, max(stat.length, 1), BLOCK_BYTES)
         for start in starts:
             last = start == starts[-1]
@@ -156,7 +156,7 @@ def _add_files(plan: CorpusPlan, paths: list[str]) -> list[dict[str, Any]]:
 def _add_data_sets(
     plan: CorpusPlan, data_sets: list[str], data_dir: str | None
 ) -> list[dict[str, Any]]:
-    """Adds data sets to a plan, downloading what is not there; returns what the index says."""
+    """Adds data sets to a plan, downloading them if missing; returns the index entries."""
     try:
         import tensorflow_datasets as tfds
     except ImportError as error:
@@ -172,7 +172,7 @@ def _add_data_sets(
             raise ValueError(f"{path}: no split {split!r}; there are {list(builder.info.splits)}")
         if "text" not in (builder.info.features or {}):
             raise ValueError(
-                f"{path}: no feature 'text'; there are {list(builder.info.features or {})}"
+                f"{path}: no feature 'text'; the features are {list(builder.info.features or {})}"
             )
         info = builder.info.splits[split]
         described.append(
@@ -190,5 +190,5 @@ def _sentencex_version() -> str:
         return importlib.metadata.version("sentencex")
     except importlib.metadata.PackageNotFoundError as error:
         raise ImportError(
-            "cutting paragraphs into sentences needs sentencex: `pip install keras3-bert[corpus]`"
+            "splitting paragraphs into sentences needs sentencex: `pip install keras3-bert[corpus]`"
         ) from error

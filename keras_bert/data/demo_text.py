@@ -128,22 +128,6 @@ def generate(count: int, seed: int = 0, split: str = "train") -> Examples:
     return Examples(list(sentences), list(sentences.values()))
 
 
-def words() -> list[str]:
-    """Returns every word and punctuation mark of the grammar, lower case, sorted: with them in its
-    vocabulary, a lowercasing tokenizer meets no unknown word and splits none."""
-    found: set[str] = set()
-    for whole, *groups in TOPICS.values():
-        found.update(whole, *(part for group in groups for part in group))
-    found.update(*ADJECTIVES, *DECIDERS, *(forms for verbs in VERBS for forms in verbs))
-    fixed = (
-        "the was i found did not never hardly far from would call nobody could "
-        "and but yet although even though , ."
-    )
-    for text in (fixed, *DEGREES, *OPENINGS):
-        found.update(re.findall(r"\w+|[^\w\s]", text))
-    return sorted(found)
-
-
 def _sentence(rng: random.Random, label: int) -> str:
     topic = rng.choice(list(TOPICS.values()))
     (kind,) = rng.choices([name for name, _ in KINDS], [weight for _, weight in KINDS])

@@ -1,4 +1,4 @@
-"""Documents of raw text, from files or TensorFlow Datasets, to word pieces, in large batches."""
+"""Reads documents from files or TensorFlow Datasets and tokenizes them in large batches."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -8,16 +8,16 @@ import numpy as np
 
 from keras_bert.data.text_files import CHUNK_BYTES, read_lines
 
-MAX_DOCUMENT_TOKENS = 1 << 20  # about 5 MB of English; the stream holds whole documents in memory
+MAX_DOCUMENT_TOKENS = 1 << 20  # about 5 MB of English; the stream keeps whole documents in memory
 
 
 class Passage(NamedTuple):
-    """Sentences of a document that follow each other.
+    """Consecutive sentences of a document.
 
     Attributes:
-        first: whether the document begins here.
-        place: where the passage begins: the byte of its file, or the number of its example.
-        sentences: texts.
+        first: whether it starts the document.
+        place: its start: the byte in its file, or the index of its example.
+        sentences: the sentences.
     """
 
     first: bool
@@ -29,10 +29,10 @@ class Document(NamedTuple):
     """A tokenized document, or a part of one that is longer than `MAX_DOCUMENT_TOKENS`.
 
     Attributes:
-        place: that of its first passage.
-        part: 0, or which part of the document it is.
+        place: the place of its first passage.
+        part: 0, or the index of the part.
         tokens: int32 [T], ids of its word pieces.
-        sentence_lengths: int32 [S], word pieces of each sentence, at least 1 each.
+        sentence_lengths: int32 [S], number of word pieces of each sentence, at least 1.
     """
 
     place: int
@@ -42,20 +42,19 @@ class Document(NamedTuple):
 
 
 def file_passages(path: str, start: int = 0, end: int | None = None) -> Iterator[Passage]:
-    """Reads the documents of a text file, or those of one block of it.
+    """Reads the documents of a text file, or of one block of it.
 
-    As in create_pretraining_data.py of google-research/bert, a line is a sentence and a line of
-    white space alone ends a document. Here the end of a file ends one too.
+    As in google-research/bert's create_pretraining_data.py, a line is a sentence and a blank line
+    ends a document. Here the end of a file ends one too.
 
     Args:
-        path: of the file, plain or `.gz`.
-        start: the byte that the block starts at.
-        end: the byte that it ends before; None for the end of the file. A block has the documents
-            that follow its blank lines, to their last line, so that the blocks of a file have
-            each document once.
+        path: the file, plain or `.gz`.
+        start: the first byte of the block.
+        end: one after the last byte; None for the end of the file. A block has all documents that
+            follow its blank lines, complete, so each document is in exactly one block.
 
     Yields:
-        Passages of stripped lines, none empty.
+        Passages of stripped, non-empty lines.
     """
     inside = first = start == 0
     for starts, lines in read_lines(path, start):
@@ -77,26 +76,26 @@ def file_passages(path: str, start: int = 0, end: int | None = None) -> Iterator
 def dataset_passages(
     name: str, split: str, start: int, end: int, data_dir: str | None
 ) -> Iterator[Passage]:
-    """Reads examples of a data set of TensorFlow Datasets, each a document.
+    """Reads the examples of a data set of TensorFlow Datasets, each as a document.
 
-    The document is the feature `text`, a paragraph a line; titles are no running text and are left
-    out, as in the paper (section 3.1: "only the text passages").
+    The document is the feature `text`, with one paragraph per line; titles are omitted, as in the
+    paper (section 3.1: "only the text passages").
 
     Args:
-        name: of the data set, with its configuration and version.
-        split: of the data set.
+        name: the data set, with its configuration and version.
+        split: the split.
         start: the first example.
-        end: the example after the last.
-        data_dir: where the data set lies; None for the library's own place.
+        end: one after the last example.
+        data_dir: directory of the data set; None for the library's default.
 
     Yields:
-        One passage of paragraphs for each example that has any.
+        One passage of paragraphs for each non-empty example.
     """
     import tensorflow_datasets as tfds
 
     builder = tfds.builder(name, data_dir=data_dir)
     part = tfds.core.ReadInstruction(split, from_=start, to=end, unit="abs")
-    config = tfds.ReadConfig(interleave_cycle_length=1)  # examples in their own order
+    config = tfds.ReadConfig(interleave_cycle_length=1)  # examples in their original order
     examples = builder.as_dataset(split=part, shuffle_files=False, read_config=config)
     for number, example in enumerate(examples, start):
         text = example["text"].numpy().decode("utf-8")
@@ -106,7 +105,7 @@ def dataset_passages(
 
 
 def split_sentences(passages: Iterable[Passage], language: str) -> Iterator[Passage]:
-    """Cuts passages of paragraphs into sentences, by the rules of sentencex for a language."""
+    """Splits passages of paragraphs into sentences with sentencex."""
     import sentencex
 
     for passage in passages:
@@ -118,14 +117,14 @@ def split_sentences(passages: Iterable[Passage], language: str) -> Iterator[Pass
 
 
 class DocumentTokenizer:
-    """Tokenizes passages in batches of about a megabyte and joins them to documents.
+    """Tokenizes passages in batches of about a megabyte and joins them into documents.
 
     Args:
         tokenizer: maps a string tensor [B] to a `tf.RaggedTensor` [B, None] of ids.
 
     Attributes:
-        counts: what was left out or cut: "sentences_without_tokens" and "documents_without_tokens"
-            (control characters, say), as the original drops them, and "documents_cut".
+        counts: "sentences_without_tokens" and "documents_without_tokens" (such as control
+            characters), which are dropped as in the original, and "documents_cut".
     """
 
     def __init__(self, tokenizer: Callable[[Any], Any]):
@@ -133,11 +132,11 @@ class DocumentTokenizer:
         self.counts: Counter[str] = Counter()
 
     def __call__(self, passages: Iterable[Passage]) -> Iterator[Document]:
-        """Yields the documents of `passages`, in their order."""
+        """Yields the documents of `passages`, in order."""
         place = part = 0
         open_tokens: list[np.ndarray] = []
         open_lengths: list[np.ndarray] = []
-        size: int | None = None  # tokens of the open document; None before the first
+        size: int | None = None  # tokens of the current document; None before the first
 
         def close() -> Iterator[Document]:
             if size:
@@ -156,7 +155,7 @@ class DocumentTokenizer:
                 ends = np.cumsum(lengths)
                 fitting = int(np.searchsorted(ends, MAX_DOCUMENT_TOKENS - size, side="right"))
                 if not fitting and not size:
-                    fitting = 1  # one sentence alone is longer
+                    fitting = 1  # a single sentence is longer
                     if len(lengths) == 1:
                         break
                 taken = int(ends[fitting - 1]) if fitting else 0
@@ -174,12 +173,12 @@ class DocumentTokenizer:
     def _tokenize(
         self, passages: Iterable[Passage]
     ) -> Iterator[tuple[Passage, np.ndarray, np.ndarray]]:
-        """Yields each passage with its ids and its sentences' lengths, none of them 0."""
+        """Yields each passage with its ids and the lengths of its sentences, all positive."""
         import tensorflow as tf
 
         for batch in _batches(passages):
             texts = [text for passage in batch for text in passage.sentences]
-            # As a tensor: of a list, Keras would look at each item.
+            # As a tensor, because Keras would inspect each item of a list.
             ragged = self.tokenizer(tf.constant(texts, tf.string))
             ids, splits = ragged.flat_values.numpy(), ragged.row_splits.numpy()
             row = 0

@@ -2,22 +2,22 @@
 
 Columns and headers are those of the archives at gluebenchmark.com, as `run_classifier.py` of
 google-research/bert reads them; names and order of the labels are those of TensorFlow Datasets and
-Hugging Face; metrics are those of Wang et al. 2018 (arXiv:1804.07461), table 1, and which of them
-ranks models is Devlin et al. 2019, table 1.
+Hugging Face; metrics are those of Wang et al. 2018 (arXiv:1804.07461), table 1, and the
+headline metric is that of Devlin et al. 2019, table 1.
 
-What is odd about the files, and what happens to it here:
+Peculiarities of the files, and how they are handled:
 
-- No file is quoted; MNLI, MRPC, QNLI, RTE and STS-B hold unbalanced quotation marks.
-- CoLA has no header line, but its test file has one. All test files lack labels.
-- Some questions of QQP hold a line break or a tab, so some lines are no rows: they are left out,
+- No file is quoted; MNLI, MRPC, QNLI, RTE and STS-B contain unbalanced quotation marks.
+- CoLA has no header line, but its test file has one. No test file has labels.
+- Some questions of QQP contain a line break or a tab, so some lines are broken: they are skipped,
   as in every published result, and counted in the log.
 - MNLI has the labels of single annotators beside `gold_label`, one in the train file and five in
-  the dev files. "-", where they had no majority, is left out and counted as well. The archive
-  lacks those rows; the files of MultiNLI itself, which can be read by `read_file`, have them.
-- MRPC comes as GLUE's files, or as Microsoft's (`msr_paraphrase_train.txt`, and GLUE's
-  `dev_ids.tsv`, which says what of it is dev).
-- WNLI's dev sentences contradict those of its train set, so that a model that has learnt the
-  latter by heart is below chance; Devlin et al. leave the task out.
+  the dev files. Examples with "-", without a majority, are skipped and counted as well. The archive
+  lacks these; the original files of MultiNLI, which `read_file` can read, have them.
+- MRPC is available as GLUE's files, or as Microsoft's (`msr_paraphrase_train.txt`, with GLUE's
+  `dev_ids.tsv`, which lists the dev pairs).
+- WNLI's dev sentences contradict those of its train set, so a model that memorized the latter is
+  below chance; Devlin et al. exclude the task.
 """
 
 from dataclasses import dataclass, field
@@ -38,18 +38,17 @@ class GlueTask:
         folder: its folder in the GLUE archive.
         text_columns: the one or two columns of text, by their names in the header.
         label_column: the column of the label.
-        label_names: what the ids 0, 1, ... mean; empty for regression.
-        label_values: how the files write those labels, in the same order.
-        metric_names: what is reported, from `keras_bert.metrics`.
-        headline: the one of them that ranks models.
-        columns: all columns of labelled files without a header line; `None` where a header names
-            them.
-        label_range: least and greatest label of a regression task, `None` for classes.
-        skip_labels: labels of rows that are left out.
-        skip_broken_rows: whether lines that are no rows are left out.
-        tfds_columns: the text features in TensorFlow Datasets, where every header name differs.
-        files: split to file name, without `.gz`; "dev" of MNLI is its matched half.
-        tfds_splits: split to its name in TensorFlow Datasets.
+        label_names: the names of the ids 0, 1, ...; empty for regression.
+        label_values: the labels as written in the files, in the same order.
+        metric_names: the reported metrics, from `keras_bert.metrics`.
+        headline: the main one of these.
+        columns: all columns of labelled files without a header line; None if a header names them.
+        label_range: minimum and maximum label of a regression task; None for classes.
+        skip_labels: examples with these labels are skipped.
+        skip_broken_rows: whether broken lines are skipped.
+        tfds_columns: the text features in TensorFlow Datasets, if they differ from the header.
+        files: file names by split, without `.gz`; "dev" of MNLI is the matched set.
+        tfds_splits: names in TensorFlow Datasets by split.
     """
 
     name: str
@@ -186,18 +185,18 @@ def read(task: str, data_dir: str | Path, split: str) -> Examples:
         data_dir: the folder of the task (`GLUE/SST-2`) or the folder above it (`GLUE`); files may
             be gzipped.
         split: a key of the task's `files`, such as "train" or "dev"; or the name, without its
-            ending, of any other file of that layout in the folder: "dev_slice" for
+            extension, of any other file of that layout in the folder: "dev_slice" for
             `dev_slice.tsv` or `dev_slice.tsv.gz`, "msr_paraphrase_test" for
             `msr_paraphrase_test.txt`.
 
     Returns:
-        `Examples` with class ids, or numbers for STS-B, as labels (`None` for the test files,
-        which have none) and the lines they came from.
+        `Examples` with class ids, or numbers for STS-B, as labels (None for the test files)
+        and their lines.
 
     Raises:
         ValueError: for an unknown task, or a file whose layout or labels are not the task's; the
             message names the file, the line and the columns expected.
-        FileNotFoundError: if the file is in none of the places tried, which it lists.
+        FileNotFoundError: if the file does not exist; the message lists all paths tried.
     """
     spec = _task(task)
     folders = (Path(data_dir) / spec.folder, Path(data_dir))
@@ -223,15 +222,15 @@ def read_file(task: str, path: str | Path) -> Examples:
 
     Args:
         task: a key of `TASKS`.
-        path: a TSV file, or one with `.gz` added. A name that begins with "test" may lack the
-            labels, and has a header line in any case, as all test files of the archive.
+        path: a TSV file, or one with `.gz` added. A file whose name begins with "test" may lack
+            labels, and always has a header line, like all test files of the archive.
 
     Returns:
-        As `read`.
+        As in `read`.
 
     Raises:
-        ValueError: as `read`.
-        FileNotFoundError: if there is no such file.
+        ValueError: as in `read`.
+        FileNotFoundError: if the file does not exist.
     """
     spec, path = _task(task), Path(path)
     label_column: str | None = spec.label_column
@@ -267,19 +266,19 @@ def read_file(task: str, path: str | Path) -> Examples:
         for label, line in zip(examples.labels, examples.lines, strict=True):
             if not low <= label <= high:
                 raise ValueError(
-                    f"{path}, line {line}: label {label} in column {label_column!r} is not from "
-                    f"{low} to {high}, as GLUE task {task!r} has it."
+                    f"{path}, line {line}: label {label} in column {label_column!r}: expected "
+                    f"{low} to {high} for GLUE task {task!r}."
                 )
     return examples
 
 
 def read_tfds(task: str, split: str, data_dir: str | Path | None = None) -> Examples:
-    """Reads the same examples through TensorFlow Datasets, which downloads them if need be.
+    """Reads the same examples through TensorFlow Datasets, which downloads them if missing.
 
     Args:
         task: a key of `TASKS`.
         split: a key of the task's `tfds_splits`, such as "train" or "dev".
-        data_dir: where TensorFlow Datasets keeps its files; `None` for its default.
+        data_dir: directory of TensorFlow Datasets; None for its default.
 
     Returns:
         `Examples` with class ids, or numbers for STS-B, as labels (`None` for test splits);
@@ -291,14 +290,14 @@ def read_tfds(task: str, split: str, data_dir: str | Path | None = None) -> Exam
     """
     spec = _task(task)
     tfds_split = _known(spec.tfds_splits, split, f"split of {task}")
-    import tensorflow_datasets as tfds  # heavy, and an extra: only those who call this need it
+    import tensorflow_datasets as tfds  # heavy and optional, so imported lazily
 
     dataset, info = tfds.load(
         f"glue/{spec.name}", split=tfds_split, data_dir=data_dir, with_info=True
     )
     names = tuple(getattr(info.features["label"], "names", ()))
     if names != spec.label_names:
-        raise ValueError(f"glue/{spec.name}: labels {names}, but expected {spec.label_names}.")
+        raise ValueError(f"glue/{spec.name}: labels {names}: expected {spec.label_names}.")
     columns = spec.tfds_columns[: len(spec.text_columns)]
     texts: list[list[str]] = [[] for _ in columns]
     labels: list = []
@@ -313,7 +312,7 @@ def read_tfds(task: str, split: str, data_dir: str | Path | None = None) -> Exam
 
 
 def _mrpc_from_originals(folder: Path, split: str) -> Examples:
-    """Train or dev of MRPC out of Microsoft's train file: dev is what GLUE's list of ids says."""
+    """Reads MRPC's train or dev split from Microsoft's train file, using GLUE's list of dev ids."""
     original, ids_file = (folder / name for name in MRPC_ORIGINALS)
     dev_ids = {tuple(ids): line for line, ids in read_rows(ids_file, [0, 1], header=False)}
     ids_at = {line: tuple(ids) for line, ids in read_rows(original, ["#1 ID", "#2 ID"])}
@@ -339,5 +338,5 @@ def _task(name: str) -> GlueTask:
 
 def _known(table: dict, key: str, what: str):
     if key not in table:
-        raise ValueError(f"Unknown {what}: {key!r}. Known are {list(table)}.")
+        raise ValueError(f"{what} {key!r}: expected one of {list(table)}")
     return table[key]

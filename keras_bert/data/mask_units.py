@@ -1,12 +1,12 @@
-"""Which tokens of each row are masked: single pieces, whole words, or spans of either.
+"""Chooses the tokens to mask: single pieces, whole words, or spans of either.
 
-All of it for a whole batch at once in the graph. Each row shuffles its units, and takes one after
-the other until it has as many tokens as it is to mask (`create_masked_lm_predictions` of
-google-research/bert; for spans, of google-research/albert).
+Computed for a whole batch at once in the graph. Each row shuffles its units and takes them in order
+until it has enough tokens (`create_masked_lm_predictions` of google-research/bert; for spans, of
+google-research/albert).
 
-Axes: N rows, T tokens in a row, P slots for masked tokens, U units of the whole batch end to end.
+Axes: N rows, T tokens in a row, P slots for masked tokens, U units of the batch, concatenated.
 
-Imports TensorFlow: import this module only where that is at hand.
+Imports TensorFlow, so import this module lazily.
 """
 
 import tensorflow as tf
@@ -15,21 +15,21 @@ import tensorflow as tf
 def choose_pieces(
     candidates: tf.Tensor, count: tf.Tensor, slots: int, order: tf.Tensor
 ) -> tf.Tensor:
-    """Chooses single tokens, evenly.
+    """Chooses single tokens, uniformly.
 
     Args:
         candidates: bool [N, T], which tokens may be chosen.
-        count: int32 [N], how many to choose, if there are as many; at most `slots`.
+        count: int32 [N], number of tokens to choose, if there are enough; at most `slots`.
         slots: P.
         order: int32 [N, T], random bits.
 
     Returns:
-        int32 [N, P], the chosen positions in order, then T in free slots.
+        int32 [N, P], the chosen positions in ascending order, then T in unused slots.
     """
     positions = _shuffled(candidates, slots, order)
     chosen = (tf.range(slots) < count[:, None]) & (positions >= 0)
     positions = tf.where(chosen, positions, candidates.shape[1])
-    return -tf.math.top_k(-positions, slots).values  # tf.sort does the same, with more ado
+    return -tf.math.top_k(-positions, slots).values  # tf.sort does the same with more ops
 
 
 def choose_units(
@@ -43,29 +43,29 @@ def choose_units(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Chooses units, or spans of neighbouring units.
 
-    A span begins at each unit in turn, in a random order, and ends before a unit that would exceed
-    `count`, is chosen already or does not follow the one before it.
+    Spans start at the units in random order, and end before a unit that would exceed `count`, is
+    already chosen, or does not directly follow the previous one.
 
     Args:
         candidates: bool [N, T], which tokens may be chosen.
-        begins: bool [N, T], the candidates at which a unit begins; it reaches to the next one, or
-            to where the candidates end.
-        count: int32 [N], how many tokens to choose; at most `slots`.
+        begins: bool [N, T], the candidates at which a unit starts; it ends before the next one, or
+            with the candidates.
+        count: int32 [N], number of tokens to choose; at most `slots`.
         slots: P.
         order: int32 [N, T], random bits.
-        spans: int32 [N, T], units that each span would have, from 1 to `max_span`.
-        max_span: the most units in a span.
+        spans: int32 [N, T], number of units in each span, from 1 to `max_span`.
+        max_span: maximum number of units in a span.
 
     Returns:
-        `(positions, inside)`: int32 [N, P], the chosen positions in order, then T in free slots;
-        and int32 [N, P], how many pieces of its unit come before each, 0 in free slots.
+        `(positions, inside)`: int32 [N, P], the chosen positions in ascending order, then T in
+        unused slots; and int32 [N, P], the index of each within its unit, 0 in unused slots.
     """
     rows, length = tf.shape(candidates)[0], candidates.shape[1]
     flat, flat_begins = tf.reshape(candidates, [-1]), tf.reshape(begins, [-1])
-    # By token, [N * T]: its unit. Between units it is one before, or -1.
+    # By token, [N * T]: its unit; between units the previous one, or -1.
     unit_of = tf.cumsum(tf.cast(flat_begins, tf.int32)) - 1
-    # By unit, [U + 1]: where it begins, its tokens, whether it follows directly on the one before
-    # in the same row. The last one stands for none, which is never to be had.
+    # By unit, [U + 1]: its start, its number of tokens, whether it directly follows the previous
+    # one in the same row. The last is a placeholder that is never available.
     at = tf.concat([tf.cast(tf.where(flat_begins)[:, 0], tf.int32), [0]], 0)
     none = tf.size(at) - 1
     sizes = tf.math.unsorted_segment_sum(tf.cast(flat, tf.int32), unit_of, none + 1)
@@ -106,17 +106,17 @@ def choose_units(
 
 
 def _shuffled(among: tf.Tensor, slots: int, order: tf.Tensor) -> tf.Tensor:
-    """The first `slots` of each row's places in a random order.
+    """The first `slots` of each row's candidates in random order.
 
     Args:
-        among: bool [N, T], the places.
+        among: bool [N, T], the candidates.
         slots: at most T.
         order: int32 [N, T], random bits.
 
     Returns:
-        int32 [N, slots], positions; -1 when there are no more.
+        int32 [N, slots], positions; -1 if there are no more.
     """
-    # One number is both the random key and, in its low bits, the position. At T = 512 that leaves
+    # Each number has the random key in its high and the position in its low bits. T = 512 leaves
     # 22 random bits: two keys tie, and the later position wins, once in four million pairs.
     length = among.shape[1]
     low = (1 << (length - 1).bit_length()) - 1

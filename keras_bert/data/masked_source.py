@@ -1,4 +1,4 @@
-"""Fresh masks on the batches of another source."""
+"""Dynamic masking of the batches of another source."""
 
 from collections.abc import Callable
 
@@ -9,13 +9,13 @@ CHUNK = 256
 class MaskedSource:
     """The batches of a source of `keras_bert.data.sources`, masked.
 
-    Masks are a function of the seed and of the place in the stream alone: those of batch n of
-    `stream` come from (`seed`, n), so that every epoch has its own and a resumed run sees what an
-    unbroken one would.
+    Masks are a function of the seed and the position in the stream only: those of batch n of
+    `stream` come from (`seed`, n), so masks differ between epochs, and a resumed run sees the same
+    ones as an uninterrupted run.
 
     Args:
-        source: gives batches that `mask` takes.
-        mask: maps the parts of a batch and a seed, int64 [2], to what the model reads.
+        source: provides the batches for `mask`.
+        mask: maps the parts of a batch and a seed, int64 [2], to the model's inputs.
         seed: seed of the masks.
     """
 
@@ -23,7 +23,7 @@ class MaskedSource:
         self._source, self._mask, self._seed = source, mask, seed
         self.steps = source.steps
 
-    def __getattr__(self, name):  # batch_size, size, endless: as the source has them
+    def __getattr__(self, name):  # batch_size, size, endless: those of the source
         return getattr(self._source, name)
 
     def stream(self, first: int = 0):
@@ -33,7 +33,7 @@ class MaskedSource:
     def one_pass(self):
         """A `tf.data.Dataset` of the first pass, always with the same masks.
 
-        Rows in memory have the same masks in batches of any size.
+        For rows in memory, masks do not depend on the batch size.
         """
         import tensorflow as tf
 
@@ -46,7 +46,7 @@ class MaskedSource:
     def _masked(self, batches, first: int = 0):
         import tensorflow as tf
 
-        @tf.autograph.experimental.do_not_convert  # it would take seconds, for nothing
+        @tf.autograph.experimental.do_not_convert  # it would take seconds without benefit
         def mask(number, batch):
             return self._mask(*batch, tf.stack([tf.constant(self._seed, tf.int64), number]))
 

@@ -1,11 +1,11 @@
-"""Masked language modelling: which tokens of a batch are to be predicted, and what replaces them.
+"""Masking for masked language modeling: the tokens to predict, and their replacements.
 
-The rule of google-research/bert (`create_masked_lm_predictions` of create_pretraining_data.py), for
-a whole batch at once in the graph, where every draw is a function of the batch's seed alone.
+The algorithm of google-research/bert (`create_masked_lm_predictions`, create_pretraining_data.py),
+for a whole batch at once in the graph; all random draws are a function of the batch's seed.
 
 Axes: N rows, T tokens in a row, P slots for masked tokens.
 
-Imports TensorFlow: import this module only where that is at hand.
+Imports TensorFlow, so import this module lazily.
 """
 
 import re
@@ -19,55 +19,55 @@ from keras_bert.text.tokenizer import SPECIAL_TOKENS, BertTokenizer
 
 # Never masked; [UNK] is, as in the original.
 UNMASKABLE = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
-# What a token of the vocabulary is to the masker.
+# Kinds of tokens of the vocabulary.
 _SPECIAL, _OTHER, _SUFFIX = 0, 1, 2
-_SHARE_BITS = 24  # random bits that are held against a share
+_SHARE_BITS = 24  # random bits that are compared with a probability
 
 
 class Masker:
-    """Masks tokens of a batch for prediction, exactly as many as the rule says.
+    """Masks tokens of a batch for prediction, the same number as the original.
 
     A row of `length` tokens, special tokens included, gets `min(max_predictions, max(1,
     round(rate * length)))` masked tokens (halves round to even), or as many as it has candidates:
-    all its tokens but [CLS], [SEP], [MASK] and padding. Of these, `mask_share` become [MASK],
-    `random_share` a random token, which may happen to be the same one, and the rest stay; all are
+    all its tokens except [CLS], [SEP], [MASK] and padding. A fraction `mask_share` of these become
+    [MASK], `random_share` a random token (possibly the same one), and the rest are kept; all are
     predicted.
 
-    Units are taken in a random order, and one that would exceed the number is skipped, so that long
-    words may leave a row short of it, as in the original.
+    Units are taken in random order, and one that would exceed the number is skipped, so rows with
+    long words may have fewer, as in the original.
 
     Args:
-        tokenizer: its vocabulary says which tokens are special or `##` pieces.
-        max_predictions: P, the most tokens masked in a row.
-        rate: share of a row's tokens that is masked.
-        mask_share: share of masked tokens that become [MASK].
-        random_share: share of masked tokens that become a random token.
-        unit: what is masked as a whole: a "piece", or a "word" with all its `##` pieces. A `##`
-            piece right after a special token starts a word; the original joins it to the word
-            before the [SEP].
-        replace: what shares a draw of [MASK], random or same: each "piece", as in the original also
-            for whole words, or each "word". Random pieces of a word are drawn one by one.
-        max_ngram: the longest span of neighbouring units that is masked at once. Lengths from 1 to
-            this are drawn with probability proportional to 1 / length, and a span is cut short
-            before a unit that is special, masked already or would exceed the number.
-        random_from: what random tokens are drawn from, evenly: "all" of the vocabulary, special
-            tokens and [unused..] too, as in the original, or "words", all but those.
+        tokenizer: its vocabulary determines which tokens are special or `##` pieces.
+        max_predictions: P, maximum number of masked tokens in a row.
+        rate: fraction of a row's tokens that is masked.
+        mask_share: fraction of the masked tokens that become [MASK].
+        random_share: fraction of the masked tokens that become a random token.
+        unit: unit of masking: a "piece", or a whole "word" with all its `##` pieces. A `##` piece
+            directly after a special token starts a word; the original joins it to the word before
+            the [SEP].
+        replace: unit of the draw between [MASK], random and same: each "piece", as in the original
+            even for whole words, or each "word". Random pieces of a word are drawn independently.
+        max_ngram: maximum span of neighbouring units that are masked together. Lengths from 1 to
+            this are drawn with probability proportional to 1 / length, and a span ends before a
+            unit that is special, already masked or would exceed the number.
+        random_from: set from which random tokens are drawn uniformly: "all" of the vocabulary,
+            including special tokens and [unused..], as in the original, or "words" without these.
 
     Call arguments:
         token_ids: int32 [N, T].
         padding_mask: int32 [N, T], 1 for a token and 0 for padding.
         seed: int32 or int64 [2]. The same seed gives the same masks, and the masks of a row do not
-            depend on the rows after it.
+            depend on later rows.
 
     Returns:
-        Of a call, a dict by the batch contract: `token_ids` int32 [N, T] with what replaces the
-        masked tokens; `mask_positions` int32 [N, P], in order; `mask_ids` int32 [N, P], what was
-        there before; `mask_weights` float32 [N, P], 1.0. All three are 0 in a free slot.
+        A dict: `token_ids` int32 [N, T] with the masked tokens replaced; `mask_positions` int32
+        [N, P], ascending; `mask_ids` int32 [N, P], the ids before masking; `mask_weights` float32
+        [N, P], 1.0. The last three are 0 in unused slots.
 
     Raises:
-        ValueError: a setting is out of its range, the vocabulary lacks [MASK], or, of a call, rows
-            are shorter than P or T is not known.
-        tf.errors.InvalidArgumentError: of a call, at run time, if an id is not of the vocabulary.
+        ValueError: if a setting is out of range, the vocabulary has no [MASK], or in a call rows
+            are shorter than P or T is not static.
+        tf.errors.InvalidArgumentError: in a call, if an id is not in the vocabulary.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class Masker:
         tokens = tokenizer.get_vocabulary()
         for name, value in (("max_predictions", max_predictions), ("max_ngram", max_ngram)):
             if not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"Expected {name} of 1 or more, got {value!r}.")
+                raise ValueError(f"{name}={value!r}: expected 1 or more")
         if not 0 < rate <= 1:
-            raise ValueError(f"Expected a rate above 0, up to 1, got {rate!r}.")
+            raise ValueError(f"rate={rate!r}: expected above 0 and up to 1")
         if not (mask_share >= 0 and random_share >= 0 and mask_share + random_share <= 1 + 1e-9):
             raise ValueError(
-                "Expected mask_share and random_share from 0 and, together, up to 1, got "
-                f"{mask_share!r} and {random_share!r}."
+                f"mask_share={mask_share!r}, random_share={random_share!r}: expected 0 or more, "
+                "with a sum of at most 1"
             )
         for name, value, known in (
             ("unit", unit, ("piece", "word")),
@@ -99,13 +99,11 @@ class Masker:
             ("random_from", random_from, ("all", "words")),
         ):
             if value not in known:
-                raise ValueError(f"Expected {name} {known[0]!r} or {known[1]!r}, got {value!r}.")
+                raise ValueError(f"{name}={value!r}: expected {known[0]!r} or {known[1]!r}")
         if replace == "word" and unit == "piece":
-            raise ValueError("Expected replace='piece' with unit='piece', got replace='word'.")
+            raise ValueError("replace='word': expected 'piece' with unit='piece'")
         if tokenizer.mask_token_id is None:
-            raise ValueError(
-                f"Expected a vocabulary with [MASK], but it is none of its {len(tokens)} tokens."
-            )
+            raise ValueError(f"the vocabulary of {len(tokens)} tokens has no [MASK]")
         self.max_predictions, self.rate = int(max_predictions), rate
         self.mask_share, self.random_share = mask_share, random_share
         self.unit, self.replace = unit, replace
@@ -115,12 +113,12 @@ class Masker:
             _SPECIAL if t in UNMASKABLE else _SUFFIX if t.startswith("##") else _OTHER
             for t in tokens
         ]
-        # As eager tensors, graphs capture the tables instead of copying them.
+        # Graphs capture eager tensors instead of copying the tables.
         self._kinds = tf.constant(kinds, tf.int32)
         drawn = range(len(tokens)) if random_from == "all" else _words(tokens)
         if not drawn:
             raise ValueError(
-                f"random_from='words', but the vocabulary of {len(tokens)} tokens has no words."
+                f"random_from='words': the vocabulary of {len(tokens)} tokens has no words"
             )
         self._drawn = tf.constant(drawn, tf.int32)
 
@@ -130,14 +128,14 @@ class Masker:
         length = token_ids.shape[1]
         if length is None or length < self.max_predictions:
             raise ValueError(
-                f"Expected rows of at least max_predictions = {self.max_predictions} tokens, got "
-                f"{'an unknown number' if length is None else length}."
+                f"rows of {'an unknown number of' if length is None else length} tokens: expected "
+                f"at least max_predictions={self.max_predictions}"
             )
         kinds = tf.gather(self._kinds, token_ids)
         candidates = (kinds != _SPECIAL) & (padding_mask != 0)
         count = self._count(padding_mask, length)
         slots = self.max_predictions
-        # One draw for everything, row by row.
+        # One draw for everything, in the order of the rows.
         columns = [length, slots, slots, length if self.max_ngram > 1 else 0]
         shape = [tf.shape(token_ids)[0], sum(columns)]
         bits = tf.random.stateless_uniform(shape, seed, None, None, tf.int32, alg="philox")
@@ -156,9 +154,9 @@ class Masker:
         return self._replaced(token_ids, positions, inside, how, which)
 
     def counts(self, length: int) -> np.ndarray:
-        """How many tokens are masked of rows of 0 to `length` tokens, int32 [length + 1].
+        """The number of masked tokens in rows of 0 to `length` tokens, int32 [length + 1].
 
-        Rows may have fewer candidates.
+        A row may have fewer candidates.
         """
         counts = [
             min(self.max_predictions, max(1, round(self.rate * n))) for n in range(length + 1)
@@ -166,12 +164,12 @@ class Masker:
         return np.array(counts, "int32")
 
     def _count(self, padding_mask: tf.Tensor, length: int) -> tf.Tensor:
-        """How many tokens of each row to mask, [N]; there may be fewer candidates."""
+        """The number of tokens to mask in each row, [N]; there may be fewer candidates."""
         real = tf.reduce_sum(tf.cast(padding_mask != 0, tf.int32), axis=1)
         return tf.gather(tf.constant(self.counts(length)), real)
 
     def _spans(self, bits: tf.Tensor) -> tf.Tensor:
-        """Turns random bits into lengths from 1 to `max_ngram` of probability ~ 1 / length."""
+        """Converts random bits to lengths from 1 to `max_ngram` with probability ~ 1 / length."""
         weights = [1 / n for n in range(1, self.max_ngram + 1)]
         shares = [sum(weights[n:]) / sum(weights) for n in range(1, self.max_ngram)]
         return 1 + sum(tf.cast(_happens(bits, share), tf.int32) for share in shares)
@@ -188,10 +186,10 @@ class Masker:
 
         Args:
             token_ids: int32 [N, T].
-            positions: int32 [N, P], T in a free slot.
-            inside: int32 [N, P], how many pieces of its word come before each.
-            how: int32 [N, P], random bits: what kind of token comes in.
-            which: int32 [N, P], random bits: which random token.
+            positions: int32 [N, P], T in an unused slot.
+            inside: int32 [N, P], the index of each piece within its word.
+            how: int32 [N, P], random bits: the kind of replacement.
+            which: int32 [N, P], random bits: the random token.
         """
         rows, length = tf.shape(token_ids)[0], token_ids.shape[1]
         used = positions < length
@@ -204,7 +202,7 @@ class Masker:
         other = tf.gather(self._drawn, (which & 0x7FFFFFFF) % tf.size(self._drawn))
         after = tf.where(_happens(how, self.mask_share + self.random_share), other, before)
         after = tf.where(_happens(how, self.mask_share), self.mask_id, after)
-        # Free slots point at the row's first token; adding nothing leaves it be.
+        # Unused slots point at the row's first token; adding 0 leaves it unchanged.
         change = tf.where(used, after - before, 0)
         flat = tf.tensor_scatter_nd_add(flat, places[..., None], change)
         return {
@@ -216,12 +214,12 @@ class Masker:
 
 
 def _happens(bits: tf.Tensor, share: float) -> tf.Tensor:
-    """Whether random bits are among the lowest `share` of all: with 0 never, with 1 always."""
+    """True with probability `share` for random bits: never with 0, always with 1."""
     return bits & ((1 << _SHARE_BITS) - 1) < round(share * (1 << _SHARE_BITS))
 
 
 def _words(tokens: list[str]) -> list[int]:
-    """The ids of all tokens but special and unused ones."""
+    """The ids of all tokens except special and unused ones."""
     special = set(SPECIAL_TOKENS.values())
     unused = re.compile(r"\[unused\d+\]")
     return [i for i, t in enumerate(tokens) if t not in special and not unused.fullmatch(t)]

@@ -1,6 +1,6 @@
-"""Which texts share a row: best-fit packing of lengths, and batches of packed rows.
+"""Sequence packing: best-fit packing of lengths, and batches of packed rows.
 
-`keras_bert.layers.packing` says what a packed row is.
+`keras_bert.layers.packing` defines a packed row.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ import numpy as np
 from keras_bert.data.ragged import constant, dense_parts, is_ragged
 from keras_bert.data.sources import RowSource, facts_of
 
-# Texts that are sorted and packed together. Of each block only the last row or two stay half
-# empty; smaller blocks would fill rows worse, larger ones keep more texts from their neighbours.
+# Number of texts that are sorted and packed together. Only the last row or two of a block stay half
+# empty; smaller blocks fill rows less well, larger ones separate more neighbours.
 BLOCK = 8192
 
 
@@ -21,18 +21,18 @@ def pack_lengths(
 ) -> np.ndarray:
     """Packs texts into rows by best fit, the longest of each block first.
 
-    Best-fit decreasing needs at most 11/9 of the fewest rows (Johnson 1973); on the lengths of
-    texts, of which many are short, hardly a cell stays empty.
+    Best-fit decreasing needs at most 11/9 of the optimal number of rows (Johnson 1973); with the
+    lengths of real texts, many of them short, hardly any cell stays empty.
 
     Args:
-        lengths: N whole numbers from 0 to `row_length`, in the order in which blocks are cut off.
-        row_length: tokens that fit into a row.
-        most: texts that a row may hold at most; by default as many as fit.
-        block: texts that are packed together.
+        lengths: N integers from 0 to `row_length`, in the order in which blocks are formed.
+        row_length: number of tokens in a row.
+        most: maximum number of texts in a row; by default as many as fit.
+        block: number of texts that are packed together.
 
     Returns:
-        int32 [rows, S]: the numbers of the texts in each row, -1 where it holds no more. Each text
-        is in one row. S is the greatest number of texts in a row.
+        int32 [rows, S]: the indices of the texts in each row, padded with -1. Each text is in
+        exactly one row. S is the maximum number of texts in a row.
 
     Raises:
         ValueError: if a length is out of range.
@@ -42,8 +42,8 @@ def pack_lengths(
     if wrong.size:
         first = wrong[0]
         raise ValueError(
-            f"text {first} has {lengths[first]} tokens; expected 0 to {row_length}, what fits into "
-            "a row"
+            f"text {first} of {lengths[first]} tokens: expected 0 to {row_length}, the length of a "
+            "row"
         )
     rows = []
     for start in range(0, len(lengths), block):
@@ -58,8 +58,8 @@ def pack_lengths(
 
 def _best_fit(texts, lengths, row_length, most) -> list[list[int]]:
     """Puts each text into the fullest row that has room for it."""
-    rows, open_rows = [], [[] for _ in range(row_length + 1)]  # by the room that they have
-    rooms = 0  # bit n is set if a row with room for n is open
+    rows, open_rows = [], [[] for _ in range(row_length + 1)]  # by remaining space
+    rooms = 0  # bit n is set if there is an open row with space for n
     for text, length in zip(texts, lengths, strict=True):
         fitting = rooms >> length
         if fitting:
@@ -79,15 +79,15 @@ def _best_fit(texts, lengths, row_length, most) -> list[list[int]]:
 
 
 def packed_from(lengths, text_length, row_length: int):
-    """Says for each cell of packed rows which token it holds; inside `tf.data`.
+    """Computes the token of each cell of packed rows; inside `tf.data`.
 
     Args:
-        lengths: int32 [R, S], tokens of each text of a row, 0 for none.
+        lengths: int32 [R, S], number of tokens of each text of a row, 0 for none.
         text_length: T, the width of the texts' own rows.
         row_length: P.
 
     Returns:
-        int32 [R, P] as `keras_bert.layers.packing` reads it.
+        int32 [R, P], see `keras_bert.layers.packing`.
     """
     import tensorflow as tf
 
@@ -101,15 +101,15 @@ def packed_from(lengths, text_length, row_length: int):
 
 
 def lay_into_rows(batch: dict, places: int) -> dict:
-    """Lays masked texts into rows, inside `tf.data`, so that heads read rows too.
+    """Packs masked texts into rows, inside `tf.data`, so that heads operate on rows too.
 
     Args:
-        batch: by the contract, of R * S texts, and `packed_from` int32 [R, P].
-        places: the most tokens that are masked in the texts of a row.
+        batch: a batch of R * S texts (see `contract.py`), and `packed_from` int32 [R, P].
+        places: maximum number of masked tokens in the texts of a row.
 
     Returns:
-        A batch by the contract of R rows of P tokens, with `position_ids`, `sequence_ids` and
-        `places` masked tokens, of which those that are not there have weight 0.
+        A batch of R rows of P tokens, with `position_ids`, `sequence_ids` and `places` slots for
+        masked tokens, with weight 0 in unused ones.
     """
     import tensorflow as tf
 
@@ -143,24 +143,24 @@ def lay_into_rows(batch: dict, places: int) -> dict:
 
 
 class PackedSource:
-    """Rows in memory as `RowSource` has them, several texts to a row of the encoder.
+    """A `RowSource` with several texts packed into a row of the encoder.
 
-    A batch has R rows of S places for texts. Its labels and weights are those of R * S texts,
-    with weight 0 where a place is empty. Texts that share a row stay together; the order of the
-    rows is drawn anew for every pass.
+    A batch has R rows with S slots for texts. It has the labels and weights of R * S texts, with
+    weight 0 in empty slots. Texts that share a row stay together; the order of the rows is shuffled
+    anew in every pass.
 
     Args:
         x: a dict of arrays [N, T], or of `tf.RaggedTensor` [N, tokens] without padding.
         labels: [N, ...] or None.
         weights: [N, ...] or None.
-        batch_size: R, rows of a batch.
-        preprocess: maps (x, y, sample_weight) of a batch to what the model reads.
+        batch_size: number of rows R in a batch.
+        preprocess: maps (x, y, sample_weight) of a batch to the model's inputs.
         members: from `pack_lengths`.
-        row_length: P, tokens of a row.
-        shuffle: as `RowSource`.
-        seed: as `RowSource`.
-        whole: as `RowSource`.
-        text_length: T, to which ragged rows are filled up, so that all batches have one shape.
+        row_length: number of tokens P in a row.
+        shuffle: as in `RowSource`.
+        seed: as in `RowSource`.
+        whole: as in `RowSource`.
+        text_length: T, to which ragged rows are padded, so that all batches have one shape.
     """
 
     def __init__(
@@ -197,36 +197,36 @@ class PackedSource:
         )
         self._choices = shuffle, seed
         self.steps = self._rows.steps
-        self.batch_size = batch_size  # what is shared among replicas
+        self.batch_size = batch_size  # the size that is split among replicas
         self.texts_per_step = self.size / self.steps
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each text, int [N]."""
+        """The number of tokens of each text, int [N]."""
         mask = self._table[0]["padding_mask"]
         return np.asarray(mask.row_lengths() if is_ragged(mask) else mask.sum(axis=1))
 
     def most_in_a_row(self, numbers: np.ndarray) -> int:
-        """The greatest sum of the numbers [N] of texts that share a row."""
+        """The maximum over rows of the sum of the numbers [N] of a row's texts."""
         return int(np.where(self.members < 0, 0, numbers[self.members]).sum(axis=1).max())
 
     def facts(self) -> dict:
-        """As `RowSource.facts`."""
+        """See `RowSource.facts`."""
         facts = facts_of(self._table, self.size, self.batch_size, *self._choices)
         return {"packed rows": len(self.members)} | facts
 
     def stream(self, first: int = 0):
-        """As `RowSource.stream`."""
+        """See `RowSource.stream`."""
         self._make_tensors()
         return self._rows.stream(first)
 
     def one_pass(self):
-        """As `RowSource.one_pass`."""
+        """See `RowSource.one_pass`."""
         self._make_tensors()
         return self._rows.one_pass()
 
     def _make_tensors(self) -> None:
-        """Before any map is traced: in it they would be constants of its graph."""
+        """Creates tensors before a map is traced, which would make them constants of its graph."""
         if self._tensors is None:
             self._tensors = [
                 None if part is None else keras.tree.map_structure(constant, part)
@@ -234,14 +234,14 @@ class PackedSource:
             ]
 
     def in_order(self, output: np.ndarray) -> np.ndarray:
-        """The outputs [steps * R * S, ...] of one pass without shuffling, text by text [N, ...]."""
+        """Reorders the outputs [steps * R * S, ...] of an unshuffled pass by text, [N, ...]."""
         flat = self.members.reshape(-1)
         result = np.empty((self.size, *output.shape[1:]), output.dtype)
         result[flat[flat >= 0]] = output[: len(flat)][flat >= 0]
         return result
 
     def _expand(self, x, y=None, sample_weight=None):
-        """From a batch of packed rows to the batch that the model reads, inside `tf.data`."""
+        """Converts a batch of packed rows to the model's inputs, inside `tf.data`."""
         import tensorflow as tf
 
         members = x["members"]  # [R, S]
@@ -253,25 +253,25 @@ class PackedSource:
         x, labels, weights = dense_parts(self._tensors, texts, self._text_length)
         if weights is not None:
             used = tf.cast(there, weights.dtype)
-            if sample_weight is not None:  # 0 for rows that fill up the last batch
+            if sample_weight is not None:  # 0 for the filling of the last batch
                 used *= tf.repeat(tf.cast(sample_weight, weights.dtype), slots)
             weights *= tf.reshape(used, [-1] + [1] * (weights.shape.rank - 1))
         x = self._with_packing(x, there, rows, slots)
         return self._preprocess(*((x,) if labels is None else (x, labels, weights)))
 
     def _with_packing(self, x: dict, there, rows, slots) -> dict:
-        """Adds `packed_from`; texts that are not there lose their tokens."""
+        """Adds `packed_from`; the texts of empty slots get no tokens."""
         import tensorflow as tf
 
         real = tf.cast(x["padding_mask"], tf.bool) & there[:, None]
-        mask = tf.cast(real, tf.int32)  # the sum of a narrower type would run over
+        mask = tf.cast(real, tf.int32)  # the sum in a narrower dtype would overflow
         lengths = tf.reshape(tf.reduce_sum(mask, axis=1), [rows, slots])
         cells = packed_from(lengths, tf.shape(mask)[1], self._row_length)
         return {**x, "padding_mask": mask, "packed_from": cells}
 
 
 def packable_lengths(padding_mask: np.ndarray) -> np.ndarray | None:
-    """Tokens of each row, or None if a row has tokens after padding, which packing can't keep.
+    """The number of tokens of each row, or None if a row has tokens after padding.
 
     Args:
         padding_mask: [N, T], 1 for tokens and 0 for padding.

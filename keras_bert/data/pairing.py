@@ -1,16 +1,16 @@
-"""Which tokens of a block of documents go together in a row: pairs of segments, or packed text.
+"""Builds rows from a block of documents: sentence pairs, or continuous text.
 
 The original (google-research/bert, create_pretraining_data.py, `create_instances_from_document`)
-walks through a document: sentences are gathered into a chunk up to a target length, the chunk gives
-one pair, and the next chunk begins where it says. Here the draws of a chunk belong to the sentence
-at which it begins, so that the chunk of every sentence is worked out at once, and those that a walk
-from the first sentence of a document would visit are picked afterwards. The law is the same, since
-a walk never comes to a sentence twice.
+walks through a document: it collects sentences into a chunk up to a target length, makes a pair of
+it, and continues with the next chunk. Here the random draws of a chunk belong to the sentence at
+which it starts, so the chunks of all sentences are computed at once, and those that a walk from the
+first sentence of a document visits are selected afterwards. The distribution is unchanged: no
+sentence is visited twice.
 
-Axes: T tokens, S sentences, D documents of the block, all end to end; N rows that come of it;
-L tokens in a row. Everything is int32, seeds are int64 [2], and the same seed gives the same rows.
+Axes: T tokens, S sentences, D documents of the block, all concatenated; N resulting rows; L tokens
+in a row. Everything is int32, seeds are int64 [2], and the same seed gives the same rows.
 
-Imports TensorFlow: import this module only where that is at hand.
+Imports TensorFlow, so import this module lazily.
 """
 
 from typing import NamedTuple
@@ -20,19 +20,19 @@ import tensorflow as tf
 from keras_bert.text.packing import pair_lengths
 from keras_bert.text.tokenizer import BertTokenizer
 
-SHORTEST = 2  # tokens, the least target length that is drawn; rule of the original
+SHORTEST = 2  # tokens, the minimum target length drawn, as in the original
 
 
 class Spans(NamedTuple):
-    """Rows as places in the block's tokens, each int32 [N].
+    """Rows as positions in the block's tokens, each int32 [N].
 
     Attributes:
         first_start: first token of the first segment.
-        first_length: its tokens.
+        first_length: its number of tokens.
         second_start: first token of the second segment.
-        length: of the whole row with its special tokens: `[CLS] first [SEP] second [SEP]`, or
+        length: length of the row with its special tokens: `[CLS] first [SEP] second [SEP]`, or
             `[CLS] first [SEP]` if there is no second segment.
-        labels: `next_sentence_labels`, or None if rows are no pairs.
+        labels: `next_sentence_labels`, or None if rows are not pairs.
     """
 
     first_start: tf.Tensor
@@ -43,7 +43,7 @@ class Spans(NamedTuple):
 
 
 class _Block:
-    """Where the sentences and documents of a block lie."""
+    """The boundaries of the sentences and documents of a block."""
 
     def __init__(self, sentence_lengths, sentences):
         self.size = tf.size(sentence_lengths)  # S
@@ -51,21 +51,21 @@ class _Block:
         self.begins = tf.cumsum(sentences, exclusive=True)  # [D] first sentence of a document
         self.document = tf.repeat(tf.range(tf.size(sentences)), sentences)  # [S]
         self.ends = tf.gather(self.begins + sentences, self.document)  # [S] first of the next one
-        self.offsets = tf.pad(tf.cumsum(sentence_lengths), [[1, 0]])  # [S + 1] tokens before
+        self.offsets = tf.pad(tf.cumsum(sentence_lengths), [[1, 0]])  # [S + 1] tokens before each
 
     def reach(self, begin, length):
-        """The sentence after the first that fills up `length` tokens, counted from `begin`."""
+        """One after the sentence that completes `length` tokens, starting from `begin`."""
         return tf.searchsorted(self.offsets, tf.gather(self.offsets, begin) + length)
 
     def walk(self, following):
-        """Sentences that are come to from the first of each document.
+        """The sentences that are reachable from the first of each document.
 
         Args:
-            following: [S], where to go on from a sentence; always further on, and the end of the
-                document where it is done.
+            following: [S], the successor of each sentence: a later one, or the end of the
+                document.
 
         Returns:
-            [N], in order.
+            [N], in ascending order.
         """
         last = self.size
         jump = tf.pad(
@@ -74,7 +74,7 @@ class _Block:
         reached = tf.scatter_nd(
             self.begins[:, None], tf.ones_like(self.begins), tf.expand_dims(last + 1, 0)
         )
-        # After k rounds all that lie less than 2^k steps from a beginning are reached.
+        # After k rounds all sentences within 2^k - 1 steps of a start are reached.
         _, reached = tf.while_loop(
             lambda jump, reached: tf.reduce_any(jump < last),
             lambda jump, reached: (
@@ -97,22 +97,22 @@ def next_sentence_spans(
 ) -> Spans:
     """Pairs for next sentence prediction, in random order; label 0 is the true next, 1 a random.
 
-    Rule of the original: reference above. A random second segment comes from another document of
-    the block, all equally likely, from any of its sentences on.
+    The algorithm of the original, see above. A random second segment starts at a random sentence of
+    another document of the block, uniformly chosen.
 
-    If the corpus is one document (`alone`), a random second segment comes from the document
-    itself: it starts neither in the first segment nor with the sentence after it, and ends before
-    the first segment begins if it comes before. Where that leaves nothing, the pair is a true one.
+    If the corpus is a single document (`alone`), a random second segment comes from the document
+    itself: it starts neither in the first segment nor with the sentence after it, and an earlier
+    one ends before the first segment. If that is impossible, the pair is a true one.
 
     Args:
-        sentence_lengths: [S], tokens of each sentence, at least 1.
-        sentences: [D], sentences of each document, at least 1; D is at least 2, or 1 if `alone`,
-            with at least 2 sentences.
+        sentence_lengths: [S], number of tokens of each sentence, at least 1.
+        sentences: [D], number of sentences of each document, at least 1; D is at least 2, or 1 if
+            `alone`, with at least 2 sentences.
         sequence_length: L.
-        short_seq_prob: share of the documents whose target length is drawn from 2 to L - 3 instead
-            of being L - 3.
-        seed: of all draws.
-        alone: whether the corpus is one document.
+        short_seq_prob: fraction of the documents whose target length is drawn from 2 to L - 3
+            instead of being L - 3.
+        seed: seed of all draws.
+        alone: whether the corpus is a single document.
     """
     seeds = tf.unstack(tf.random.split(seed, 8, alg="philox"))
     block = _Block(sentence_lengths, sentences)
@@ -124,11 +124,11 @@ def next_sentence_spans(
     shape = tf.shape(begin)
     split = begin + 1 + _integers(shape, seeds[1]) % tf.maximum(count - 1, 1)
     random = (count == 1) | (_integers(shape, seeds[2]) % 2 == 1)
-    if alone:  # sentences that a random segment may begin with
+    if alone:  # number of sentences at which a random segment may start
         free = block.size - (split - begin) - tf.cast(split < block.size, tf.int32)
         random &= free > 0
         end = tf.where(random, end, tf.maximum(end, tf.minimum(split + 1, block.size)))
-    # The sentences of a chunk that a random segment displaced are put back.
+    # The sentences of a chunk that a random segment replaced are used again.
     chunks = block.walk(tf.where(random, split, end))
     chunks = tf.random.experimental.stateless_shuffle(chunks, seeds[3], alg="philox")
 
@@ -142,7 +142,7 @@ def next_sentence_spans(
         start += tf.where(start < begin, 0, split - begin + 1)
     else:
         several = tf.debugging.assert_greater(
-            tf.size(sentences), 1, "a random next sentence needs a block of at least 2 documents"
+            tf.size(sentences), 1, "block: expected at least 2 documents for random next sentences"
         )
         with tf.control_dependencies([several] if several is not None else []):
             other = _integers(shape, seeds[4]) % tf.maximum(tf.size(sentences) - 1, 1)
@@ -174,18 +174,18 @@ def sentence_order_spans(
 ) -> Spans:
     """Pairs for sentence order prediction, in random order; label 0 is in order, 1 is swapped.
 
-    Rule of ALBERT (google-research/albert, create_pretraining_data.py): chunks as for next sentence
-    prediction, cut in two between sentences, and half of them swapped. ALBERT takes a random second
+    As in ALBERT (google-research/albert, create_pretraining_data.py): chunks as for next sentence
+    prediction, split between two sentences, and half of them swapped. ALBERT uses a random second
     segment for a chunk of one sentence, and labels it as swapped; here no pair is random. A chunk
-    has at least two sentences: a document's last one, if left alone, is paired with the one before
-    it, and a document of one sentence is cut in the middle.
+    has at least two sentences: a single last sentence of a document is paired with the previous
+    one, and a document of one sentence is split in the middle.
 
     Args:
-        sentence_lengths: [S], tokens of each sentence, at least 1.
-        sentences: [D], sentences of each document, at least 1.
+        sentence_lengths: [S], number of tokens of each sentence, at least 1.
+        sentences: [D], number of sentences of each document, at least 1.
         sequence_length: L.
-        short_seq_prob: as for `next_sentence_spans`.
-        seed: of all draws.
+        short_seq_prob: as in `next_sentence_spans`.
+        seed: seed of all draws.
     """
     seeds = tf.unstack(tf.random.split(seed, 6, alg="philox"))
     block = _Block(sentence_lengths, sentences)
@@ -225,15 +225,15 @@ def packed_spans(
     short_seq_prob: float,
     seed: tf.Tensor,
 ) -> Spans:
-    """Documents cut into windows that fill a row, in random order; every token is in one of them.
+    """Documents split into windows that fill a row, in random order; each token is in one window.
 
     Args:
-        sentence_lengths: [S], tokens of each sentence.
-        sentences: [D], sentences of each document, at least 1.
-        sequence_length: L. Windows hold L - 2 tokens, the last of a document what is left.
-        short_seq_prob: share of the documents whose windows hold a number of tokens drawn from 2
+        sentence_lengths: [S], number of tokens of each sentence.
+        sentences: [D], number of sentences of each document, at least 1.
+        sequence_length: L. Windows have L - 2 tokens, the last of a document the remaining ones.
+        short_seq_prob: fraction of the documents whose windows have a number of tokens drawn from 2
             to L - 2 instead.
-        seed: of all draws.
+        seed: seed of all draws.
     """
     target_seed, order_seed = tf.unstack(tf.random.split(seed, 2, alg="philox"))
     block = _Block(sentence_lengths, sentences)
@@ -255,19 +255,19 @@ def joined_spans(
     short_seq_prob: float,
     seed: tf.Tensor,
 ) -> Spans:
-    """The text of `join_documents` cut into windows likewise, across documents.
+    """The text of `join_documents` split into windows across documents, in random order.
 
     Args:
-        sentence_lengths: [S], tokens of each sentence.
-        sentences: [D], sentences of each document.
-        sequence_length: L. Windows hold L - 2 tokens, the last of the block what is left.
-        short_seq_prob: share of the windows that hold a number of tokens drawn from 2 to L - 2.
-        seed: of all draws.
+        sentence_lengths: [S], number of tokens of each sentence.
+        sentences: [D], number of sentences of each document.
+        sequence_length: L. Windows have L - 2 tokens, the last of the block the remaining ones.
+        short_seq_prob: fraction of the windows with a number of tokens drawn from 2 to L - 2.
+        seed: seed of all draws.
     """
     target_seed, order_seed = tf.unstack(tf.random.split(seed, 2, alg="philox"))
     size = tf.reduce_sum(sentence_lengths) + tf.size(sentences) - 1
     budget = sequence_length - 2
-    most = (size - 1) // (SHORTEST if short_seq_prob else budget) + 1  # windows, at most
+    most = (size - 1) // (SHORTEST if short_seq_prob else budget) + 1  # maximum number of windows
     lengths = _targets(most[None], budget, short_seq_prob, target_seed)
     start = tf.cumsum(lengths, exclusive=True)
     used = start < size
@@ -278,7 +278,7 @@ def joined_spans(
 def join_documents(
     tokens: tf.Tensor, sentence_lengths: tf.Tensor, sentences: tf.Tensor, sep_id: int
 ) -> tf.Tensor:
-    """The documents of a block as one text [T + D - 1], with [SEP] between them."""
+    """Joins the documents of a block into one text [T + D - 1], separated by [SEP]."""
     block = _Block(sentence_lengths, sentences)
     begins = tf.gather(block.offsets, block.begins)
     documents = tf.RaggedTensor.from_row_starts(tokens, begins)
@@ -289,13 +289,13 @@ def join_documents(
 def rows(
     tokens: tf.Tensor, spans: Spans, sequence_length: int, tokenizer: BertTokenizer
 ) -> tf.Tensor:
-    """Looks up the `token_ids` [N, L] of rows in `tokens` [T], with special tokens and padding."""
+    """Gathers the `token_ids` [N, L] of rows from `tokens` [T], with special tokens and padding."""
     first, length = spans.first_length[:, None], spans.length[:, None]
     column = tf.range(1, sequence_length)[None, :]  # [1, L - 1]
     place = column + tf.where(
         column <= first, spans.first_start[:, None] - 1, spans.second_start[:, None] - first - 2
     )
-    # [SEP] and [PAD] are looked up behind the tokens.
+    # [SEP] and [PAD] are appended to the tokens.
     separator = tf.size(tokens)
     place = tf.where((column == first + 1) | (column == length - 1), separator, place)
     place = tf.where(column < length, place, separator + 1)
@@ -308,7 +308,7 @@ def rows(
 def row_masks(
     first_length: tf.Tensor, length: tf.Tensor, sequence_length: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The `segment_ids` and `padding_mask` [N, L] of rows, from those fields of their `Spans`."""
+    """The `segment_ids` and `padding_mask` [N, L] of rows, from fields of their `Spans`."""
     column = tf.range(sequence_length)[None, :]
     real = column < length[:, None]
     second = real & (column > first_length[:, None] + 1)
@@ -316,12 +316,12 @@ def row_masks(
 
 
 def _integers(shape, seed):
-    """Draws from 0 to 2^31 - 2, so many that the remainder of a division is as good as even."""
+    """Draws from 0 to 2^31 - 2, a range so large that remainders are practically uniform."""
     return tf.random.stateless_uniform(shape, seed, 0, 2**31 - 1, tf.int32, alg="philox")
 
 
 def _targets(shape, budget, short_seq_prob, seed):
-    """Target lengths: `budget`, or with probability `short_seq_prob` any from 2 up to it."""
+    """Target lengths: `budget`, or with probability `short_seq_prob` uniform from 2 to `budget`."""
     if_short, length = tf.unstack(tf.random.split(seed, 2, alg="philox"))
     short = tf.random.stateless_uniform(shape, if_short, alg="philox") < short_seq_prob
     length = SHORTEST + _integers(shape, length) % (budget - SHORTEST + 1)
@@ -329,7 +329,7 @@ def _targets(shape, budget, short_seq_prob, seed):
 
 
 def _pairs(first_start, first_length, second_start, second_length, labels, sequence_length, seeds):
-    """Cuts pairs to what fits: the longer one first, each token from its front or its end."""
+    """Truncates pairs: the longer segment first, each token randomly from its start or end."""
     kept = pair_lengths(first_length, second_length, sequence_length - 3)
 
     def cut_in_front(cut, seed):

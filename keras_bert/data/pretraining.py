@@ -1,4 +1,4 @@
-"""Batches for pre-training from a prepared corpus: settings, and whether they suit the corpus."""
+"""Batches for pre-training from a prepared corpus: settings, and their checks."""
 
 import functools
 import os
@@ -30,71 +30,72 @@ def pretraining_dataset(
     num_parallel_calls: int | None = None,
     **masking: Any,
 ) -> Any:
-    """Streams batches for pre-training, with new pairs and new masks in every epoch.
+    """Streams batches for pre-training, with new sentence pairs and dynamic masking in every epoch.
 
-    The same arguments give the same batches, on any machine and at any parallelism, and row r of
-    the stream is the same for every `batch_size`. Rows of an epoch that do not fill a batch go into
-    the next epoch's first; none is dropped.
+    The same arguments give the same batches on any machine and at any parallelism, and row r of the
+    stream is the same for every batch size. Remaining rows of an epoch go into the first batch of
+    the next epoch; none is dropped.
 
     Args:
-        folder: of the corpus, see `prepare_corpus`.
-        sequence_length: L, tokens in a row.
-        max_predictions: P, the most tokens masked in a row. The paper's practice is 20 at length
-            128; `int(0.15 * sequence_length)` or a little more lets long rows have their share.
+        folder: the folder of the corpus, see `prepare_corpus`.
+        sequence_length: L, number of tokens in a row.
+        max_predictions: P, maximum number of masked tokens in a row. The paper uses 20 at length
+            128; use `int(0.15 * sequence_length)` or slightly more.
         objective: "nsp", pairs for next sentence prediction as in the original, label 0 for the
             true next sentence and 1 for a random one; "sop", pairs for sentence order prediction,
-            label 0 in order and 1 swapped; "mlm", documents packed to full length in one segment,
-            without labels. See `pairing.py` for the rules.
-        batch_size: B, rows in a batch.
-        seed: of every draw.
-        short_seq_prob: share of documents whose rows aim at a shorter length, drawn anew for each
-            epoch.
-        cross_documents: of "mlm": whether a row may go on with the next document, after a [SEP].
-        repeat: whether the stream is endless. If not, it is the first epoch, always the same: for
-            evaluation at fixed masks. Its last batch holds what is left.
-        start: number of the batch to begin with. What comes before is counted, not made.
-        block_tokens: about how many tokens make a block, the documents among which a random next
-            sentence is found. More memory for more mixing.
-        tokenizer: that of the model, to make sure that the corpus was made with its vocabulary.
-        num_parallel_calls: blocks, and pieces to be masked, that are made at the same time. By
+            label 0 in order and 1 swapped; "mlm", text of full length in one segment, without
+            labels. See `pairing.py` for the algorithms.
+        batch_size: B, number of rows in a batch.
+        seed: seed of all draws.
+        short_seq_prob: fraction of documents whose rows have a shorter target length, drawn anew
+            in each epoch.
+        cross_documents: for "mlm": whether a row may continue with the next document, after a
+            [SEP].
+        repeat: whether the stream is endless. If not, it is the first epoch, always with the same
+            masks, for evaluation. Its last batch may be smaller.
+        start: index of the first batch. Earlier ones are counted, not computed.
+        block_tokens: approximate number of tokens in a block, the set of documents from which
+            random next sentences are drawn. Larger blocks mix better and take more memory.
+        tokenizer: tokenizer of the model, to check that the corpus has its vocabulary.
+        num_parallel_calls: number of blocks, and of chunks to mask, computed in parallel. By
             default `tf.data` decides.
         **masking: further settings of `Masker`, such as `rate` or `unit`.
 
     Returns:
-        A `tf.data.Dataset` of dicts by the batch contract: `token_ids`, `segment_ids` and
+        A `tf.data.Dataset` of dicts (see `contract.py`): `token_ids`, `segment_ids` and
         `padding_mask` int32 [B, L], `mask_positions` and `mask_ids` int32 [B, P], `mask_weights`
         float32 [B, P], and `next_sentence_labels` int32 [B] unless the objective is "mlm". Shapes
-        are static if it repeats. Its attribute `starting_at` is a function that takes a number of
-        batches and gives what `skip` would, much faster; datasets made from it by `map` and so on
+        are static if it repeats. Its attribute `starting_at` is a function from a number of batches
+        to the same dataset as `skip`, but much faster; datasets derived from it, such as by `map`,
         do not have it.
 
     Raises:
-        FileNotFoundError: the corpus, or a part of it, is not there.
-        ValueError: a setting is out of its range, the corpus is damaged, of another vocabulary or
-            too small for the objective, or the vocabulary lacks [MASK].
-        tf.errors.InvalidArgumentError: while reading, if a record is of another vocabulary.
+        FileNotFoundError: if the corpus does not exist or is incomplete.
+        ValueError: if a setting is out of range, the corpus is damaged, has another vocabulary or
+            is too small for the objective, or the vocabulary has no [MASK].
+        tf.errors.InvalidArgumentError: while reading, if a record has another vocabulary.
 
     Warns:
-        UserWarning: `max_predictions` does not suit the length; or next sentence prediction has
-            only one document to draw from, or next to no true pairs.
+        UserWarning: if `max_predictions` does not suit the length, or next sentence prediction has
+            only one document to draw from or almost no true pairs.
     """
     if objective not in OBJECTIVES:
-        raise ValueError(f"Expected an objective of {', '.join(OBJECTIVES)}, got {objective!r}.")
+        raise ValueError(f"objective={objective!r}: expected one of {', '.join(OBJECTIVES)}")
     if cross_documents and objective != "mlm":
-        raise ValueError(f"cross_documents is for the objective 'mlm', not {objective!r}.")
+        raise ValueError(f"cross_documents=True: expected objective='mlm', not {objective!r}")
     specials = 2 if objective == "mlm" else 3
     if sequence_length < specials + 2:
         raise ValueError(
-            f"Expected a sequence_length of at least {specials + 2}, for {specials} special and 2 "
-            f"other tokens, got {sequence_length}."
+            f"sequence_length={sequence_length}: expected at least {specials + 2}, for {specials} "
+            "special and 2 other tokens"
         )
     for name, value in (("batch_size", batch_size), ("block_tokens", block_tokens)):
         if value < 1:
-            raise ValueError(f"Expected {name} of 1 or more, got {value}.")
+            raise ValueError(f"{name}={value}: expected 1 or more")
     if start < 0:
-        raise ValueError(f"Expected start of 0 or more, got {start}.")
+        raise ValueError(f"start={start}: expected 0 or more")
     if not 0 <= short_seq_prob <= 1:
-        raise ValueError(f"Expected short_seq_prob from 0 to 1, got {short_seq_prob}.")
+        raise ValueError(f"short_seq_prob={short_seq_prob}: expected 0 to 1")
     _check_cap(max_predictions, sequence_length, specials, masking.get("rate", 0.15))
     index = read_index(folder)
     if objective == "nsp":
@@ -126,15 +127,15 @@ def pretraining_dataset(
 def _check_cap(max_predictions: int, sequence_length: int, specials: int, rate: float) -> None:
     if max_predictions > sequence_length - specials:
         raise ValueError(
-            f"Expected max_predictions of {sequence_length - specials} or less, the tokens of a "
-            f"row that are not special, got {max_predictions}."
+            f"max_predictions={max_predictions}: expected at most {sequence_length - specials}, "
+            "the tokens of a row that are not special"
         )
     full = int(rate * sequence_length)
     if max_predictions < full or max_predictions > 2 * full + 1:
-        effect = "rows get fewer masks" if max_predictions < full else "most slots stay free"
+        effect = "rows get fewer masks" if max_predictions < full else "most slots are unused"
         warnings.warn(
-            f"max_predictions is {max_predictions}, but {rate} of {sequence_length} tokens are "
-            f"{full}: {effect}. Is it the cap of another sequence_length?",
+            f"max_predictions={max_predictions}, but {rate} of {sequence_length} tokens are {full}"
+            f": {effect}. Is it the setting for another sequence_length?",
             stacklevel=3,
         )
 
@@ -142,8 +143,8 @@ def _check_cap(max_predictions: int, sequence_length: int, specials: int, rate: 
 def _check_documents(index: CorpusIndex, sequence_length: int) -> None:
     if index.documents == 1 and index.sentences == 1:
         raise ValueError(
-            f"{index.folder}: next sentence prediction needs at least 2 sentences, and at least 2 "
-            "documents to be of use, but the corpus is one document of one sentence."
+            f"{index.folder}: next sentence prediction needs at least 2 sentences, and to be "
+            "useful at least 2 documents, but the corpus is one document of one sentence."
         )
     if index.documents == 1:
         warnings.warn(
@@ -155,14 +156,14 @@ def _check_documents(index: CorpusIndex, sequence_length: int) -> None:
     elif index.sentences < 1.1 * index.documents:
         warnings.warn(
             f"{index.folder}: {index.documents} documents have {index.sentences} sentences, so "
-            "that nearly all pairs are random ones. Is there a blank line after every sentence?",
+            "nearly all pairs are random ones. Is there a blank line after every sentence?",
             stacklevel=3,
         )
     elif index.tokens > index.sentences * sequence_length:
         warnings.warn(
             f"{index.folder}: a sentence has {index.tokens // index.sentences} tokens on average, "
-            f"more than a row of {sequence_length}, so that most next sentences are random. Is "
-            "there one sentence a line?",
+            f"more than a row of {sequence_length}, so most next sentences are random. Is "
+            "there one sentence per line?",
             stacklevel=3,
         )
 
@@ -170,8 +171,8 @@ def _check_documents(index: CorpusIndex, sequence_length: int) -> None:
 def _check_tokenizer(index: CorpusIndex, own: BertTokenizer, other: BertTokenizer) -> None:
     if own.get_vocabulary() != other.get_vocabulary():
         raise ValueError(
-            f"{index.folder} was made with a vocabulary of {own.vocabulary_size()} tokens, but the "
-            f"tokenizer has another, of {other.vocabulary_size()}."
+            f"{index.folder} has a vocabulary of {own.vocabulary_size()} tokens, but the tokenizer "
+            f"has a different one, of {other.vocabulary_size()}."
         )
 
 
@@ -203,7 +204,7 @@ def _spans_maker(
 
 
 def _documents_in_a_block(index: CorpusIndex, block_tokens: int) -> int:
-    """About `block_tokens` of documents, 2 at least, and so that the last block is not small."""
+    """Documents per block: about `block_tokens`, at least 2, and without a small last block."""
     size = max(2, round(block_tokens * index.documents / index.tokens))
     while size < index.documents and 0 < index.documents % size < max(2, size / 2):
         size += 1

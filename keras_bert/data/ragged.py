@@ -1,24 +1,24 @@
-"""Rows of ids without their padding: memory by tokens, whatever `sequence_length` is."""
+"""Rows of ids stored without padding: memory depends on tokens, not on `sequence_length`."""
 
 import keras
 import numpy as np
 
 
 def is_ragged(value) -> bool:
-    """Whether it is a `tf.RaggedTensor`."""
+    """Whether a value is a `tf.RaggedTensor`."""
     return hasattr(value, "row_splits")
 
 
 def count(column) -> int:
-    """Rows of a column."""
+    """The number of rows of a column."""
     return int(column.shape[0]) if is_ragged(column) else len(column)
 
 
 def without_padding(value, padding_mask):
-    """Takes padding out of rows.
+    """Removes padding from rows.
 
     Args:
-        value: [R, T] or [N, C, T], of the shape of `padding_mask`; or anything else, which stays.
+        value: [R, T] or [N, C, T], with the shape of `padding_mask`; any other value is kept.
         padding_mask: int, 1 for tokens and 0 for padding.
 
     Returns:
@@ -38,7 +38,7 @@ def without_padding(value, padding_mask):
 
 
 def joined(parts: list):
-    """One column of those of several chunks: arrays, or ragged rows."""
+    """Concatenates a column of several chunks: arrays, or ragged rows."""
     import tensorflow as tf
 
     if not is_ragged(parts[0]):
@@ -54,21 +54,21 @@ def joined(parts: list):
 
 
 def joined_rows(parts: list[dict]) -> dict:
-    """Rows of ids by name, of those of several chunks."""
+    """Concatenates rows of ids by name of several chunks."""
     return {name: joined([part[name] for part in parts]) for name in parts[0]}
 
 
 def dense(column, rows, width: int, fill: int = 0):
-    """Some rows of a column, padded again.
+    """Gathers rows of a column and pads them.
 
     Args:
         column: a tensor [N, ...], or a `tf.RaggedTensor` [N, ..., tokens].
-        rows: numbers of rows, int [R].
+        rows: indices of rows, int [R].
         width: T.
-        fill: for padding.
+        fill: value of padding.
 
     Returns:
-        A tensor [R, ...], of a ragged column [R, ..., T].
+        A tensor [R, ...], or [R, ..., T] for a ragged column.
     """
     if isinstance(column, np.ndarray):
         return column[rows]
@@ -85,12 +85,12 @@ def dense(column, rows, width: int, fill: int = 0):
         return padded
     values = tf.gather(column, rows)
     padded = values.to_tensor(fill, shape=[None] * (values.shape.rank - 1) + [width])
-    padded.set_shape([rows.shape[0], *padded.shape[1:]])  # which XLA has to know
+    padded.set_shape([rows.shape[0], *padded.shape[1:]])  # XLA needs it
     return padded
 
 
 def dense_parts(parts, rows, width: int) -> list:
-    """`dense` of all columns of (x, labels, weights); padding has the label -1, which is none."""
+    """`dense` for all columns of (x, labels, weights); padding has the ignored label -1."""
     return [
         None
         if part is None
@@ -100,7 +100,7 @@ def dense_parts(parts, rows, width: int) -> list:
 
 
 def constant(column):
-    """A tensor on the host, where `tf.data` reads it; ragged rows as they are."""
+    """A tensor on the host, where `tf.data` reads it; ragged rows are unchanged."""
     import tensorflow as tf
 
     if is_ragged(column):

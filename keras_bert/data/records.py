@@ -1,7 +1,7 @@
-"""A prepared corpus on disk: TFRecords of tokenized documents, the vocabulary, and an index.
+"""The format of a prepared corpus: TFRecords of tokenized documents, the vocabulary, and an index.
 
-`index.json` is written last, so a folder that has one is whole. Everything that reads or writes the
-format is here; `corpus.py` fills it and `pretraining.py` streams it.
+`index.json` is written last, so a folder that has one is complete. All code that reads or writes
+the format is here; `corpus.py` writes a corpus and `pretraining.py` streams it.
 """
 
 import hashlib
@@ -24,11 +24,11 @@ class Shard:
 
     Attributes:
         file: its name in the corpus's folder, such as `shard-00000-of-00008.tfrecord`.
-        documents: records in it.
-        sentences: sentences of all its documents.
-        tokens: word pieces of all its documents.
+        documents: number of documents (records).
+        sentences: number of sentences.
+        tokens: number of word pieces.
         bytes: size of the file.
-        sha256: of the file, in hexadecimal.
+        sha256: SHA-256 of the file, in hexadecimal.
     """
 
     file: str
@@ -41,18 +41,18 @@ class Shard:
 
 @dataclass(frozen=True)
 class CorpusIndex:
-    """What a prepared corpus holds.
+    """The contents of a prepared corpus.
 
     Attributes:
-        folder: where it lies.
+        folder: the folder of the corpus.
         tokenizer: the settings of its `BertTokenizer`, by name; the vocabulary is `vocab.txt`.
-        vocabulary_size: tokens of the vocabulary; every id is below it.
-        vocabulary_sha256: of `vocab.txt`, in hexadecimal.
-        seed: of the order of the documents.
+        vocabulary_size: size of the vocabulary; every id is below it.
+        vocabulary_sha256: SHA-256 of `vocab.txt`, in hexadecimal.
+        seed: seed of the order of the documents.
         shards: its files, in order.
-        left_out: how many sentences and documents gave no tokens and are in no shard, and how many
-            documents were cut in parts.
-        source: what it was made of, and how.
+        left_out: numbers of sentences and documents without tokens, which are in no shard, and of
+            documents that were split.
+        source: the sources and settings.
     """
 
     folder: str
@@ -66,42 +66,42 @@ class CorpusIndex:
 
     @property
     def documents(self) -> int:
-        """Documents in all shards."""
+        """The number of documents in all shards."""
         return sum(shard.documents for shard in self.shards)
 
     @property
     def sentences(self) -> int:
-        """Sentences in all shards."""
+        """The number of sentences in all shards."""
         return sum(shard.sentences for shard in self.shards)
 
     @property
     def tokens(self) -> int:
-        """Word pieces in all shards."""
+        """The number of word pieces in all shards."""
         return sum(shard.tokens for shard in self.shards)
 
     @property
     def paths(self) -> list[str]:
-        """Paths of the shards, in order."""
+        """The paths of the shards, in order."""
         return [os.path.join(self.folder, shard.file) for shard in self.shards]
 
     def make_tokenizer(self) -> BertTokenizer:
-        """Returns a tokenizer like the one that the corpus was made with."""
+        """Creates the tokenizer of the corpus."""
         return read_tokenizer(self.folder, self.tokenizer)
 
 
 def read_index(folder: str | os.PathLike[str]) -> CorpusIndex:
-    """Reads the index of a prepared corpus, and checks that its files are there and whole.
+    """Reads the index of a prepared corpus, and checks that its files exist and are complete.
 
     Args:
-        folder: of the corpus; any file system that TensorFlow knows.
+        folder: the folder of the corpus, on any file system that TensorFlow supports.
 
     Returns:
         The index.
 
     Raises:
-        FileNotFoundError: there is no index, or a file that it lists is missing.
-        ValueError: the index is of another format or damaged, a shard has another size than the
-            index says, `vocab.txt` is another vocabulary, or the corpus is empty.
+        FileNotFoundError: if there is no index, or a file listed in it is missing.
+        ValueError: if the index is damaged or has another format, the size of a shard differs from
+            the index, `vocab.txt` is another vocabulary, or the corpus is empty.
     """
     import tensorflow as tf
 
@@ -109,24 +109,24 @@ def read_index(folder: str | os.PathLike[str]) -> CorpusIndex:
     path = os.path.join(folder, INDEX_FILE)
     if not tf.io.gfile.exists(path):
         raise FileNotFoundError(
-            f"{path} is not there: {folder} is no prepared corpus, or `prepare_corpus` has not "
-            "finished it (run it again, it goes on where it stopped)"
+            f"{path} does not exist: {folder} is not a prepared corpus, or `prepare_corpus` has "
+            "not finished it (run it again to resume)"
         )
     content = read_whole(path)
     try:
         fields = json.loads(content)
         version = fields.pop("format")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} is no index of a corpus: {error!r}") from error
+        raise ValueError(f"{path} is not an index of a corpus: {error!r}") from error
     if version != FORMAT:
         raise ValueError(
-            f"{path} has format {version!r:.80}, expected {FORMAT}: make the corpus anew"
+            f"{path} has format {version!r:.80}, expected {FORMAT}: prepare the corpus again"
         )
     try:
         shards = tuple(Shard(**shard) for shard in fields.pop("shards"))
         index = CorpusIndex(folder=folder, shards=shards, **fields)
     except (TypeError, KeyError) as error:
-        raise ValueError(f"{path} is no index of a corpus: {error}") from error
+        raise ValueError(f"{path} is not an index of a corpus: {error}") from error
     _check_index(index, path)
     if not index.documents or not index.tokens:
         raise ValueError(f"{path}: the corpus is empty, expected at least one document")
@@ -134,7 +134,7 @@ def read_index(folder: str | os.PathLike[str]) -> CorpusIndex:
         _check_size(file, shard.bytes)
     vocabulary = os.path.join(folder, VOCABULARY_FILE)
     if not tf.io.gfile.exists(vocabulary):
-        raise FileNotFoundError(f"{vocabulary} is not there, but belongs to the corpus")
+        raise FileNotFoundError(f"{vocabulary} is missing in the corpus")
     found = hashlib.sha256(read_whole(vocabulary)).hexdigest()
     if found != index.vocabulary_sha256:
         raise ValueError(
@@ -145,35 +145,36 @@ def read_index(folder: str | os.PathLike[str]) -> CorpusIndex:
 
 
 def index_content(index: CorpusIndex) -> bytes:
-    """The content of the `index.json` that `read_index` reads."""
+    """The content of `index.json`, for `read_index`."""
     fields = {"format": FORMAT} | asdict(index)
     del fields["folder"]
     return (json.dumps(fields, indent=1) + "\n").encode()
 
 
 def vocabulary_content(tokens: Sequence[str]) -> bytes:
-    """The content of the `vocab.txt` that `read_tokenizer` reads."""
+    """The content of `vocab.txt`, for `read_tokenizer`."""
     return "".join(f"{token}\n" for token in tokens).encode()
 
 
 def read_tokenizer(folder: str, settings: dict[str, Any]) -> BertTokenizer:
-    """Makes a tokenizer of the vocabulary in a corpus's folder and the settings of the index."""
+    """Creates a tokenizer from a corpus's vocabulary and the settings of the index."""
     content = read_whole(os.path.join(folder, VOCABULARY_FILE)).decode()
     return BertTokenizer(content.split("\n")[:-1], **settings)
 
 
 def document_example(tokens: list[int], sentence_lengths: list[int]) -> bytes:
-    """Writes a document as a serialized `tf.train.Example`, the same bytes every time.
+    """Serializes a document as a `tf.train.Example`, deterministically.
 
     Args:
-        tokens: word piece ids of all sentences, end to end, without special tokens.
-        sentence_lengths: word pieces of each sentence; at least one sentence, each at least 1.
+        tokens: concatenated word piece ids of all sentences, without special tokens.
+        sentence_lengths: number of word pieces of each sentence; at least one sentence, each with
+            at least 1.
 
     Returns:
         The example, with the int64 lists `tokens` and `sentence_lengths`.
 
     Raises:
-        ValueError: the lengths do not add up, or one is not positive.
+        ValueError: if the lengths do not add up, or one is not positive.
     """
     import tensorflow as tf
 
@@ -190,7 +191,7 @@ def document_example(tokens: list[int], sentence_lengths: list[int]) -> bytes:
 
     features = {"tokens": integers(tokens), "sentence_lengths": integers(sentence_lengths)}
     example = tf.train.Example(features=tf.train.Features(feature=features))
-    return example.SerializeToString(deterministic=True)  # else the order of a map is free
+    return example.SerializeToString(deterministic=True)  # or the order of a map is unspecified
 
 
 def parse_documents(serialized: Any, vocabulary_size: int) -> tuple[Any, Any, Any]:
@@ -198,16 +199,16 @@ def parse_documents(serialized: Any, vocabulary_size: int) -> tuple[Any, Any, An
 
     Args:
         serialized: string tensor [N] of `document_example`s.
-        vocabulary_size: every id must be below it.
+        vocabulary_size: upper bound of the ids, exclusive.
 
     Returns:
-        `(tokens, sentence_lengths, sentences_per_document)`, int32 [T], [S] and [N]: the word
-        pieces of all documents end to end, the word pieces of each sentence, the sentences of each
-        document.
+        `(tokens, sentence_lengths, sentences_per_document)`, int32 [T], [S] and [N]: the
+        concatenated word pieces of all documents, the number of word pieces of each sentence, and
+        the number of sentences of each document.
 
     Raises:
-        tf.errors.InvalidArgumentError: at run time, if a record is no such document, its lengths
-            do not add up, or an id is not of the vocabulary.
+        tf.errors.InvalidArgumentError: at run time, if a record is not such a document, its lengths
+            do not add up, or an id is not in the vocabulary.
     """
     import tensorflow as tf
 
@@ -217,7 +218,7 @@ def parse_documents(serialized: Any, vocabulary_size: int) -> tuple[Any, Any, An
     tokens, lengths = (parsed[name] for name in names)
     sentences = lengths.row_lengths()
     counted = tf.math.segment_sum(lengths.flat_values, lengths.value_rowids())
-    # segment_sum ends with the last document that has sentences.
+    # The result of segment_sum ends with the last document that has sentences.
     counted = tf.pad(counted, [[0, lengths.nrows() - tf.size(counted, tf.int64)]])
     ids = tokens.flat_values
     least, most = tf.reduce_min(ids), tf.reduce_max(ids)
@@ -225,13 +226,13 @@ def parse_documents(serialized: Any, vocabulary_size: int) -> tuple[Any, Any, An
     checks = [
         tf.debugging.assert_positive(
             sentences,
-            "a record has no `sentence_lengths`: it is no document of a prepared corpus",
+            "a record has no `sentence_lengths`: it is not a document of a prepared corpus",
         ),
         tf.debugging.assert_positive(lengths.flat_values, "a sentence of no tokens"),
-        tf.debugging.assert_less_equal(  # else their sums might be right by running over
+        tf.debugging.assert_less_equal(  # otherwise their sums could be right by overflow
             lengths.flat_values,
             tf.size(ids, tf.int64),
-            "a sentence has more tokens than there are",
+            "a sentence has more tokens than the document",
         ),
         tf.debugging.assert_equal(
             counted,
@@ -250,14 +251,14 @@ def parse_documents(serialized: Any, vocabulary_size: int) -> tuple[Any, Any, An
 
 
 def _check_index(index: CorpusIndex, path: str) -> None:
-    """Raises a ValueError for what `index_content` writes of no corpus."""
+    """Raises a ValueError for values that `index_content` never writes."""
     for number, shard in enumerate(index.shards):
         counts = (shard.documents, shard.sentences, shard.tokens, shard.bytes)
-        # A token takes a byte at least, and no sentence is empty.
+        # A token takes at least a byte, and no sentence is empty.
         if not all(type(n) is int for n in counts) or [*counts] != sorted(counts) or counts[0] < 0:
             raise ValueError(
                 f"{path}, shard {number}: {counts!r:.80} documents, sentences, tokens and bytes; "
-                "expected whole numbers, each as large as the one before at least"
+                "expected integers, each at least as large as the previous one"
             )
         if not isinstance(shard.file, str) or os.path.basename(shard.file) != shard.file:
             raise ValueError(
@@ -269,7 +270,7 @@ def _check_index(index: CorpusIndex, path: str) -> None:
     if not isinstance(settings, dict) or not all(
         name in kinds and isinstance(value, kinds[name]) for name, value in settings.items()
     ):
-        raise ValueError(f"{path}: {settings!r:.200} are no settings of its tokenizer")
+        raise ValueError(f"{path}: {settings!r:.200} are not settings of its tokenizer")
     if type(index.vocabulary_size) is not int or index.vocabulary_size < 1:
         raise ValueError(f"{path}: vocabulary_size is {index.vocabulary_size!r:.80}")
 
@@ -280,9 +281,9 @@ def _check_size(path: str, expected: int) -> None:
     try:
         found = tf.io.gfile.stat(path).length
     except tf.errors.NotFoundError:
-        raise FileNotFoundError(f"{path} is not there, but the index lists it") from None
+        raise FileNotFoundError(f"{path} is missing, but the index lists it") from None
     if found != expected:
         raise ValueError(
-            f"{path} has {found} bytes, the index says {expected}: it is cut short or was changed; "
-            "make the corpus anew"
+            f"{path} has {found} bytes, the index says {expected}: it is truncated or was changed; "
+            "prepare the corpus again"
         )

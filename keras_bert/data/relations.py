@@ -1,14 +1,14 @@
-"""SemEval-2010 Task 8: how two marked nominals of a sentence relate (Hendrickx et al. 2010).
+"""SemEval-2010 Task 8: relations between two marked nominals (Hendrickx et al. 2010).
 
-The files hold blocks of a numbered sentence in quotation marks, its relation and a comment, with a
-tab after the number and a blank line after each block:
+The files contain blocks of a numbered sentence in quotation marks, its relation and a comment, with
+a tab after the number and a blank line after each block:
 
     1   "The <e1>key</e1> was put into a <e2>drawer</e2>."
     Entity-Destination(e1,e2)
     Comment:
 
-`TEST_FILE.TXT` has only the numbered sentences; the relations lie in a key, one number and relation
-a line.
+`TEST_FILE.TXT` has only the numbered sentences; the relations are in an answer key, with one number
+and relation per line.
 """
 
 import re
@@ -29,7 +29,7 @@ DIRECTED = (
     "Product-Producer",
 )
 OTHER = "Other"
-# The classes that the task's scorer knows: nine relations in two directions, and the rest.
+# The classes of the task's scorer: nine relations in two directions, and Other.
 RELATIONS = (*(f"{name}({way})" for name in DIRECTED for way in ("e1,e2", "e2,e1")), OTHER)
 
 NUMBERED = re.compile(r"([0-9]+)\t(.*)", re.DOTALL)
@@ -38,23 +38,23 @@ MARKERS = ["<e1>", "</e1>", "<e2>", "</e2>"]
 
 
 class Span(NamedTuple):
-    """A piece of a text, in characters from 0; the character at `end` is the first after it."""
+    """A substring by character positions; `end` is exclusive."""
 
     start: int
     end: int
 
 
 class RelationExamples(NamedTuple):
-    """Sentences with two marked entities, column by column.
+    """Sentences with two marked entities, in columns.
 
     Attributes:
         ids: the number of each sentence in the task.
-        texts: the sentences without quotation marks around them and without markers.
-        entities: where e1 and e2 stand in the text.
+        texts: the sentences without their quotation marks and markers.
+        entities: the spans of e1 and e2 in the text.
         marked_texts: the sentences with their markers <e1>, </e1>, <e2>, </e2>.
-        labels: one of `RELATIONS` each; `None` for a file without relations.
-        comments: what the annotators wrote, mostly "".
-        lines: the line of the file (from 1) that each sentence stands on.
+        labels: one of `RELATIONS` each; None for a file without relations.
+        comments: the annotators' comments, mostly "".
+        lines: the line of the file (from 1) of each sentence.
     """
 
     ids: list[int]
@@ -66,13 +66,13 @@ class RelationExamples(NamedTuple):
     lines: list[int]
 
     def head(self, count: int | None) -> "RelationExamples":
-        """Gives the first `count` examples; all of them for `None`.
+        """Returns the first `count` examples; all for None.
 
         Args:
-            count: how many, or None.
+            count: number of examples, or None.
 
         Returns:
-            As many of the same form.
+            An object of the same class.
         """
         return RelationExamples(*(column and column[:count] for column in self))
 
@@ -88,16 +88,16 @@ def read_relations(path: str | Path) -> RelationExamples:
         `RelationExamples` in the order of the file.
 
     Raises:
-        ValueError: with the file and the line, if a line is none of what is expected there, a
-            number comes twice, the markers are not <e1>..</e1> and then <e2>..</e2> around some
-            text, a relation is unknown, or only some sentences have one; or if there are none.
-        FileNotFoundError: if there is no such file.
+        ValueError: with file and line, if a line has another form than expected, a number is
+            duplicated, the markers are not <e1>..</e1> and then <e2>..</e2> around text, a relation
+            is unknown, or only some sentences have one; or if the file has no sentences.
+        FileNotFoundError: if the file does not exist.
     """
     path = Path(path)
     examples = RelationExamples([], [], [], [], [], [], [])
     labels: list[str | None] = []
     seen: set[int] = set()
-    state = "blank"  # what the line before was
+    state = "blank"  # kind of the previous line
     for line, content in read_lines(path):
         content = content.rstrip("\r\n")
         where = f"{path}, line {line}"
@@ -138,19 +138,19 @@ def read_relations(path: str | Path) -> RelationExamples:
 
 
 def read_relation_key(path: str | Path) -> dict[int, str]:
-    """Reads an answer key, or answers in its layout: a number, a tab and a relation a line.
+    """Reads an answer key, or answers in its layout: a number, a tab and a relation per line.
 
     Args:
         path: the file, plain or with `.gz` added.
 
     Returns:
-        Number of the sentence to relation: one of `RELATIONS`, or one without its direction in a
-        key that gives none.
+        Relations by number of the sentence: one of `RELATIONS`, or one without a direction if the
+        key has none.
 
     Raises:
-        ValueError: with the file and the line, if a line is not of this layout, a number comes
-            twice, or a relation is unknown; or if there are none.
-        FileNotFoundError: if there is no such file.
+        ValueError: with file and line, if a line has another layout, a number is duplicated, or a
+            relation is unknown; or if there are none.
+        FileNotFoundError: if the file does not exist.
     """
     path = Path(path)
     key: dict[int, str] = {}
@@ -170,7 +170,7 @@ def read_relation_key(path: str | Path) -> dict[int, str]:
 
 
 def _sentence(where: str, quoted: str) -> tuple[str, str, tuple[Span, Span]]:
-    """The sentence with markers and without them, and where its entities stand."""
+    """The sentence with and without markers, and the spans of its entities."""
     quoted = quoted.strip()
     if len(quoted) < 2 or quoted[0] != '"' or quoted[-1] != '"':
         raise ValueError(f"{where}: expected a sentence in quotation marks, got {quoted!r:.80}.")
@@ -190,5 +190,5 @@ def _sentence(where: str, quoted: str) -> tuple[str, str, tuple[Span, Span]]:
 
 def _relation(where: str, name: str, known: tuple[str, ...]) -> str:
     if name not in known:
-        raise ValueError(f"{where}: relation {name!r} is not one of {list(known)}.")
+        raise ValueError(f"{where}: relation {name!r}: expected one of {list(known)}.")
     return name

@@ -1,9 +1,9 @@
-"""Rows of a prepared corpus in an order that is a function of the seed, from any batch on.
+"""Rows of a prepared corpus in an order that is a function of the seed, starting at any batch.
 
-In each epoch the shards are read side by side, in a new order and each from a new document on, and
-every so many documents make a block. The rows of a block are worked out at once (`pairing.py`), in
-random order, and blocks follow one another into the stream of rows. Masks are drawn for fixed
-pieces of that stream, so that they are a function of the seed and the place in the stream as well.
+In each epoch the shards are read in parallel, in a new order and each starting at a new document,
+and grouped into blocks of documents. The rows of a block are computed at once (`pairing.py`), in
+random order, and the blocks are concatenated into the stream of rows. Masks are drawn for fixed
+chunks of that stream, so they are a function of the seed and the position in the stream too.
 """
 
 from collections.abc import Callable
@@ -13,28 +13,28 @@ from typing import Any
 from keras_bert.data.records import CorpusIndex, parse_documents
 from keras_bert.text.tokenizer import BertTokenizer
 
-READ_TOGETHER = 16  # shards that are open at a time
-MASKED_TOGETHER = 512  # rows that are masked with one seed: few enough for a processor's cache
-# What a draw is for: the second half of the seed, after the user's.
+READ_TOGETHER = 16  # shards open at a time
+MASKED_TOGETHER = 512  # rows masked with one seed: few enough for a processor's cache
+# Purposes of a draw: the second half of the seed, after the user's.
 _ORDER, _ROWS, _MASKS = range(3)
 
 
 @dataclass(frozen=True)
 class RowStream:
-    """The rows of a corpus in their order, and batches of them.
+    """The rows of a corpus in order, and batches of them.
 
     Attributes:
-        index: of the corpus.
+        index: index of the corpus.
         make_spans: a function of `pairing.py`, with its settings.
-        joined: whether the spans are of the joined documents.
-        tokenizer: that the corpus was made with.
+        joined: whether the spans are those of the joined documents.
+        tokenizer: tokenizer of the corpus.
         masker: masks rows.
-        sequence_length: of a row.
-        batch_size: rows of a batch.
-        seed: of all draws.
-        repeat: whether one epoch follows the other.
-        block_documents: documents of a block.
-        num_parallel_calls: of the maps, or None.
+        sequence_length: length of a row.
+        batch_size: number of rows in a batch.
+        seed: seed of all draws.
+        repeat: whether epochs repeat endlessly.
+        block_documents: number of documents in a block.
+        num_parallel_calls: parallelism of the maps, or None.
     """
 
     index: CorpusIndex
@@ -50,9 +50,9 @@ class RowStream:
     num_parallel_calls: int | None
 
     def starting_at(self, first: int) -> Any:
-        """The batches from number `first` on, endless or to the end of the epoch.
+        """The batches starting at `first`, endless or to the end of the epoch.
 
-        The attribute `starting_at` of what it returns does the same from there on.
+        The attribute `starting_at` of the result does the same relative to it.
         """
         import tensorflow as tf
 
@@ -90,17 +90,17 @@ class RowStream:
         )
 
     def _place(self, row: int) -> tuple[int, int, int]:
-        """The epoch, the block in it and the row in that of row number `row` of the stream."""
+        """The epoch, the block in it, and the row in the block, of row `row` of the stream."""
         if row == 0:
             return 0, 0, 0
         for epoch, block, count in self._map(self._epochs(0), self._count).as_numpy_iterator():
             if row < count:
                 return int(epoch), int(block), int(row)
             row -= count
-        return 0, int(block) + 1, 0  # past the end of the only epoch
+        return 0, int(block) + 1, 0  # beyond the only epoch
 
     def _epochs(self, first: int):
-        """Datasets of (epoch, number of the block in it, its documents), from `first` on."""
+        """Datasets of (epoch, index of the block in it, its documents), starting at `first`."""
         import tensorflow as tf
 
         epochs = tf.data.Dataset.range(first, tf.int64.max if self.repeat else first + 1)
@@ -130,7 +130,7 @@ class RowStream:
         return blocks.map(lambda block, documents: (epoch, block, documents))
 
     def _folded(self, kind: int, *numbers):
-        """The seed of a draw of one kind, int64 [2]."""
+        """The seed for a draw of one kind, int64 [2]."""
         import tensorflow as tf
 
         seed = tf.constant([self.seed, kind], tf.int64)
@@ -141,7 +141,7 @@ class RowStream:
     def _count(self, epoch, block, documents):
         import tensorflow as tf
 
-        # To leave the tokens alone makes it many times faster; they are checked when rows are made.
+        # Skipping the tokens makes this many times faster; they are checked when rows are built.
         feature = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
         lengths = tf.io.parse_example(documents, {"sentence_lengths": feature})["sentence_lengths"]
         sentences = (lengths.flat_values, lengths.row_lengths())

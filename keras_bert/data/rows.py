@@ -1,13 +1,13 @@
-"""Lines and rows of text files, plain or gzipped, each with the number of its line.
+"""Lines and records of text files, plain or gzipped, with line numbers.
 
-Under all readers of labelled files. Every row is handed on or is an error that names the file and
-the line; only blank lines are passed over. Three dialects are known, chosen by the file name or by
-`delimiter`:
+Used by all readers of labelled files. Every record is returned or raises an error that names the
+file and the line; only blank lines are skipped. There are three dialects, chosen by the file name
+or `delimiter`:
 
-- tab: quoting is off, a quotation mark is text. The GLUE files are written so (MRPC and STS-B hold
-  unbalanced quotes, and a reader that honours them swallows rows).
-- any other delimiter: CSV as in RFC 4180, quotes honoured, a field may hold line breaks.
-- `.jsonl`: one JSON object a line, the columns are its keys.
+- tab: without quoting; quotation marks are text, as in the GLUE files (MRPC and STS-B contain
+  unbalanced quotes, with which a quoting reader would lose lines).
+- any other delimiter: CSV as in RFC 4180, with quoting; a field can contain line breaks.
+- `.jsonl`: one JSON object per line; its keys are the columns.
 """
 
 import codecs
@@ -22,28 +22,28 @@ from typing import IO, Any
 UTF8_BOM = b"\xef\xbb\xbf"
 DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
 NAMED_LINES = 5
-# What a gzip file may unpack to: so many times its size, and so many bytes beyond. Text packs to a
-# third or a tenth; a file made to fill the memory to a thousandth.
+# Limits of unpacking a gzip file: a factor of its size, plus a number of bytes. Text compresses by
+# a factor of 3 to 10; a zip bomb by 1,000.
 MOST_UNPACKED, FREE_BYTES = 100, 64 << 20
-_SURELY_SHOWN = 200  # levels of nesting
+_SURELY_SHOWN = 200  # levels of nesting in JSON
 
 Column = str | int
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Yields (line number from 1, line with its ending), decoded line by line.
+    """Yields (line number from 1, line with its line end), decoded line by line.
 
-    Lines end at a line feed alone, so that U+2028, U+0085 or a lone CR inside a text splits no
-    row; bytes are decoded one line at a time so that an error can name the line.
+    Lines end only at a line feed, so U+2028, U+0085 or a single CR inside a text does not split it;
+    bytes are decoded line by line, so that an error can name the line.
 
     Args:
-        path: of the file; gzipped if its name ends with `.gz`.
-        encoding: in which a line feed is one byte, as in all but UTF-16 and UTF-32; a byte-order
-            mark of UTF-8 is dropped.
+        path: the file; gzipped if its name ends with `.gz`.
+        encoding: an encoding with one byte for a line feed, any except UTF-16 and UTF-32; a UTF-8
+            byte-order mark is dropped.
 
     Raises:
-        ValueError: with file and line, if the bytes are not of this encoding, or the gzip file is
-            broken or unpacks to far more than text does.
+        ValueError: with file and line, if the bytes are not in this encoding, or the gzip file is
+            damaged or unpacks to far more than text would.
     """
     opener = gzip.open if path.suffix == ".gz" else open
     number = 0
@@ -62,11 +62,11 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
                 f"{error.start} of the line is not {name}; convert the file to UTF-8{hint}."
             ) from error
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}, after line {number}: broken gzip file: {error}") from error
+            raise ValueError(f"{path}, after line {number}: damaged gzip file: {error}") from error
 
 
 def _bounded(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Lines of an unpacked file; an error in place of more than it could hold of text."""
+    """Yields lines of an unpacked file; raises an error if it is larger than text would be."""
     left, number = MOST_UNPACKED * path.stat().st_size + FREE_BYTES, 0
     while raw := file.readline(left + 1):
         number += 1
@@ -74,32 +74,32 @@ def _bounded(file: IO[bytes], path: Path) -> Iterator[bytes]:
         if left < 0:
             raise ValueError(
                 f"{path}, line {number}: the gzip file of {path.stat().st_size:,} bytes unpacks to "
-                f"more than {MOST_UNPACKED} times as many; unpack it if that is right"
+                f"more than {MOST_UNPACKED} times its size; unpack it first if that is intended"
             )
         yield raw
 
 
 def parse_json(text: str, path: Path | str, line: int | None = None) -> Any:
-    """Reads JSON that may be anything.
+    """Parses untrusted JSON.
 
     Args:
         text: the JSON.
-        path: the file, for errors, and
-        line: the line, if it is that of a line.
+        path: the file, for errors.
+        line: the line, for errors, if the text is one line.
 
     Raises:
-        ValueError: with file and line, if it is none, or nested too deeply to be looked at.
+        ValueError: with file and line, if it is not JSON or nested too deeply.
     """
     where = str(path) if line is None else f"{path}, line {line}"
     try:
         value = json.loads(text)
         if text.count("[") + text.count("{") > _SURELY_SHOWN:
-            repr(value)  # what the parser still takes may be too deep for an error to show
+            repr(value)  # accepted by the parser, but too deep to show in an error
     except RecursionError:
         raise ValueError(f"{where}: JSON nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}, line {line or error.lineno}: not JSON: {error}") from error
-    except ValueError as error:  # a number of thousands of digits
+    except ValueError as error:  # a number with thousands of digits
         raise ValueError(f"{where}: {error}") from error
     return value
 
@@ -114,18 +114,18 @@ def read_rows(
     list_columns: Collection[Column] = (),
     broken: list[int] | None = None,
 ) -> Iterator[tuple[int, list]]:
-    """Yields (line number, the cells of the wanted columns).
+    """Yields (line number, the cells of the requested columns).
 
     Args:
         path: a `.tsv`, `.txt` (tabs), `.csv` or `.jsonl` file, or one of these with `.gz` added.
-        columns: the wanted ones, each a name or an index from 0.
-        header: whether the first line names the columns. JSON lines have names of their own.
-        names: of the columns of a file without a header; each row must have this many.
-        delimiter: the field separator, if the file name does not tell it.
-        list_columns: those of `columns` that may hold a list in JSON lines; their cells are then
-            lists of str.
-        broken: if given, the numbers of lines with too few or too many columns are put here
-            instead of being an error.
+        columns: the requested columns, by name or index from 0.
+        header: whether the first line has column names. JSON lines have their own names.
+        names: column names of a file without a header; each line must have as many columns.
+        delimiter: the field separator, if it does not follow from the file name.
+        list_columns: those of `columns` that can be lists in JSON lines; their cells are then lists
+            of str.
+        broken: if given, line numbers with too few or too many columns are added to it instead of
+            raising an error.
 
     Raises:
         ValueError: with file, line, what was found and what was expected.
@@ -137,7 +137,7 @@ def read_rows(
 
 
 def column_names(path: Path, delimiter: str | None = None) -> list[str]:
-    """The names in the header line, or the keys of the first object of JSON lines."""
+    """The names in the header line, or the keys of the first object in JSON lines."""
     delimiter = find_delimiter(path, delimiter)
     if delimiter is None:
         return next(([*row] for _, row in json_objects(path)), [])
@@ -145,47 +145,47 @@ def column_names(path: Path, delimiter: str | None = None) -> list[str]:
 
 
 def find_delimiter(path: Path, delimiter: str | None = None) -> str | None:
-    """`delimiter`, or else that of the file's ending; `None` for JSON lines.
+    """`delimiter`, or that of the file's extension; None for JSON lines.
 
     Raises:
-        ValueError: the ending does not tell it.
+        ValueError: if the extension is unknown.
     """
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if delimiter is not None or suffix == ".jsonl":
         return delimiter
     if suffix not in DELIMITERS:
         raise ValueError(
-            f"{path}: the ending {suffix!r} does not tell the format; give `delimiter`, or "
-            f"name the file {', '.join([*DELIMITERS, '.jsonl'])} (or one of these with .gz)."
+            f"{path}: extension {suffix!r}: expected "
+            f"{', '.join([*DELIMITERS, '.jsonl'])} (also with .gz), or pass `delimiter`"
         )
     return DELIMITERS[suffix]
 
 
 def name_lines(lines: Sequence[int]) -> str:
-    """For messages: "line 3", "lines 3, 8", "lines 3, 8, 9, 11, 20 and 4 more"."""
+    """Lines for messages: "line 3", "lines 3, 8", "lines 3, 8, 9, 11, 20 and 4 more"."""
     named = ", ".join(map(str, lines[:NAMED_LINES]))
     more = f" and {len(lines) - NAMED_LINES} more" if len(lines) > NAMED_LINES else ""
     return f"line{'s' if len(lines) > 1 else ''} {named}{more}"
 
 
 def _split(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, cells) of the rows that are not blank."""
+    """Yields (line number, cells) of non-blank lines."""
     if delimiter == "\t":
         for number, line in read_lines(path):
             if line.strip("\r\n "):
                 yield number, line.removesuffix("\n").removesuffix("\r").split("\t")
         return
-    # strict: else a quote that is never closed would swallow the rest of the file as one field.
+    # strict: otherwise an unclosed quote would turn the rest of the file into one field.
     reader = csv.reader((line for _, line in read_lines(path)), delimiter=delimiter, strict=True)
     while True:
         number = reader.line_num + 1
         try:
             row = next(reader, None)
         except csv.Error as error:
-            raise ValueError(f"{path}, row from line {number}: not valid CSV: {error}") from error
+            raise ValueError(f"{path}, record at line {number}: not valid CSV: {error}") from error
         if row is None:
             return
-        if row:  # a blank line is an empty row; a row of empty cells is not
+        if row:  # a blank line gives no cells; a line of empty cells is not blank
             yield number, row
 
 
@@ -197,24 +197,26 @@ def _delimited_rows(
     columns: Sequence[str] | None,
     broken: list[int] | None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, the wanted cells), every row checked for its number of cells."""
+    """Yields (line number, the requested cells), checking the number of cells of each line."""
     if header and columns is not None:
-        raise ValueError("columns are for files without a header; this one is to have a header.")
+        raise ValueError("columns: expected None with header=True, where the first line has them")
     if not header and columns is None and any(isinstance(column, str) for column in wanted):
-        raise ValueError(f"A file without a header needs `columns` to find {list(wanted)} by name.")
+        raise ValueError(
+            f"columns=None: expected all column names without a header, to find {list(wanted)}"
+        )
     places = names = width = None
     for line, cells in _split(path, delimiter):
         if places is None:
             names = cells if header else columns
             width = len(cells) if names is None else len(names)
-            if header or len(cells) == width:  # a wrong width has the clearer error, below
+            if header or len(cells) == width:  # the error for a wrong width, below, is clearer
                 places = [_place(path, line, column, names, width) for column in wanted]
             if header:
                 continue
             if places and names and all(_same(cells[i], names[i]) for i in places):
                 raise ValueError(
-                    f"{path}, line {line}: a header line {cells} where none is expected; the file "
-                    f"should start with its first row, columns {list(names)}."
+                    f"{path}, line {line}: a header line {cells}: expected the first "
+                    f"example, with the columns {list(names)}."
                 )
         if len(cells) != width:
             if broken is not None:
@@ -230,24 +232,22 @@ def _delimited_rows(
 
 
 def _place(path: Path, line: int, column: Column, names: Sequence[str] | None, width: int) -> int:
-    """Index of a column given by name or index."""
+    """The index of a column given by name or index."""
     if isinstance(column, int):
         if not 0 <= column < width:
-            raise ValueError(
-                f"{path}, line {line}: no column {column}; the table has columns 0 to {width - 1}."
-            )
+            raise ValueError(f"{path}, line {line}: no column {column}: expected 0 to {width - 1}.")
         return column
     if list(names).count(column) != 1:
         problem = "several columns" if column in names else "no column"
         raise ValueError(
             f"{path}, line {line}: {problem} {column!r}; the columns are {_short(names)}. Does the "
-            "file have the header line that is expected?"
+            "file have the expected header line?"
         )
     return list(names).index(column)
 
 
 def json_objects(path: Path) -> Iterator[tuple[int, dict]]:
-    """Yields (line number, object) of a JSON-lines file."""
+    """Yields (line number, object) of a JSON lines file."""
     for line, content in read_lines(path):
         if not content.strip():
             continue
@@ -260,7 +260,7 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict]]:
 def _json_rows(
     path: Path, wanted: Sequence[Column], list_columns: Collection[Column]
 ) -> Iterator[tuple[int, list]]:
-    """Yields (line number, the wanted values as strings) of a JSON-lines file."""
+    """Yields (line number, the requested values as strings) of a JSON lines file."""
     for line, row in json_objects(path):
         cells = []
         for column in wanted:
@@ -272,8 +272,7 @@ def _json_rows(
             if any(item is None or isinstance(item, dict | list) for item in values):
                 expected = "strings or numbers" if may_be_list else "a string or a number"
                 raise ValueError(
-                    f"{path}, line {line}: key {column!r} should hold {expected}, got "
-                    f"{value!r:.80}."
+                    f"{path}, line {line}: key {column!r}: expected {expected}, got {value!r:.80}."
                 )
             values = [item if isinstance(item, str) else json.dumps(item) for item in values]
             cells.append(values if may_be_list else values[0])
@@ -285,5 +284,5 @@ def _same(cell: str, name: str) -> bool:
 
 
 def _short(cells: Sequence[str]) -> list[str]:
-    """Cells cut to a length fit for an error message."""
+    """Cells shortened for an error message."""
     return [cell if len(cell) <= 40 else cell[:37] + "..." for cell in cells]

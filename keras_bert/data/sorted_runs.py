@@ -1,8 +1,8 @@
-"""Documents put in a random order on disk, by sorted runs that are merged.
+"""Shuffles documents on disk, by merging runs sorted by random keys.
 
-A run is what fits in memory: serialized documents in the order of their keys, end to end in one
-file, and an entry for each in another. A range of keys is then read from all runs at once, each
-from front to back.
+A run is as large as fits in memory: the serialized documents in the order of their keys,
+concatenated in one file, and an entry for each in another. A range of keys is then read from all
+runs in parallel, each sequentially.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import numpy as np
 from keras_bert.data.whole_files import read_whole, write_whole
 
 RUN_BYTES = 1 << 25
-MERGE_BYTES = 1 << 27  # read ahead, over all runs
+MERGE_BYTES = 1 << 27  # read-ahead, over all runs
 LEAST_READ = 1 << 16
 ENTRY = np.dtype(
     [
@@ -30,24 +30,24 @@ ENTRY = np.dtype(
 
 
 def shuffle_key(seed: int, source: int, place: int, part: int) -> int:
-    """The document's place in the shuffled corpus: 63 bits that look random.
+    """The document's sort key in the shuffled corpus: a hash of 63 bits.
 
     Args:
-        seed: of the order.
-        source: number of the file or data set.
-        place: where the document begins in it.
-        part: which part of the document it is.
+        seed: seed of the order.
+        source: index of the file or data set.
+        place: start of the document in it.
+        part: index of the part of the document.
     """
     message = struct.pack("<qqqq", seed, source, place, part)
     digest = hashlib.blake2b(message, digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1  # runners carry signed integers
+    return int.from_bytes(digest, "little") >> 1  # Beam's runners support signed integers
 
 
 class RunWriter:
     """Collects documents and writes them as runs.
 
     Args:
-        prefix: what the runs' names begin with.
+        prefix: prefix of the runs' names.
 
     Attributes:
         runs: names of the runs written so far.
@@ -60,14 +60,14 @@ class RunWriter:
         self._size = 0
 
     def add(self, entry: tuple[int, ...], example: bytes) -> None:
-        """Adds a serialized document with its fields of `ENTRY`."""
+        """Adds a serialized document with the fields of its `ENTRY`."""
         self._rows.append((entry, example))
         self._size += len(example)
         if self._size >= RUN_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what was collected as one run."""
+        """Writes the collected documents as one run."""
         if not self._rows:
             return
         self._rows.sort(key=lambda row: row[0])
@@ -87,12 +87,12 @@ def read_entries(run: str) -> np.ndarray:
 def merge_runs(
     runs: Sequence[str], lower: int, upper: int | None
 ) -> tuple[np.ndarray, Iterator[bytes]]:
-    """Reads the documents whose keys lie in a range, in the order of keys.
+    """Reads the documents with keys in a range, in the order of keys.
 
     Args:
         runs: names of the runs.
-        lower: the least key.
-        upper: the key to stop before; None for the end.
+        lower: the smallest key.
+        upper: the upper bound, exclusive; None for the end.
 
     Returns:
         Their entries, and an iterator of the serialized documents.
@@ -108,7 +108,7 @@ def merge_runs(
         place = int(entries["bytes"][:first].sum())
         end = place + int(entries["bytes"][first:last].sum())
         readers.append(_Reader(f"{run}.examples", place, end, buffer))
-        parts.append(entries[first:last].copy())  # else all of the run's entries stay in memory
+        parts.append(entries[first:last].copy())  # otherwise all entries of the run stay in memory
         owners.append(np.full(last - first, number))
     entries, owner = np.concatenate(parts), np.concatenate(owners)
     order = np.lexsort([entries[name] for name in ("part", "place", "source", "key")])
@@ -121,8 +121,8 @@ def merge_runs(
 
 
 class _Reader:
-    """Reads a part of a file from front to back. It is open for moments only, for a corpus may
-    have more runs than a process may open files."""
+    """Reads a part of a file sequentially. The file is opened for each read only, because a corpus
+    can have more runs than a process may open files."""
 
     def __init__(self, path: str, place: int, end: int, buffer: int):
         self.path, self.place, self.end, self.buffer = path, place, end, buffer
@@ -145,4 +145,4 @@ class _Reader:
         self.place += len(more)
         self._data, self._used = rest + more, 0
         if len(self._data) < size:
-            raise ValueError(f"{self.path} is cut short: make the corpus anew with `overwrite`")
+            raise ValueError(f"{self.path} is truncated: prepare the corpus again with `overwrite`")

@@ -1,8 +1,8 @@
-"""Batches for training from any position on, in an order that is a function of the seed.
+"""Batches for training from any position, in an order that is a function of the seed.
 
-A source says how many batches one pass over its data has (`steps`, None if unknown) and gives an
-endless stream of passes from batch number `first` on (`stream`), or one pass (`one_pass`). So a
-run that was stopped goes on with the very batches that an unbroken run would see.
+A source has the number of batches in a pass over its data (`steps`, None if unknown), an endless
+stream of passes starting at batch `first` (`stream`), and a single pass (`one_pass`). A resumed run
+sees the same batches as an uninterrupted one.
 """
 
 import functools
@@ -24,14 +24,14 @@ class RowSource:
         x: a tuple of columns of N texts, or a dict of arrays [N, ...] or `tf.RaggedTensor`.
         labels: [N, ...] or None.
         weights: [N, ...] or None.
-        batch_size: rows of a batch.
-        preprocess: maps (x, y, sample_weight) of a batch to what the model reads.
-        shuffle: whether to draw a new order for every pass: for pass p the permutation that
-            TensorFlow's stateless shuffle gives for the seed (`seed`, p).
+        batch_size: number of rows in a batch.
+        preprocess: maps (x, y, sample_weight) of a batch to the model's inputs.
+        shuffle: whether to shuffle anew in every pass: pass p has the permutation of TensorFlow's
+            stateless shuffle with the seed (`seed`, p).
         seed: seed of the orders.
-        whole: whether to fill up the last batch of a pass, so that all have one shape. The
+        whole: whether to fill up the last batch of a pass, so that all have the same shape. The
             filling repeats other rows; with labels it has weight 0.
-        width: T, to which ragged rows are filled up in their batch.
+        width: T, to which ragged rows are padded in their batch.
 
     Raises:
         ValueError: if there are no rows, or columns differ in length.
@@ -54,7 +54,7 @@ class RowSource:
         self.steps = math.ceil(self.size / batch_size)
         if whole and labels is not None and weights is None:
             weights = np.ones(self.size, "float32")
-        # A list of texts would pass for a structure of scalars.
+        # A list of texts would be treated as a structure of scalars.
         x = x if isinstance(x, dict) else tuple(np.asarray(column, object) for column in x)
         rows = (x, labels, weights)
         self._rows = rows[: 1 if labels is None else 2 if weights is None else 3]
@@ -62,11 +62,11 @@ class RowSource:
         self._shuffle, self._seed, self._whole, self._width = shuffle, seed, whole, width
 
     def facts(self) -> dict:
-        """What decides which batches come, for comparison with a run that was stopped."""
+        """A fingerprint of the batches, for comparison with an interrupted run."""
         return facts_of(self._rows, self.size, self.batch_size, self._shuffle, self._seed)
 
     def stream(self, first: int = 0):
-        """An endless `tf.data.Dataset` of batches, from batch `first` of the first pass on."""
+        """An endless `tf.data.Dataset` of batches, starting at batch `first` of the first pass."""
         import tensorflow as tf
 
         first_pass, skipped = divmod(first, self.steps)
@@ -83,7 +83,7 @@ class RowSource:
         return self._batches(self._indices(0))
 
     def _indices(self, number):
-        """Datasets of (row numbers, whether they are no filling), each [batch_size]."""
+        """Datasets of (row indices, False for filling), each [batch_size]."""
         import tensorflow as tf
 
         order = tf.range(self.size)
@@ -115,14 +115,14 @@ class RowSource:
 
 
 class DatasetSource:
-    """A user's `tf.data.Dataset` of batches (x, y) or (x, y, sample_weight), or of x alone.
+    """A user's `tf.data.Dataset` of batches (x, y) or (x, y, sample_weight), or of x only.
 
     Args:
         dataset: the batches.
-        preprocess: maps (x, y, sample_weight) of a batch to what the model reads.
-        multiple: each batch is filled up to a multiple of so many rows; the filling repeats
-            rows, with weight 0. 1 leaves all as it is.
-        steps: batches of one pass, where that is known from elsewhere.
+        preprocess: maps (x, y, sample_weight) of a batch to the model's inputs.
+        multiple: each batch is filled up to a multiple of this number of rows; the filling repeats
+            rows, with weight 0. 1 leaves batches unchanged.
+        steps: number of batches in a pass, if known from elsewhere.
     """
 
     def __init__(self, dataset, preprocess: Callable, multiple: int = 1, steps: int | None = None):
@@ -134,24 +134,24 @@ class DatasetSource:
         self._dataset, self._preprocess, self._multiple = dataset, preprocess, multiple
 
     def stream(self, first: int = 0):
-        """Batches from number `first` on, endless.
+        """An endless stream of batches, starting at `first`.
 
-        The ones before are read and thrown away, unless the dataset can start anywhere by itself,
-        with an attribute `starting_at` such as that of `pretraining_dataset`.
+        Earlier ones are read and discarded, unless the dataset has an attribute `starting_at`, like
+        that of `pretraining_dataset`.
         """
         if self.endless and hasattr(self._dataset, "starting_at"):
             return self._batches(self._dataset.starting_at(first) if first else self._dataset)
         return self._batches(self._dataset.repeat().skip(first))
 
     def facts(self) -> dict:
-        """As `RowSource.facts`; the rows themselves would have to be read."""
+        """Like `RowSource.facts`, but without the rows, which would have to be read."""
         return {
             "batches of the dataset": int(self._dataset.cardinality()),
             "elements of the dataset": str(self._dataset.element_spec),
         }
 
     def one_pass(self):
-        """The batches, once."""
+        """A single pass."""
         return self._batches(self._dataset)
 
     def _batches(self, dataset):
@@ -163,21 +163,22 @@ class DatasetSource:
                 return batch
             return fill_up(*keras.utils.unpack_x_y_sample_weight(batch), self._multiple)
 
-        # A batch of x alone arrives as one argument, (x, y) as two, and so on.
+        # A batch of x only arrives as one argument, (x, y) as two, and so on.
         return finish(dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE))
 
 
 class ArraySource(keras.utils.PyDataset):
-    """Rows of arrays for backends other than TensorFlow; batches in NumPy, in a stream.
+    """Rows of arrays for backends other than TensorFlow; a stream of NumPy batches.
 
     Args:
         x: the model's inputs by name, arrays of N rows.
         labels: [N, ...] or None.
         weights: [N, ...] or None.
-        batch_size: rows of a batch; with labels the last is filled up with rows of weight 0.
-        shuffle: whether to draw a new order for every pass.
+        batch_size: number of rows in a batch; with labels the last is filled up with rows of weight
+            0.
+        shuffle: whether to shuffle anew in every pass.
         seed: seed of the orders.
-        width: as `RowSource`.
+        width: as in `RowSource`.
 
     Raises:
         ValueError: if there are no rows, or columns differ in length.
@@ -194,16 +195,16 @@ class ArraySource(keras.utils.PyDataset):
         self._order = functools.lru_cache(maxsize=2)(self._permutation)
 
     def facts(self) -> dict:
-        """As `RowSource.facts`."""
+        """See `RowSource.facts`."""
         rows = self.x, self.labels, self.weights
         return facts_of(rows, self.size, self.batch_size, self.shuffle, self.seed)
 
     def stream(self, first: int = 0):
-        """A generator of the batches from number `first` on, without end."""
+        """An endless generator of the batches, starting at `first`."""
         return (self._batch(index) for index in itertools.count(first))
 
     def one_pass(self) -> "ArraySource":
-        """The batches, once."""
+        """A single pass."""
         return self
 
     def __len__(self):
@@ -233,14 +234,14 @@ class ArraySource(keras.utils.PyDataset):
 
 
 def facts_of(rows, size: int, batch_size: int, shuffle: bool, seed: int) -> dict:
-    """What decides which batches come of rows in memory.
+    """A fingerprint of the batches of rows in memory.
 
     Args:
         rows: texts, ids, labels and weights, in any structure.
         size: N.
-        batch_size: rows of a batch.
-        shuffle: whether they are shuffled.
-        seed: of the orders.
+        batch_size: number of rows in a batch.
+        shuffle: whether rows are shuffled.
+        seed: seed of the orders.
     """
     state = hashlib.blake2b(digest_size=16)
     for column in keras.tree.flatten(rows):
@@ -261,7 +262,7 @@ def facts_of(rows, size: int, batch_size: int, shuffle: bool, seed: int) -> dict
 
 
 def check_columns(x, labels, weights) -> int:
-    """Checks that all columns are equally long, and gives their length.
+    """Checks that all columns have the same length, and returns it.
 
     Raises:
         ValueError: if there are no rows, or columns differ in length.
@@ -280,13 +281,13 @@ def check_columns(x, labels, weights) -> int:
 
 
 def fill_up(x, y, sample_weight, multiple: int):
-    """Fills a batch up to a multiple of so many rows, inside `tf.data`.
+    """Fills up a batch to a multiple of a number of rows, inside `tf.data`.
 
     Args:
         x: the model's inputs, a structure of tensors [B, ...].
         y: labels [B, ...], or a dict of them.
         sample_weight: weights [B, ...], a dict of them, or None for ones.
-        multiple: rows.
+        multiple: the number of rows.
 
     Returns:
         (x, y, sample_weight) with repeated rows of weight 0 at the end.
@@ -310,7 +311,7 @@ def fill_up(x, y, sample_weight, multiple: int):
 
 
 def finish(dataset):
-    """Prefetches, and has several workers share the rows of each batch, not the files."""
+    """Prefetches, and makes several workers split each batch by rows, not by files."""
     import tensorflow as tf
 
     options = tf.data.Options()

@@ -1,11 +1,11 @@
-"""SQuAD and what has its layout: questions about paragraphs, answered by a piece of the paragraph.
+"""SQuAD and data sets in its format: questions answered by a span of a paragraph.
 
-Read: SQuAD 1.1 (Rajpurkar et al. 2016, arXiv:1606.05250), SQuAD 2.0 with questions that have no
-answer (2018, arXiv:1806.03822), XQuAD, and CMRC 2018 and DRCD in the layout of SQuAD. Written: the
-files of predictions of `run_squad.py` of google-research/bert, which the official scorers read.
+Reads SQuAD 1.1 (Rajpurkar et al. 2016, arXiv:1606.05250), SQuAD 2.0 with unanswerable questions
+(2018, arXiv:1806.03822), XQuAD, and CMRC 2018 and DRCD in SQuAD's format. Writes the prediction
+files of google-research/bert's `run_squad.py`, which the official scorers read.
 
-Texts stay as they are, leading and double spaces included, because answers are found by counting
-characters (Unicode code points) from the start of the context.
+Texts are unchanged, including leading and double spaces, because answers are located by character
+positions (Unicode code points) in the context.
 """
 
 import hashlib
@@ -33,9 +33,9 @@ class Answer(NamedTuple):
     """One answer of an annotator.
 
     Attributes:
-        text: as written; `context[start : start + len(text)] == text` wherever `start` is known.
-        start: its first character in the context, from 0; `None` for an answer that is not a piece
-            of the context, which can be scored against but not learnt from.
+        text: the answer; `context[start : start + len(text)] == text` if `start` is not None.
+        start: its first character in the context, from 0; None for an answer that is not in the
+            context, which can be used for scoring but not for training.
     """
 
     text: str
@@ -47,12 +47,12 @@ class SquadExample:
     """One question.
 
     Attributes:
-        id: by which predictions are matched, unique in its file.
-        title: of its article; "" where the file has none.
+        id: identifies predictions; unique in the file.
+        title: title of its article; "" if the file has none.
         question: the question.
-        context: the paragraph that it is asked of.
-        answers: of one or more annotators; empty if there is none or if the file lacks them.
-        is_impossible: whether the file says that the paragraph does not answer the question.
+        context: the paragraph.
+        answers: answers of the annotators; empty if there are none.
+        is_impossible: whether the question is marked as unanswerable.
     """
 
     id: str
@@ -66,30 +66,30 @@ class SquadExample:
 def read_squad(
     path: str | Path, on_mismatch: Literal["error", "repair", "skip"] = "error"
 ) -> list[SquadExample]:
-    """Reads questions, and checks that each answer stands in the context where the file says.
+    """Reads questions, and checks the position of each answer in the context.
 
     Args:
-        path: a JSON file in SQuAD's layout, plain or with `.gz` added.
-        on_mismatch: what to do about answers that do not stand there:
-            "error": raise one error about all of them.
-            "repair": take the occurrence nearest to where the file says, of the answer or of the
-                answer without spaces around it. An answer that is nowhere in the context stays,
-                with `start=None`, so that scores are those of the whole file.
-            "skip": leave the answer out, and the question too if no other answer is left.
-            The log says how many answers were moved, not found or left out.
+        path: a JSON file in SQuAD's format, plain or with `.gz` added.
+        on_mismatch: how to handle answers that are not at the given position:
+            "error": raise one error for all of them.
+            "repair": use the occurrence closest to that position, of the answer or of the answer
+                without surrounding spaces. An answer that is not in the context is kept with
+                `start=None`, so that scores cover the whole file.
+            "skip": skip the answer, and the question if no answer remains.
+            The log has the numbers of answers moved, not found and skipped.
 
     Returns:
         The questions in the order of the file.
 
     Raises:
-        ValueError: with file, article and id, if answers do not match, an id comes twice, an
-            impossible question has answers, or a key is missing or holds something else; with file
-            and line, if it is not JSON or not UTF-8.
-        FileNotFoundError: if there is no such file.
+        ValueError: with file, article and id, if answers do not match, an id is duplicated, an
+            impossible question has answers, or a key is missing or has the wrong type; with file
+            and line, if the file is not JSON or not UTF-8.
+        FileNotFoundError: if the file does not exist.
     """
     path = Path(path)
     if on_mismatch not in ("error", "repair", "skip"):
-        raise ValueError(f"on_mismatch must be 'error', 'repair' or 'skip', got {on_mismatch!r}.")
+        raise ValueError(f"on_mismatch={on_mismatch!r}: expected 'error', 'repair' or 'skip'")
     examples: list[SquadExample] = []
     seen: set[str] = set()
     wrong: list[str] = []
@@ -112,20 +112,18 @@ def read_squad(
             else:
                 done["left out"] += 1
         if example.answers and not answers:
-            done["questions left out"] += 1
+            done["questions skipped"] += 1
             continue
         examples.append(replace(example, answers=tuple(answers)))
     if wrong and on_mismatch == "error":
         others = f" ({len(wrong)} such answers; this is the first)" if len(wrong) > 1 else ""
         raise ValueError(
-            f"{wrong[0]}{others}. Give on_mismatch='repair' to search the context for them, or "
-            "'skip' to leave them out."
+            f"{wrong[0]}{others}. Pass on_mismatch='repair' to search the context for them, or "
+            "'skip' to skip them."
         )
     if wrong:
         counts = ", ".join(f"{count} {what}" for what, count in done.items())
-        logger.warning(
-            "%s: %d answers do not stand where the file says: %s", path, len(wrong), counts
-        )
+        logger.warning("%s: %d answers are not at the given position: %s", path, len(wrong), counts)
     if not examples:
         raise ValueError(f"{path}: no questions.")
     return examples
@@ -134,14 +132,14 @@ def read_squad(
 def hold_out_articles(
     examples: Sequence[SquadExample], share: float
 ) -> tuple[list[SquadExample], list[SquadExample]]:
-    """Parts questions by article, always in the same way: by the SHA-256 of its title.
+    """Splits questions by article, deterministically by the SHA-256 of the title.
 
     Args:
         examples: questions of several articles.
-        share: how many of the articles are held out, from 0 to 1.
+        share: fraction of the articles to hold out, from 0 to 1.
 
     Returns:
-        (questions of the other articles, questions of those held out), in the order given.
+        (questions of the other articles, questions of the held-out ones), in the original order.
 
     Raises:
         ValueError: if one side would be empty.
@@ -150,7 +148,7 @@ def hold_out_articles(
     ordered = sorted(titles, key=lambda title: hashlib.sha256(title.encode()).digest())
     count = round(share * len(ordered))
     if not 0 < count < len(ordered):
-        raise ValueError(f"A share of {share} of {len(ordered)} articles leaves one side empty.")
+        raise ValueError(f"share={share} of {len(ordered)} articles leaves one side empty")
     held = {*ordered[:count]}
     return (
         [example for example in examples if example.title not in held],
@@ -162,21 +160,21 @@ def read_predictions(path: str | Path) -> dict[str, str]:
     """Reads a file of predictions.
 
     Args:
-        path: a JSON file, plain or with `.gz` added, as `write_predictions` and the leaderboard
-            have it.
+        path: a JSON file, plain or with `.gz` added, in the format of `write_predictions` and the
+            leaderboard.
 
     Returns:
-        Question id to answer; "" says that there is none.
+        Answers by question id; "" for no answer.
 
     Raises:
-        ValueError: if it is not one object of ids and texts; the message names the file.
+        ValueError: if it is not an object of ids and texts; the message names the file.
     """
     predictions = _load(Path(path))
     if not isinstance(predictions, dict):
         raise ValueError(f"{path}: expected an object of ids and answers, got {predictions!r:.80}.")
     for key, text in predictions.items():
         if not isinstance(text, str):
-            raise ValueError(f"{path}, id {key!r}: the answer should be a string, got {text!r:.80}")
+            raise ValueError(f"{path}, id {key!r}: expected the answer's text, got {text!r:.80}")
     return predictions
 
 
@@ -190,23 +188,23 @@ def write_predictions(
 ) -> list[Path]:
     """Writes `predictions.json`, and `nbest_predictions.json` and `null_odds.json` if given.
 
-    Names and layout are those of `write_predictions` in `run_squad.py`; `evaluate-v1.1.py` and
-    `evaluate-v2.0.py` take the first and the last.
+    Names and formats are those of `write_predictions` in `run_squad.py`; `evaluate-v1.1.py` and
+    `evaluate-v2.0.py` read the first and the last.
 
     Args:
-        folder: where to write; made if need be.
-        predictions: question id to answer, "" for none.
-        nbest: question id to its best answers, best first, each with "text", "probability",
+        folder: the output folder; created if it does not exist.
+        predictions: answers by question id, "" for none.
+        nbest: n-best lists by question id, best first, each candidate with "text", "probability",
             "start_logit" and "end_logit".
-        null_odds: question id to the score of having no answer minus that of the best answer.
-        examples: if given, all of their ids must be there, and no others.
+        null_odds: by question id, the score of no answer minus that of the best answer.
+        examples: if given, the ids must be exactly theirs.
 
     Returns:
         The files written.
 
     Raises:
-        ValueError: if the ids differ, a question has no best answers, a candidate has other keys,
-            or a number is not finite.
+        ValueError: if the ids differ, an n-best list is empty, a candidate has other keys, or a
+            number is not finite.
     """
     expected = set(predictions) if examples is None else {example.id for example in examples}
     rows = {PREDICTIONS: predictions, NBEST: nbest, NULL_ODDS: null_odds}
@@ -236,13 +234,13 @@ def write_predictions(
 
 
 def _questions(path: Path) -> Iterator[tuple[SquadExample, str]]:
-    """Yields (question as the file has it, where it stands) with every key checked."""
+    """Yields (question, its location for messages), with every key checked."""
     data = _load(path)
     articles = data.get("data") if isinstance(data, dict) else None
     if not isinstance(articles, list):
         raise ValueError(
-            f"{path}: expected an object with a list 'data' of articles, as SQuAD's; for CMRC 2018 "
-            "take the files of its folder squad-style-data."
+            f"{path}: expected an object with a list 'data' of articles, as in SQuAD; for CMRC "
+            "2018 use the files in its folder squad-style-data."
         )
     for number, article in enumerate(articles):
         where = f"{path}, article {number}"
@@ -273,12 +271,12 @@ def _value(where: str, row: Any, key: str, kind: type, default: Any = None) -> A
         return default
     if type(row.get(key)) is not kind:
         found = f"{row[key]!r:.80}" if key in row else f"the keys {[*row]}"
-        raise ValueError(f"{where}: {key!r} should be a {kind.__name__}, got {found}.")
+        raise ValueError(f"{where}: {key!r}: expected {kind.__name__}, got {found}.")
     return row[key]
 
 
 def _mismatch(context: str, answer: Answer) -> str | None:
-    """What is wrong with an answer, if anything."""
+    """A description of what is wrong with an answer, if anything."""
     text, start = answer
     if not text:
         return "the answer is empty"
@@ -289,7 +287,7 @@ def _mismatch(context: str, answer: Answer) -> str | None:
 
 
 def _nearest(context: str, answer: Answer) -> Answer:
-    """The occurrence nearest to where the answer should be."""
+    """The occurrence closest to the answer's given position."""
     for text in filter(None, dict.fromkeys((answer.text, answer.text.strip()))):
         starts, start = [], context.find(text)
         while start >= 0:
@@ -301,10 +299,10 @@ def _nearest(context: str, answer: Answer) -> Answer:
 
 
 def _candidates(key: str, candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Candidates with plain numbers, in the official order of keys."""
+    """Candidates with Python floats, and keys in the official order."""
     where = f"{NBEST}, id {key!r}"
     if not candidates:
-        raise ValueError(f"{where}: no candidates; an empty answer is one too.")
+        raise ValueError(f"{where}: expected at least one candidate; no answer is one too.")
     rows = []
     for candidate in candidates:
         if set(candidate) != set(CANDIDATE_KEYS):
@@ -316,7 +314,7 @@ def _candidates(key: str, candidates: Sequence[Mapping[str, Any]]) -> list[dict[
 
 def _finite(where: str, value: Any) -> float:
     if not math.isfinite(value):
-        raise ValueError(f"{where}: {value} is not a finite number.")
+        raise ValueError(f"{where}: expected a finite number, got {value}.")
     return float(value)
 
 

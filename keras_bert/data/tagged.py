@@ -1,14 +1,14 @@
-"""Sentences of tagged words: one word a line with its tag, a blank line between sentences.
+"""Tagged sentences: one word per line with its tag, a blank line between sentences.
 
-The layout of CoNLL-2003 (Tjong Kim Sang and De Meulder 2003, arXiv:cs/0306050), WNUT 2017
-(Derczynski et al. 2017) and, with one character a line, MSRA (Levow 2006).
+The format of CoNLL-2003 (Tjong Kim Sang and De Meulder 2003, arXiv:cs/0306050), WNUT 2017
+(Derczynski et al. 2017) and, with one character per line, MSRA (Levow 2006).
 
-Two schemes write the same entities in different tags (Tjong Kim Sang and Veenstra 1999,
-arXiv:cs/9907006). In IOB2 every entity begins with B-X. In IOB1, which the English and German files
-of CoNLL-2003 use, it begins with I-X, and with B-X only right after another entity of type X. What
-is read here is handed on as IOB2.
+Two schemes encode the same entities with different tags (Tjong Kim Sang and Veenstra 1999,
+arXiv:cs/9907006). In IOB2 every entity starts with B-X. In IOB1, which the English and German files
+of CoNLL-2003 use, it starts with I-X, and with B-X only directly after another entity of type X.
+Tags are returned as IOB2.
 
-Annotation tools write texts with entities as character spans instead, one JSON object a line.
+Annotation tools write texts with entities as character spans instead, one JSON object per line.
 """
 
 import re
@@ -23,19 +23,19 @@ from keras_bert.data.rows import json_objects, read_lines
 OUTSIDE = "O"
 SPAN_KEYS = ("entities", "spans", "label", "labels")  # spaCy's, Prodigy's, doccano's
 DOCUMENT_START = "-DOCSTART-"
-# Not str.split(): it takes an ideographic or no-break space, which may be a word of its own, away.
+# Not str.split(): it drops ideographic and no-break spaces, which can be words of their own.
 SPACES = re.compile(" +")
 
 
 class TaggedSentences(NamedTuple):
-    """Sentences with a tag for each word, column by column.
+    """Sentences with a tag for each word, in columns.
 
     Attributes:
         words: the words (in MSRA the characters) of each sentence.
-        tags: as many tags for each sentence.
-        documents: the document, from 0, that each sentence belongs to; all 0 in files that do not
-            say where a document begins.
-        lines: the line of the file (from 1) that each sentence starts on.
+        tags: the tags of each sentence.
+        documents: the document, from 0, of each sentence; all 0 in files that do not mark
+            documents.
+        lines: the line of the file (from 1) where each sentence starts.
     """
 
     words: list[list[str]]
@@ -44,25 +44,25 @@ class TaggedSentences(NamedTuple):
     lines: list[int]
 
     def head(self, count: int | None) -> "TaggedSentences":
-        """Gives the first `count` sentences; all of them for `None`.
+        """Returns the first `count` sentences; all for None.
 
         Args:
-            count: how many, or None.
+            count: number of sentences, or None.
 
         Returns:
-            As many of the same form.
+            An object of the same class.
         """
         return TaggedSentences(*(column[:count] for column in self))
 
 
 class AnnotatedTexts(NamedTuple):
-    """Texts with entities as character spans, column by column.
+    """Texts with entities as character spans, in columns.
 
     Attributes:
         texts: N texts.
-        entities: for each text a list of (first character, character after the last, label).
-            Characters are Unicode code points, as Python counts them.
-        lines: the line of the file (from 1) that each text comes from; None without a file.
+        entities: for each text a list of (start, end, label), `end` exclusive. Characters are
+            Unicode code points, as in Python.
+        lines: the line of the file (from 1) of each text; None without a file.
     """
 
     texts: list[str]
@@ -70,21 +70,21 @@ class AnnotatedTexts(NamedTuple):
     lines: list[int] | None = None
 
     def name(self, row: int) -> str:
-        """Names a row for messages.
+        """Names an example for messages.
 
         Args:
-            row: its number, from 0.
+            row: its index.
 
         Returns:
-            The row, and its line where that is known.
+            The index, and the line if known.
         """
         return f"row {row}" + (f" (line {self.lines[row]})" if self.lines else "")
 
 
 def read_entities(path: str | Path) -> AnnotatedTexts:
-    """Reads texts and entities from JSON lines, as annotation tools write them.
+    """Reads texts and entities from JSON lines, as written by annotation tools.
 
-    Each line holds `text`, and a list of spans by one of the keys `entities`, `spans`, `label` and
+    Each line has `text`, and a list of spans in one of the keys `entities`, `spans`, `label` and
     `labels`. A span is a list [start, end, label], or an object with `start` or `start_offset`,
     `end` or `end_offset`, and `label`.
 
@@ -95,9 +95,9 @@ def read_entities(path: str | Path) -> AnnotatedTexts:
         `AnnotatedTexts` in the order of the file, the spans of a text sorted.
 
     Raises:
-        ValueError: with the file and the line, if a key is missing, or a span is empty, exceeds
-            its text or overlaps another; or if the file holds no text.
-        FileNotFoundError: if there is no such file.
+        ValueError: with file and line, if a key is missing, or a span is empty, exceeds its text or
+            overlaps another; or if the file has no texts.
+        FileNotFoundError: if the file does not exist.
     """
     found = AnnotatedTexts([], [], [])
     for line, row in json_objects(Path(path)):
@@ -106,16 +106,16 @@ def read_entities(path: str | Path) -> AnnotatedTexts:
         found.entities.append(spans)
         found.lines.append(line)
     if not found.texts:
-        raise ValueError(f"{path}: no texts; the file is empty or holds only blank lines.")
+        raise ValueError(f"{path}: no texts; the file is empty or has only blank lines.")
     return found
 
 
 def annotated_texts(x: Any, y: Any = None) -> AnnotatedTexts | None:
-    """Recognizes texts with character spans among what users pass for sentences and tags.
+    """Detects texts with character spans in the data passed as sentences and tags.
 
     Args:
-        x: N texts; or N objects as `read_entities` reads them, or spaCy's (text, object), which
-            bring their spans.
+        x: N texts; or N objects as in `read_entities`, or spaCy's (text, object), which contain
+            their spans.
         y: N lists of spans.
 
     Returns:
@@ -123,10 +123,10 @@ def annotated_texts(x: Any, y: Any = None) -> AnnotatedTexts | None:
 
     Raises:
         TypeError: if a text is not a string.
-        ValueError: if a span is wrong, or columns differ in length; the error names the row.
+        ValueError: if a span is invalid, or columns differ in length; the error names the example.
     """
     if not hasattr(x, "__len__") or isinstance(x, dict) or hasattr(x, "element_spec"):
-        return None  # ids, a dataset, or nothing that could be read twice
+        return None  # ids, a dataset, or an iterator that cannot be read twice
     if isinstance(x, AnnotatedTexts):
         found = x
     elif _is_annotation(next(iter(x), None)):
@@ -138,23 +138,25 @@ def annotated_texts(x: Any, y: Any = None) -> AnnotatedTexts | None:
     else:
         return None
     if y is not None:
-        raise ValueError("texts with entities bring their own labels: got y beside them")
+        raise ValueError("y: expected None for texts with entities, which contain their labels")
     if len(found.texts) != len(found.entities):
-        raise ValueError(f"{len(found.texts)} texts but spans for {len(found.entities)}")
+        raise ValueError(
+            f"got {len(found.texts)} texts and spans of {len(found.entities)}: expected as many"
+        )
     rows = enumerate(zip(found.texts, found.entities, strict=True))
     checked = [_check_spans(text, spans, found.name(i)) for i, (text, spans) in rows]
     return AnnotatedTexts(list(found.texts), checked, found.lines)
 
 
 def _is_annotation(row: Any) -> bool:
-    """Whether it is an object of text and spans, or spaCy's (text, object); ids are neither."""
+    """Whether a value is an object of text and spans, or spaCy's (text, object), and not ids."""
     return (isinstance(row, dict) and "token_ids" not in row) or (
         isinstance(row, tuple | list) and [*map(type, row)] == [str, dict]
     )
 
 
 def _are_spans(y: Any) -> bool:
-    """Whether labels are lists of spans, and not of tags; where all are empty, they are."""
+    """Whether labels are lists of spans, not of tags; True if all are empty."""
     if y is None or hasattr(y, "dtype") and y.dtype.kind in "iu":
         return False
     rows = [row for row in y if hasattr(row, "__len__") and not isinstance(row, str | bytes)]
@@ -165,25 +167,25 @@ def _are_spans(y: Any) -> bool:
 
 
 def _annotation(row: Any, where: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """The text and the checked spans of one object."""
+    """The text and the validated spans of an object."""
     if not _is_annotation(row):
-        raise ValueError(f"{where} is {row!r:.80}; expected a text with its entities, as the first")
+        raise ValueError(f"{where} is {row!r:.80}: expected a text with entities, like the first")
     row = row if isinstance(row, dict) else {"text": row[0]} | row[1]
     keys = [key for key in SPAN_KEYS if isinstance(row.get(key), list | tuple)]
     if "text" not in row or len(keys) != 1:
         raise ValueError(
-            f"{where} has the keys {[*row]}; expected text and one of {', '.join(SPAN_KEYS)}, a "
+            f"{where} has the keys {[*row]}: expected text and one of {', '.join(SPAN_KEYS)}, a "
             "list of spans"
         )
     return row["text"], _check_spans(row["text"], row[keys[0]], where)
 
 
 def _check_spans(text: Any, spans: Any, where: str) -> list[tuple[int, int, str]]:
-    """The spans of a text, sorted."""
+    """Validates and sorts the spans of a text."""
     if not isinstance(text, str):
         raise TypeError(
-            f"the text of {where} is a {type(text).__name__}; expected a str, in which spans count "
-            "characters"
+            f"the text of {where} of type {type(text).__name__}: expected a str, because spans "
+            "count characters"
         )
     found = []
     for span in spans:
@@ -209,7 +211,7 @@ def _check_spans(text: Any, spans: Any, where: str) -> list[tuple[int, int, str]
     for before, after in zip(found, found[1:], strict=False):
         if after[0] < before[1]:
             raise ValueError(
-                f"{where}: the spans {before} and {after} overlap: a word has one label"
+                f"{where}: the spans {before} and {after} overlap: expected one label for each word"
             )
     return found
 
@@ -224,34 +226,34 @@ def read_tagged(
 ) -> TaggedSentences:
     """Reads tagged sentences.
 
-    Columns are divided by tabs in a line that holds a tab, else by runs of spaces. A line whose
-    first column is -DOCSTART- begins a document and is no sentence. White space alone makes a line
-    blank.
+    Columns are separated by tabs in a line with a tab, otherwise by spaces. A line whose first
+    column is -DOCSTART- starts a document and is not a sentence. A line of white space is blank.
 
     Args:
-        path: the file, whatever its ending; gzipped if that is `.gz`.
-        word_column: the column of the words, from 0; from the end if negative.
-        tag_column: the column of the tags, likewise.
-        scheme: how the file writes entities. "iob2" refuses I-X that continues no X, "iob1" reads
-            it as the beginning of an entity and gives it a B-X. (An IOB2 file that is read as IOB1
-            comes out as it is.) `None` is for tags that mark no entities, such as parts of speech.
-        encoding: of the file. Those of CoNLL-2002 and 2003 that are not English are "latin-1".
+        path: the file, with any extension; gzipped if it is `.gz`.
+        word_column: the column of the words, from 0; negative counts from the end.
+        tag_column: the column of the tags, counted in the same way.
+        scheme: the tagging scheme of the file. "iob2" rejects an I-X that does not continue an X,
+            "iob1" reads it as the start of an entity and returns B-X. (An IOB2 file read as IOB1 is
+            unchanged.) None is for tags other than entities, such as parts of speech.
+        encoding: encoding of the file. The files of CoNLL-2002 and 2003 that are not English are
+            "latin-1".
 
     Returns:
         `TaggedSentences` in the order of the file, tags in IOB2 or, for `scheme=None`, as written.
 
     Raises:
-        ValueError: with the file and the line, if a row has other columns than the first, a column
-            is missing, a tag is not one of the scheme, or the bytes are not in `encoding`; or if
-            the file holds no sentence.
-        FileNotFoundError: if there is no such file.
+        ValueError: with file and line, if the number of columns differs from the first line, a
+            column is missing, a tag is not in the scheme, or the bytes are not in `encoding`; or if
+            the file has no sentences.
+        FileNotFoundError: if the file does not exist.
     """
     path = Path(path)
     if scheme not in ("iob2", "iob1", None):
-        raise ValueError(f"scheme must be 'iob2', 'iob1' or None, got {scheme!r}.")
+        raise ValueError(f"scheme={scheme!r}: expected 'iob2', 'iob1' or None")
     sentences = TaggedSentences([], [], [], [])
     document = first = width = None
-    previous = OUTSIDE  # the tag of the word before; a sentence begins as after O
+    previous = OUTSIDE  # the tag of the previous word; a sentence starts as after O
     open_sentence = False
     for line, content in read_lines(path, encoding):
         content = content.rstrip(" \t\r\n")
@@ -263,7 +265,7 @@ def read_tagged(
         if not content or cells[0] == DOCUMENT_START:
             open_sentence, previous = False, OUTSIDE
             if content:
-                # Sentences before the first such line are a document too.
+                # Sentences before the first such line are also a document.
                 document = 0 if document is None and first is None else (document or 0) + 1
             continue
         if width is None:
@@ -271,7 +273,7 @@ def read_tagged(
             for name, column in (("word_column", word_column), ("tag_column", tag_column)):
                 if not -width <= column < width:
                     raise ValueError(
-                        f"{path}, line {line}: no column {column} ({name}); the row has {width} "
+                        f"{path}, line {line}: no column {column} ({name}); the line has {width} "
                         f"columns {cells}."
                     )
         if len(cells) != width:
@@ -281,7 +283,7 @@ def read_tagged(
             )
         word, tag = cells[word_column], cells[tag_column]
         if not word or not tag:
-            raise ValueError(f"{path}, line {line}: the row {cells} has an empty word or tag.")
+            raise ValueError(f"{path}, line {line}: empty word or tag in {cells}.")
         if scheme is not None:
             try:
                 tag = _iob2(tag, previous, scheme)
@@ -297,16 +299,16 @@ def read_tagged(
         sentences.tags[-1].append(tag)
         previous = tag
     if not sentences.words:
-        raise ValueError(f"{path}: no sentences; the file is empty or holds only blank lines.")
+        raise ValueError(f"{path}: no sentences; the file is empty or has only blank lines.")
     return sentences
 
 
 def tag_names(*columns: Iterable[Sequence[str]]) -> list[str]:
-    """Gives every tag once, to be numbered: "O" first if it is there, the others sorted.
+    """Returns the distinct tags, as label names: "O" first if present, then the others sorted.
 
     Args:
-        *columns: tags of sentences, as `TaggedSentences.tags`; several for several files, so that
-            a tag that only one of them has gets its number too.
+        *columns: tags of sentences, as in `TaggedSentences.tags`; pass those of all files to
+            include tags that occur in only one of them.
 
     Returns:
         The tags.
@@ -316,19 +318,19 @@ def tag_names(*columns: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _iob2(tag: str, previous: str, scheme: str) -> str:
-    """A tag in IOB2, after the tag in IOB2 of the word before."""
+    """Converts a tag to IOB2, given the previous word's tag in IOB2."""
     if tag == OUTSIDE:
         return tag
     place, _, kind = tag.partition("-")
     if place not in ("B", "I") or not kind:
         raise ValueError(
-            f"tag {tag!r} is none of O, B-TYPE, I-TYPE; for tags of another kind pass scheme=None"
+            f"tag {tag!r}: expected O, B-TYPE or I-TYPE; for other tags pass scheme=None"
         )
     if place == "B" or (previous != OUTSIDE and previous[2:] == kind):
         return tag
     if scheme == "iob1":
         return f"B-{kind}"
     raise ValueError(
-        f"tag {tag!r} after {previous!r} begins an entity without B-; if the file is in IOB1, as "
-        "the English one of CoNLL-2003, pass scheme='iob1'"
+        f"tag {tag!r} after {previous!r} starts an entity without B-; if the file is in IOB1, like "
+        "CoNLL-2003's English one, pass scheme='iob1'"
     )

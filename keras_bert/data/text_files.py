@@ -1,6 +1,6 @@
-"""Plain or gzipped UTF-8 text, found by names and globs, read as whole lines from any place.
+"""Plain or gzipped UTF-8 text, found by names and globs, read as whole lines from any position.
 
-Files are opened through TensorFlow, so that they may lie wherever it can read: a disk, gs://, ...
+Files are opened through TensorFlow, so any file system that it supports works: local, gs://, ...
 """
 
 import contextlib
@@ -14,14 +14,14 @@ import numpy as np
 
 BYTE_ORDER_MARK = "\ufeff"
 CHUNK_BYTES = 1 << 20
-LINE_BYTES = 1 << 22  # a longer line is no sentence and no paragraph
+LINE_BYTES = 1 << 22  # a longer line is neither a sentence nor a paragraph
 
 
 class Lines(NamedTuple):
-    """Lines that follow each other in a file.
+    """Consecutive lines of a file.
 
     Attributes:
-        starts: int64 [L], the byte of the (unpacked) file that each begins at.
+        starts: int64 [L], the first byte of each in the (unpacked) file.
         lines: L strings, without the line feed.
     """
 
@@ -33,40 +33,40 @@ def find_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     """Finds files by names and globs.
 
     Args:
-        files: one name or glob (`*`, `?`, `[...]`), or several.
+        files: a name or glob (`*`, `?`, `[...]`), or several.
 
     Returns:
         Absolute paths, sorted.
 
     Raises:
-        FileNotFoundError: there is no such file, or nothing matches a glob.
-        IsADirectoryError: a name is that of a folder.
-        ValueError: there are no names, or a file is named twice.
+        FileNotFoundError: if a file does not exist, or a glob matches nothing.
+        IsADirectoryError: if a name is that of a folder.
+        ValueError: if there are no names, or a file is named twice.
     """
     import tensorflow as tf
 
     named = [files] if isinstance(files, str | os.PathLike) else list(files)
     if not named:
-        raise ValueError("no files were given: expected names or globs of text files")
-    found: dict[str, str] = {}  # path: the name that found it
+        raise ValueError("files: expected names or globs of text files, got none")
+    found: dict[str, str] = {}  # path: the name that matched it
     for name in map(os.fspath, named):
         if tf.io.gfile.exists(name):
             if tf.io.gfile.isdir(name):
                 raise IsADirectoryError(
-                    f"{name} is a folder; name the files in it: {os.path.join(name, '*.txt.gz')}"
+                    f"{name} is a folder: expected files, such as {os.path.join(name, '*.txt.gz')}"
                 )
             paths = [name]
         else:
             paths = tf.io.gfile.glob(name) if any(mark in name for mark in "*?[") else []
             paths = [path for path in paths if not tf.io.gfile.isdir(path)]
             if not paths:
-                raise FileNotFoundError(f"{name}: no such file, and no file matches it")
+                raise FileNotFoundError(f"{name}: no such file, and no match as a glob")
         for path in paths:
             path = path if "://" in path else os.path.realpath(path)
             if path in found:
                 raise ValueError(
                     f"{path} is named twice, by {found[path]!r} and by {name!r}: its text would "
-                    "count double"
+                    "be counted twice"
                 )
             found[path] = name
     return sorted(found)
@@ -75,15 +75,15 @@ def find_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
 def read_lines(path: str, start: int = 0) -> Iterator[Lines]:
     """Reads a file as lines, about a megabyte at a time.
 
-    Lines end at a line feed alone, as in the original; a byte order mark is dropped.
+    Lines end only at a line feed, as in the original; a byte order mark is dropped.
 
     Args:
-        path: of the file; gzipped if its name ends with `.gz`.
-        start: the byte to start from; if a line is going on there, its rest is passed over.
+        path: the file; gzipped if its name ends with `.gz`.
+        start: the byte to start at; the rest of a line that began before is skipped.
 
     Raises:
-        ValueError: bytes are not UTF-8, a line has more than 4 MiB, or the gzip file is broken;
-            the message has the file and the line.
+        ValueError: with file and line, if bytes are not UTF-8, a line has more than 4 MiB, or the
+            gzip file is damaged.
     """
     with _open(path) as file:
         if start:
@@ -110,10 +110,10 @@ def _whole_lines(file: IO[bytes], path: str, place: int) -> Iterator[tuple[int, 
             if len(rest) > LINE_BYTES:
                 raise ValueError(
                     f"{path}, line {_line_number(path, place)}: more than {LINE_BYTES >> 20} MiB "
-                    "without a line feed; expected text of one sentence or paragraph a line"
+                    "without a line feed; expected text with one sentence or paragraph per line"
                 )
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path}, after byte {place}: broken gzip file: {error}") from error
+        raise ValueError(f"{path}, after byte {place}: damaged gzip file: {error}") from error
     if rest:
         yield place, rest
 
@@ -132,13 +132,13 @@ def _decode(path: str, place: int, data: bytes) -> Lines:
         ) from error
     lines = (text if place else text.removeprefix(BYTE_ORDER_MARK)).split("\n")
     if not lines[-1]:
-        lines.pop()  # what follows the last line feed is no line
+        lines.pop()  # the text after the last line feed is empty
     sizes = np.fromiter(map(len, data.split(b"\n")), np.int64)[: len(lines)] + 1
     return Lines(place + np.cumsum(sizes) - sizes, lines)
 
 
 def _line_number(path: str, place: int) -> int:
-    """The number, from 1, of the line that begins at a place."""
+    """The number, from 1, of the line that starts at a byte."""
     count = 1
     with _open(path) as file:
         while place > 0 and (data := file.read(min(CHUNK_BYTES, place))):

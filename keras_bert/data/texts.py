@@ -1,41 +1,41 @@
-"""Checks of texts that users pass."""
+"""Validation of texts passed by users."""
 
 from typing import Any
 
 
 def check_texts(texts: Any, name: str = "texts") -> list:
-    """Makes a list of strings of what a user passes for a column of texts.
+    """Converts a user's column of texts to a list of strings.
 
     Args:
         texts: list, tuple, NumPy array or pandas column of str or bytes.
-        name: what to call it in an error.
+        name: its name in errors.
 
     Returns:
         A list of str or bytes.
 
     Raises:
         TypeError: if an item is not a text, such as the NaN of an empty cell.
-        ValueError: if a text holds half of a surrogate pair.
+        ValueError: if a text contains a lone surrogate.
     """
     if hasattr(texts, "columns"):
-        raise TypeError(f"{name} are a table ({type(texts).__name__}): pass one column of it")
+        raise TypeError(f"{name} of type {type(texts).__name__}: expected one column of the table")
     if hasattr(texts, "numpy"):
         texts = texts.numpy()
     if isinstance(texts, str | bytes):
-        raise TypeError(f"{name} are one string: expected a list of strings")
+        raise TypeError(f"{name}: expected a list of strings, not a string")
     texts = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     for row, text in enumerate(texts):
         if not isinstance(text, str | bytes):
             pairs = isinstance(text, tuple | list) and len(text) == 2
             raise TypeError(
-                f"{name}[{row}] is {text!r:.80} of type {type(text).__name__}; expected a str"
-                + (". Pairs go in as two lists: (firsts, seconds)" if pairs else "")
+                f"{name}[{row}]={text!r:.80} of type {type(text).__name__}: expected a str"
+                + (". Pass pairs as two lists: (firsts, seconds)" if pairs else "")
             )
         if isinstance(text, str) and not text.isascii():
             try:
                 text.encode()
             except UnicodeEncodeError as error:
-                raise ValueError(f"{name}[{row}] can't be written as UTF-8: {error}") from error
+                raise ValueError(f"{name}[{row}] cannot be encoded as UTF-8: {error}") from error
     return texts
 
 
@@ -44,21 +44,21 @@ def text_columns(x: Any, most: int | None = 2) -> tuple[list, ...]:
 
     Args:
         x: a column of texts, or a tuple of two columns.
-        most: how many columns a tuple may have; None for any number from two on.
+        most: maximum number of columns in a tuple; None for any number from two.
 
     Returns:
-        A tuple of one or two lists, or of as many as there are.
+        A tuple of lists, one for each column.
 
     Raises:
-        TypeError: if an item is not a text, or a tuple holds plain strings.
-        ValueError: if the columns differ in length, or there are more than two.
+        TypeError: if an item is not a text, or a tuple contains plain strings.
+        ValueError: if the columns differ in length, or there are too few or too many.
     """
     if not isinstance(x, tuple):
         return (check_texts(x),)
     if any(isinstance(column, str | bytes) for column in x):
         raise TypeError(
             "a tuple of strings is ambiguous: expected a list of texts, or a tuple of two lists "
-            "(firsts, seconds); for one pair write ([first], [second])"
+            "(firsts, seconds); for one pair pass ([first], [second])"
         )
     if len(x) < 2 or (most is not None and len(x) > most):
         raise ValueError(f"expected (firsts, seconds), got a tuple of {len(x)}")

@@ -1,4 +1,4 @@
-"""Rows that are kept from training, to validate on."""
+"""Splits off validation data."""
 
 import math
 
@@ -7,22 +7,22 @@ from keras_bert.data.ragged import count
 
 
 def split_rows(x, y, sample_weight, share: float) -> tuple:
-    """Parts the last rows of lists or arrays from the others.
+    """Splits the last examples off lists or arrays.
 
     Args:
         x: `Examples`, or a dict of arrays [N, ...].
         y: [N, ...] or None.
         sample_weight: [N, ...] or None.
-        share: of the rows, from the end.
+        share: fraction of the examples, from the end.
 
     Returns:
-        (x, y, sample_weight, (x, y, sample_weight) of the last rows).
+        (x, y, sample_weight, (x, y, sample_weight) of the last examples).
 
     Raises:
-        ValueError: for a dataset, or if one side would be empty.
+        ValueError: if x is a dataset, or one side would be empty.
     """
     if hasattr(x, "element_spec"):
-        raise ValueError("validation_split needs lists or arrays, not a dataset")
+        raise ValueError("validation_split: expected lists or arrays, not a dataset")
     rows = len(x) if isinstance(x, Examples) else count(next(iter(x.values())))
     cut = math.floor(rows * (1 - share))
     if not 0 < cut < rows:

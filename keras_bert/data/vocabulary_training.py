@@ -1,4 +1,4 @@
-"""Training of a WordPiece vocabulary, the same one every time, by the `tokenizers` library."""
+"""Deterministic training of a WordPiece vocabulary with the `tokenizers` library."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from keras_bert.text.tokenizer import SPECIAL_TOKENS
 
 LINES_AT_ONCE = 4096
 TEXT_AT_ONCE = 1 << 20
-MAX_WORD_LENGTH = 200  # a longer word is [UNK] to the tokenizer
+MAX_WORD_LENGTH = 200  # a longer word is [UNK] for the tokenizer
 PROGRESS_SECONDS = 5.0
 
 
@@ -27,35 +27,36 @@ def build_vocabulary(
     alphabet_size: int = 1000,
     verbose: bool = True,
 ) -> list[str]:
-    """Trains a vocabulary on text: single characters, and the pieces that byte-pair merges give.
+    """Trains a vocabulary on text: single characters, and the pieces from byte-pair merges.
 
-    Words are cut and counted by the splitter of `BertTokenizer`, so the text is normalised as it
-    will be. The library merges the most frequent pair first, and of equally frequent ones that of
-    the lower ids. It numbers characters as it meets them in a hash table, which is another order
-    in each process; therefore all characters are handed to it in one order, beforehand.
+    Words are split and counted by `BertTokenizer`'s splitter, so normalization is the same as in
+    tokenization. The library merges the most frequent pair first, and in ties that with the lower
+    ids. It numbers characters in the order of a hash table, which differs between processes;
+    therefore all characters are passed to it in advance, in a fixed order.
 
     Args:
         files: names or globs of UTF-8 text, plain or `.gz`. All of it is read; words and their
             counts are kept in memory, not the text. A sample of a gigabyte is enough.
-        size: tokens of the vocabulary.
+        size: number of tokens of the vocabulary.
         lowercase: whether text is lower-cased, as in `BertTokenizer`.
-        strip_accents: whether accents are stripped; None does as `lowercase` says.
-        unused: how many tokens `[unused0]`, `[unused1]`, ... to set aside, for words added later.
-        min_frequency: characters met less often are left out, and pairs of pieces not merged.
-        alphabet_size: characters to keep, the most frequent first; a word with any other one will
-            be [UNK].
+        strip_accents: whether accents are stripped; None follows `lowercase`.
+        unused: number of tokens `[unused0]`, `[unused1]`, ... to reserve for words added later.
+        min_frequency: less frequent characters are dropped, and less frequent pairs not merged.
+        alphabet_size: number of characters to keep, the most frequent first; a word with any other
+            becomes [UNK].
         verbose: whether to show progress on the standard error.
 
     Returns:
         The tokens: [PAD], [UNK], [CLS], [SEP], [MASK], the unused ones, the characters in the order
-        of code points, as they start words and then as they go on (`##`), then merged pieces in the
-        order of merging. `keras_bert.text.vocabulary.write_vocabulary` writes them.
+        of code points, first at the start of words and then as continuations (`##`), then the
+        merged pieces in the order of merging. `keras_bert.text.vocabulary.write_vocabulary` writes
+        them.
 
     Raises:
-        FileNotFoundError: a file is not there, or a glob matches nothing.
-        ValueError: there are no words in the text, it is not UTF-8, or `size` is less than what
-            special tokens and characters take.
-        ImportError: the library is missing.
+        FileNotFoundError: if a file does not exist, or a glob matches nothing.
+        ValueError: if the text has no words or is not UTF-8, or `size` is too small for special
+            tokens and characters.
+        ImportError: if the library is missing.
     """
     for name, value, least in (
         ("size", size, 1),
@@ -64,7 +65,7 @@ def build_vocabulary(
         ("alphabet_size", alphabet_size, 1),
     ):
         if value < least:
-            raise ValueError(f"expected {name} of {least} or more, got {value}")
+            raise ValueError(f"{name}={value}: expected {least} or more")
     try:
         import tokenizers
     except ImportError as error:
@@ -76,16 +77,16 @@ def build_vocabulary(
     accents = lowercase if strip_accents is None else strip_accents
     words = _count_words(paths, lowercase, accents, verbose)
     if not words:
-        raise ValueError(f"there are no words in {', '.join(paths)}")
+        raise ValueError(f"no words in {', '.join(paths)}")
     fixed = [*SPECIAL_TOKENS.values(), *(f"[unused{number}]" for number in range(unused))]
     alphabet, continuing = _alphabet(words, alphabet_size, min_frequency)
     fixed += alphabet
     fixed += [f"##{character}" for character in continuing]
     if len(fixed) > size:
         raise ValueError(
-            f"a vocabulary of {size} tokens is too small: special tokens, {unused} unused ones and "
-            f"{len(alphabet)} characters (and {len(continuing)} with ##) are {len(fixed)}; choose "
-            "a larger size or a smaller alphabet_size"
+            f"size={size}: expected at least {len(fixed)}, for special tokens, {unused} unused "
+            f"ones and {len(alphabet)} characters (and {len(continuing)} with ##); choose a larger "
+            "size or a smaller alphabet_size"
         )
     known = set(alphabet)
     words = {word: count for word, count in words.items() if known.issuperset(word)}
@@ -102,13 +103,13 @@ def build_vocabulary(
     tokens = sorted(ids, key=ids.__getitem__)
     if tokens[: len(fixed)] != fixed or len(tokens) > size:
         raise RuntimeError(
-            f"tokenizers {tokenizers.__version__} ordered the vocabulary in another way than this "
-            "function knows"
+            f"tokenizers {tokenizers.__version__} ordered the vocabulary in a way that this "
+            "function does not support"
         )
     if len(tokens) < size:
         warnings.warn(
-            f"the text gives {len(tokens)} tokens, fewer than the {size} that were asked for: no "
-            f"more pairs are met {min_frequency} times",
+            f"the text gives {len(tokens)} tokens, fewer than size={size}: no other pair occurs "
+            f"{min_frequency} times",
             stacklevel=2,
         )
     return tokens
@@ -117,7 +118,7 @@ def build_vocabulary(
 def _count_words(
     paths: Iterable[str], lowercase: bool, strip_accents: bool, verbose: bool
 ) -> dict[str, int]:
-    """Counts the words of all files, as `BertTokenizer` cuts them."""
+    """Counts the words of all files, split as by `BertTokenizer`."""
     import tensorflow as tf
 
     from keras_bert.text.words import WordSplitter
@@ -150,7 +151,7 @@ def _count_words(
 
 
 def _alphabet(words: dict[str, int], size: int, min_frequency: int) -> tuple[list[str], list[str]]:
-    """The most frequent characters, and those of them that go on a word, in code point order."""
+    """The most frequent characters, and those of them inside words, in code point order."""
     characters: Counter[str] = Counter()
     for word, count in words.items():
         for character in word:
@@ -162,7 +163,7 @@ def _alphabet(words: dict[str, int], size: int, min_frequency: int) -> tuple[lis
 
 
 def _as_text(words: dict[str, int]) -> Iterator[str]:
-    """Text with the words as often as they were counted: the library takes no counts."""
+    """Repeats each word as often as it was counted, because the library takes no counts."""
     parts: list[str] = []
     size = 0
     for word, count in sorted(words.items()):

@@ -1,13 +1,13 @@
-"""Files of any file system that TensorFlow knows, written whole or not at all.
+"""Atomic writes of files on any file system that TensorFlow supports.
 
-`keras_bert.atomic` does so for local files, and without TensorFlow.
+For local files, `keras_bert.atomic` does the same without TensorFlow.
 """
 
 import uuid
 
 
 def write_whole(path: str, content: bytes) -> None:
-    """Writes a file beside its place and then moves it there."""
+    """Writes a file atomically: to a temporary name, and then renames it."""
     import tensorflow as tf
 
     temporary = temporary_name(path)
@@ -17,7 +17,7 @@ def write_whole(path: str, content: bytes) -> None:
 
 
 def temporary_name(path: str) -> str:
-    """A name beside `path` that nobody else takes, not even another try at the same work."""
+    """A unique name next to `path`, different even for a retry of the same work."""
     return f"{path}.{uuid.uuid4().hex}.new"
 
 

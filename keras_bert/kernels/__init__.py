@@ -1,8 +1,8 @@
-"""Kernels of our own for NVIDIA GPUs, for what XLA does in too many passes over the memory.
+"""Fused kernels for NVIDIA GPUs, for operations in which XLA makes too many passes over memory.
 
-They are written in Triton (`tools/kernels`); what is kept here is Triton's intermediate
-representation, which the Triton inside of XLA compiles with the rest of a step. So they need
-neither a compiler nor Triton where they run, and work on TensorFlow as on JAX.
+They are written in Triton (`tools/kernels`); this folder has Triton's intermediate representation,
+which XLA's built-in Triton compiles together with the rest of a step. The kernels therefore need
+neither Triton nor a compiler installed, and work on TensorFlow and on JAX.
 """
 
 from keras_bert.kernels.attention import attend

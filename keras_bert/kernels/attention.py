@@ -1,6 +1,6 @@
-"""Self-attention of all heads without a stored table of probabilities.
+"""Multi-head self-attention that does not store the attention probabilities.
 
-Shapes: B texts, T tokens, N heads, D units a head, H = N * D.
+Shapes: B rows, T tokens, N heads, D units per head, H = N * D.
 """
 
 import math
@@ -10,29 +10,29 @@ from keras import ops
 from keras_bert.kernels.call import FLOATS, Kernel, dropout_numbers, run
 from keras_bert.kernels.gradients import custom_gradient
 
-HEAD_DIMS = (32, 64)  # of which there is IR
-BLOCK = 64  # queries, and keys, that a program takes at a time
+HEAD_DIMS = (32, 64)  # those with IR
+BLOCK = 64  # queries, and keys, per tile of a program
 WARPS = 4
 FORWARD_STAGES, BACKWARD_STAGES = 1, 3  # the fastest of 1 to 4 for 512 tokens, on an H200
 
 
 def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
-    """softmax(Q K^T / sqrt(D)) V of each head, with dropout of the probabilities.
+    """softmax(Q K^T / sqrt(D)) V of each head, with dropout on the probabilities.
 
-    Algorithm: Dao 2023, "FlashAttention-2": probabilities are made block by block, and again in the
-    backward pass. Sums and the softmax run in float32. Which probabilities are dropped is what
-    `keras_bert.layers.dropout.kept_units` says of [B, N, T, T].
+    Algorithm: Dao 2023, "FlashAttention-2": probabilities are computed block by block, and again in
+    the backward pass. Sums and the softmax run in float32. The dropout mask is that of
+    `keras_bert.layers.dropout.kept_units` for [B, N, T, T].
 
     Args:
-        qkv: bfloat16 [B, T, 3 * H]; queries, keys and values, each head by head.
-        groups: int32 [B, 2, T]. A query sees the keys whose number, in the second row, is its own,
-            in the first. One that sees none sees all alike.
-        heads: N.
-        rate: share of probabilities dropped.
+        qkv: bfloat16 [B, T, 3 * H]; queries, keys and values, each with its heads concatenated.
+        groups: int32 [B, 2, T]: the group of each query, then that of each key. A query attends to
+            the keys of its group; if there are none, to all keys uniformly.
+        heads: number of heads N.
+        rate: dropout rate of the probabilities.
         seed: uint32 [2], or None if nothing is dropped.
 
     Returns:
-        [B, T, H], of the type of `qkv`.
+        [B, T, H], with the dtype of `qkv`.
     """
     batch, length, width = qkv.shape
     head_dim = width // (3 * heads)
@@ -73,8 +73,8 @@ def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
 
 
 def can_attend(qkv_dtype, batch, length, head_dim: int) -> bool:
-    """Whether there is a kernel: sizes have to be known, as they become constants of it."""
+    """Whether a kernel exists: sizes must be static, because they are compiled in."""
     known = isinstance(batch, int) and isinstance(length, int)
-    # The third axis of a GPU's grid, that of the texts, ends at 65,535.
+    # The third axis of a CUDA grid, that of the rows, is limited to 65,535.
     fits = known and 0 < batch < 2**16 and length > 0
     return fits and head_dim in HEAD_DIMS and qkv_dtype in FLOATS

@@ -1,4 +1,4 @@
-"""Puts a kernel into the program that XLA compiles, on TensorFlow and on JAX."""
+"""Calls a kernel from a program that XLA compiles, on TensorFlow and on JAX."""
 
 import functools
 import string
@@ -9,18 +9,18 @@ from typing import NamedTuple
 import keras
 
 FOLDER = Path(__file__).parent / "ir"
-TARGET = "__gpu$xla.gpu.triton"  # XLA's own name for a call whose text is Triton's IR
-FLOATS = {"bfloat16": "bf16"}  # types in which the kernels were tried, as MLIR names them
+TARGET = "__gpu$xla.gpu.triton"  # XLA's target for a custom call that contains Triton IR
+FLOATS = {"bfloat16": "bf16"}  # dtypes for which the kernels were tested, with MLIR's names
 
 
 class Kernel(NamedTuple):
-    """A file of IR and how it is run.
+    """A file of IR and its launch parameters.
 
     Attributes:
-        file: name in `ir`, without the ending.
-        function: name of the function in it.
-        warps: 32 threads each, that work on one program.
-        stages: turns of a loop whose loads are under way at once.
+        file: name in `ir`, without the extension.
+        function: name of the function in the file.
+        warps: number of warps (32 threads each) per program.
+        stages: number of software pipelining stages.
     """
 
     file: str
@@ -30,14 +30,14 @@ class Kernel(NamedTuple):
 
 
 def run(kernel: Kernel, inputs: list, outputs: list, numbers: dict, grid: tuple):
-    """Runs a kernel inside of a function that XLA compiles for a GPU.
+    """Runs a kernel inside a function that XLA compiles for a GPU.
 
     Args:
-        kernel: which.
-        inputs: tensors, of which the first has the float type of the kernel.
+        kernel: the kernel.
+        inputs: tensors; the first has the kernel's float dtype.
         outputs: (shape, dtype) of each result.
         numbers: the kernel's constants, int or float, by name.
-        grid: programs along three axes.
+        grid: number of programs along three axes.
 
     Returns:
         The list of results.
@@ -84,14 +84,14 @@ def _run_on_jax(inputs, outputs, call):
 
 @functools.lru_cache(maxsize=64)
 def _ir(file: str, float_type: str, numbers: tuple) -> str:
-    """A file's text with its constants in place."""
+    """The text of a file with its constants substituted."""
     template = string.Template((FOLDER / f"{file}.mlir").read_text("utf-8"))
     return template.substitute({name: _literal(v) for name, v in numbers}, float=float_type)
 
 
 def _literal(number: int | float) -> str:
     if isinstance(number, float):
-        return f"0x{struct.unpack('<I', struct.pack('<f', number))[0]:08X}"  # its very bits
+        return f"0x{struct.unpack('<I', struct.pack('<f', number))[0]:08X}"  # bitwise exact
     return str(number - 2**32 if number >= 2**31 else number)  # MLIR reads these as signed
 
 
@@ -100,5 +100,5 @@ def _escaped(text: str) -> str:
 
 
 def dropout_numbers(rate: float) -> dict:
-    """Constants of dropout by the hash of `keras_bert.layers.dropout`."""
+    """The constants of the dropout hash of `keras_bert.layers.dropout`."""
     return {"threshold": round(rate * 2**32), "factor": 1 / (1 - rate)}

@@ -1,4 +1,4 @@
-"""GELU(x + bias) in one pass over the memory, forward and backward.
+"""GELU(x + bias) in one pass over memory, forward and backward.
 
 Shapes: R rows (tokens) of F units.
 """
@@ -10,24 +10,24 @@ from keras import ops
 from keras_bert.kernels.call import FLOATS, Kernel, run
 from keras_bert.kernels.gradients import custom_gradient
 
-ROWS, WIDTH = 16, 512  # of the tile that a program takes at a time
+ROWS, WIDTH = 16, 512  # tile of a program
 WARPS = 8
-PROGRAMS = 264  # along the rows, of the backward pass
+PROGRAMS = 264  # along the rows, in the backward pass
 
 
 def add_and_gelu(x, bias, approximate: bool):
-    """Bias and GELU, in float32 inside.
+    """Bias and GELU, computed in float32.
 
-    Rule: Hendrycks and Gimpel 2016, x times the normal distribution's share below x, by its error
-    function (within 7.5e-8) or by the tanh approximation. Of a train step only x is kept.
+    Reference: Hendrycks and Gimpel 2016, x times the normal CDF of x, with the error function (to
+    within 7.5e-8) or the tanh approximation. Only x is kept for the backward pass.
 
     Args:
-        x: bfloat16 [R, F], a product without its bias.
-        bias: [F], of the type of `x`.
-        approximate: whether by tanh.
+        x: bfloat16 [R, F], a matrix product without its bias.
+        bias: [F], with the dtype of `x`.
+        approximate: whether to use the tanh approximation.
 
     Returns:
-        [R, F], of the type of `x`.
+        [R, F], with the dtype of `x`.
     """
     rows, hidden = x.shape
     numbers = {"rows": rows, "hidden": hidden}
@@ -59,5 +59,5 @@ def add_and_gelu(x, bias, approximate: bool):
 
 
 def can_gelu(dtype, rows) -> bool:
-    """Whether there is a kernel: sizes have to be known, as they become constants of it."""
+    """Whether a kernel exists: sizes must be static, because they are compiled in."""
     return isinstance(rows, int) and rows > 0 and dtype in FLOATS

@@ -1,8 +1,8 @@
-"""Gradients of our own, which TensorFlow forgets with the graph that they were made for.
+"""Custom gradients that are freed with their graph.
 
-`tf.custom_gradient` enters each call within a graph into a registry that lasts as long as the
-process. The entry holds the call's tensors, and with them the graph, the model's variables and the
-optimizer's: every model that was ever trained.
+`tf.custom_gradient` registers each call within a graph in a registry that lives as long as the
+process. The entry references the call's tensors, and through them the graph and the variables of
+model and optimizer, so no model that was trained would ever be freed.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from keras import ops
 
 
 def custom_gradient(function: Callable) -> Callable:
-    """`keras.ops.custom_gradient` whose gradients live no longer than their graph.
+    """`keras.ops.custom_gradient` whose gradients are freed with their graph.
 
     Args:
-        function: as there; it takes tensors, and gives its outputs and their gradient.
+        function: takes tensors, and returns its outputs and their gradient function.
 
     Returns:
         The function from tensors to outputs.
@@ -33,9 +33,9 @@ def custom_gradient(function: Callable) -> Callable:
 
 
 def recomputed(function: Callable) -> Callable:
-    """`keras.remat`: only the inputs are kept for the backward pass, which computes the rest again.
+    """`keras.remat`: only the inputs are kept for the backward pass, which recomputes the rest.
 
-    TensorFlow's own enters two gradients into the registry, one of them out of reach.
+    TensorFlow's version registers two gradients, one of which cannot be reached.
 
     Args:
         function: from float tensors to a tuple of float tensors; it reads no variables.
@@ -47,14 +47,14 @@ def recomputed(function: Callable) -> Callable:
         return keras.remat(function)
     import tensorflow as tf
 
-    if tf.executing_eagerly():  # where nothing is registered
+    if tf.executing_eagerly():  # nothing is registered
         return keras.remat(function)
 
     @custom_gradient
     def call(*inputs):
         def gradient(*upstream):
-            # As `tf.recompute_grad`: a zero that depends on `upstream` makes XLA compute again
-            # what it would else find computed already.
+            # As in `tf.recompute_grad`: a zero that depends on `upstream` makes XLA recompute
+            # instead of reusing the forward pass's values.
             first = tf.cast(tf.reduce_max(tf.reshape(upstream[0], [-1])[:1]), tf.bool)
             zero = tf.where(first == first, 0.0, float("nan"))  # noqa: PLR0124
             with tf.GradientTape() as tape:
@@ -69,7 +69,7 @@ def recomputed(function: Callable) -> Callable:
 
 
 def _give_to_graph(output) -> None:
-    """Leaves in the registry only where a gradient is to be found: at the graph of its call."""
+    """Moves a gradient from the registry to its graph; the registry keeps only a lookup."""
     import tensorflow as tf
     from tensorflow.python.framework.ops import gradient_registry
 

@@ -1,4 +1,4 @@
-"""LayerNorm(x + dropout(y + bias)) in one pass over the memory, forward and backward.
+"""LayerNorm(x + dropout(y + bias)) in one pass over memory, forward and backward.
 
 Shapes: R rows (tokens) of H units.
 """
@@ -8,29 +8,29 @@ from keras import ops
 from keras_bert.kernels.call import FLOATS, Kernel, dropout_numbers, run
 from keras_bert.kernels.gradients import custom_gradient
 
-WIDTHS = (128, 256, 512, 1024)  # of which there is IR; H may be less
-PROGRAMS = 1056  # of the backward pass, 8 for each processor of an H100
+WIDTHS = (128, 256, 512, 1024)  # those with IR; H may be smaller
+PROGRAMS = 1056  # in the backward pass, 8 per multiprocessor of an H100
 
 
 def add_and_normalize(x, y, bias, gamma, beta, epsilon: float, rate: float = 0.0, seed=None):
-    """Bias, dropout, residual sum and layer normalization, in float32 inside.
+    """Bias, dropout, residual sum and layer normalization, computed in float32.
 
-    Rule: Ba et al. 2016 over the last axis, with the variance of the whole row. Which units are
-    dropped is what `keras_bert.layers.dropout.kept_units` says of [R, H]. The sum is rounded to the
-    type of `x` before it is normalized.
+    Reference: Ba et al. 2016, over the last axis, with the population variance. The dropout mask is
+    that of `keras_bert.layers.dropout.kept_units` for [R, H]. The sum is rounded to the dtype of
+    `x` before it is normalized.
 
     Args:
         x: bfloat16 [R, H], the residual.
-        y: as `x`, a product without its bias.
-        bias: [H], of the type of `x`.
+        y: like `x`, a matrix product without its bias.
+        bias: [H], with the dtype of `x`.
         gamma: float32 [H].
         beta: float32 [H].
         epsilon: added to the variance.
-        rate: share of the units of y dropped.
+        rate: dropout rate of y.
         seed: uint32 [2], or None if nothing is dropped.
 
     Returns:
-        [R, H], of the type of `x`.
+        [R, H], with the dtype of `x`.
     """
     rows, hidden = x.shape
     width = next(width for width in WIDTHS if hidden <= width)
@@ -42,7 +42,7 @@ def add_and_normalize(x, y, bias, gamma, beta, epsilon: float, rate: float = 0.0
     backward = Kernel(f"norm_backward_{width}", "norm_backward", 1)
     programs = min(rows, PROGRAMS)
 
-    # Tensors, where a variable may come: those are not for a gradient of one's own.
+    # Tensors, because a custom gradient cannot take variables.
     gamma, beta = (ops.reshape(value, (hidden,)) for value in (gamma, beta))
 
     @custom_gradient
@@ -74,5 +74,5 @@ def add_and_normalize(x, y, bias, gamma, beta, epsilon: float, rate: float = 0.0
 
 
 def can_normalize(dtype, rows, hidden: int) -> bool:
-    """Whether there is a kernel: sizes have to be known, as they become constants of it."""
+    """Whether a kernel exists: sizes must be static, because they are compiled in."""
     return isinstance(rows, int) and rows > 0 and hidden <= WIDTHS[-1] and dtype in FLOATS

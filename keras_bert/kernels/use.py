@@ -1,4 +1,4 @@
-"""Where the kernels are used: in functions that XLA compiles for a GPU on which they were tried."""
+"""Where the kernels are used: in functions that XLA compiles for a GPU that passed a test."""
 
 import contextlib
 import functools
@@ -15,14 +15,14 @@ from keras_bert.kernels.residual_norm import add_and_normalize
 
 logger = logging.getLogger("keras_bert")
 _state = threading.local()
-MOST_OFF = 0.02  # relative error that bfloat16 explains
-GPU = "GPU:0"  # on which they are tried
-CAPABILITY = (8, 0)  # of GPUs: Ampere, the first with bfloat16
+MOST_OFF = 0.02  # relative error due to bfloat16
+GPU = "GPU:0"  # of the test
+CAPABILITY = (8, 0)  # compute capability of Ampere, the first with bfloat16
 
 
 @contextlib.contextmanager
 def scope(used: bool):
-    """Says whether layers called inside may use the kernels; layers called outside do not.
+    """A scope whose layers may use the kernels; layers called outside do not.
 
     Args:
         used: whether they may.
@@ -41,7 +41,7 @@ def in_use() -> bool:
 
 
 def chosen(wanted: bool | str, possible: bool) -> bool:
-    """Says whether a model uses the kernels.
+    """Decides whether a model uses the kernels.
 
     Args:
         wanted: "auto", True or False.
@@ -51,7 +51,7 @@ def chosen(wanted: bool | str, possible: bool) -> bool:
         True or False.
 
     Raises:
-        ValueError: if they were asked for and can't be used.
+        ValueError: if `wanted` is True and they cannot be used.
     """
     used = bool(wanted) and possible and ready()
     if wanted is True and not used:
@@ -62,27 +62,27 @@ def chosen(wanted: bool | str, possible: bool) -> bool:
 
 @functools.cache
 def ready() -> bool:
-    """Whether the kernels work here, found by trying them once on the first GPU.
+    """Whether the kernels work here, tested once on the first GPU.
 
-    Another version of XLA may not read the IR, or make something else of it; then layers are
-    computed without the kernels, slower.
+    Another version of XLA may reject the IR or compile it differently; layers are then computed
+    without the kernels, which is slower.
     """
     if not _gpu():
         return False
     try:
         off = largest_error()
-    except Exception as error:  # whatever the compiler has to say
+    except Exception as error:  # any error of the compiler
         reason = f"{type(error).__name__}: {error}"
     else:
         if off < MOST_OFF:
             return True
         reason = f"their results are off by {off:.3g}"
-    logger.warning("training goes on without the kernels for GPUs: %.400s", reason)
+    logger.warning("training continues without the GPU kernels: %.400s", reason)
     return False
 
 
 def _gpu() -> bool:
-    """Whether there is a GPU of NVIDIA's that knows bfloat16."""
+    """Whether there is an NVIDIA GPU that supports bfloat16."""
     if keras.config.backend() == "jax":
         import jax
 
@@ -103,9 +103,9 @@ def _gpu() -> bool:
 
 
 def largest_error() -> float:
-    """Largest relative error of the kernels' results and gradients on a small example."""
+    """The largest relative error of the kernels' results and gradients in a small test."""
     rng = np.random.default_rng(0)
-    batch, length, heads, head_dim = 2, 83, 2, 64  # a multiple of no kernel's tile
+    batch, length, heads, head_dim = 2, 83, 2, 64  # not a multiple of any kernel's tile
     hidden = heads * head_dim
     qkv = rng.normal(size=(batch, length, 3 * hidden))
     groups = np.zeros((batch, 2, length), "int32")
@@ -149,7 +149,7 @@ def largest_error() -> float:
 
 
 def _with_gradients(function, arguments, upstream) -> list[np.ndarray]:
-    """Results of a function and its gradients, compiled by XLA on the first GPU."""
+    """The results of a function and its gradients, compiled by XLA on the first GPU."""
     if keras.config.backend() == "jax":
         import jax
 

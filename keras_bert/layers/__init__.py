@@ -1,4 +1,4 @@
-"""BERT's layers in `keras.ops` alone: embeddings, attention, adapters, encoder block."""
+"""BERT's layers, in pure `keras.ops`: embeddings, attention, adapters, encoder block."""
 
 from keras_bert.layers.adapter import Adapter
 from keras_bert.layers.attention import AttentionMask, SelfAttention

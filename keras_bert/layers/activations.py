@@ -1,4 +1,4 @@
-"""Feed-forward activations by the names that BERT checkpoints need told apart."""
+"""Feed-forward activations, with distinct names for the two variants of GELU."""
 
 import math
 from collections.abc import Callable
@@ -10,31 +10,31 @@ from keras_bert.kernels.gradients import custom_gradient
 
 
 def gelu_exact(x):
-    """GELU through the error function: Hugging Face's "gelu".
+    """Exact GELU, with the error function: Hugging Face's "gelu".
 
-    In float32 if the compute type is shorter: near -2, where 1 + erf cancels, bfloat16 would keep a
-    single digit. Spelt so that TensorFlow finds the pattern, which it then computes inside the
-    matrix product on a CPU, and LiteRT as well.
+    Computed in at least float32: near -2, where 1 + erf cancels, bfloat16 would keep a single
+    digit. Written so that TensorFlow (on CPUs) and LiteRT recognize the pattern and fuse it into
+    the matrix product.
     """
     wide = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
     return ops.cast(wide * 0.5 * (ops.erf(wide * math.sqrt(0.5)) + 1.0), x.dtype)
 
 
 def gelu_tanh(x):
-    """GELU by its tanh approximation: the original BERT's "gelu", Hugging Face's "gelu_new".
+    """The tanh approximation of GELU: the original BERT's "gelu", Hugging Face's "gelu_new".
 
-    It differs from the exact form by at most 4.7e-4 (near |x| = 2.7), which twelve layers turn
-    into the third decimal of the logits; so a checkpoint must run with the form it was trained in.
+    It differs from the exact form by at most 4.7e-4 (near |x| = 2.7). Twelve layers amplify that to
+    the third decimal of the logits, so a checkpoint must use the form it was trained with.
     """
     return keras.ops.gelu(x, approximate=True)
 
 
 def _keeping_its_input(activation: Callable, slope: Callable) -> Callable:
-    """The same function, of which a train step keeps x alone and computes the slope from it.
+    """Wraps an activation so that only x is kept for the backward pass, which recomputes the slope.
 
-    Differentiated operation by operation, GELU has its slope written out beside its value, as wide
-    as the widest layer. Not for inference: TensorFlow would no longer find the pattern. On JAX it
-    has no forward derivative.
+    Automatic differentiation of GELU stores the slope beside the value, at the width of the widest
+    layer. Not for inference: TensorFlow would no longer recognize the pattern. On JAX the wrapped
+    function has no forward-mode derivative.
     """
 
     @custom_gradient
@@ -57,7 +57,7 @@ def _slope_exact(x):
 
 def _slope_tanh(x):
     scale = math.sqrt(2 / math.pi)
-    x = ops.clip(x, -30.0, 30.0)  # further out the slope is 0 or 1, and the cube overflows
+    x = ops.clip(x, -30.0, 30.0)  # beyond, the slope is 0 or 1, and the cube would overflow
     bend = ops.tanh(scale * (x + 0.044715 * x**3))
     inner = scale * (1.0 + 3 * 0.044715 * x * x)
     return 0.5 * (1.0 + bend) + 0.5 * x * (1.0 - bend * bend) * inner
@@ -70,7 +70,7 @@ _TRAINED = {
 
 
 def in_training(activation: Callable) -> Callable:
-    """The form of an activation that a train step needs less memory and time for."""
+    """The equivalent of an activation that needs less memory and time in a train step."""
     return _TRAINED.get(activation, activation)
 
 
@@ -84,7 +84,7 @@ def get_activation(name: str) -> Callable:
         A function from tensor to tensor.
 
     Raises:
-        ValueError: if `name` is "gelu", which means two things, or is unknown.
+        ValueError: if `name` is "gelu", which is ambiguous, or unknown.
     """
     if name == "gelu":
         raise ValueError(

@@ -1,26 +1,25 @@
-"""Small bottlenecks between frozen layers (Houlsby et al. 2019)."""
+"""Adapters: small bottleneck layers between frozen layers (Houlsby et al. 2019)."""
 
 import keras
 
 from keras_bert.layers.activations import gelu_tanh
 from keras_bert.layers.initializers import truncated_normal
 
-# google-research/adapter-bert's `init_scale`. The update is a product of two such matrices, so
-# that a new adapter changes its input by some millionths: with training from a stronger start the
-# paper saw accuracy fall (section 3.6).
+# google-research/adapter-bert's `init_scale`. With the product of two such matrices, a new adapter
+# changes its input by a few millionths; the paper reports lower accuracy for larger initial values
+# (section 3.6).
 INITIAL_DEVIATION = 1e-3
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Adapter(keras.layers.Layer):
-    """x + up(gelu(down(x))), at first nearly the identity.
+    """x + up(gelu(down(x))), initialized close to the identity.
 
-    Rule: Houlsby et al. 2019, section 2.1, and google-research/adapter-bert `modeling.py`,
-    `feedforward_adapter`: kernels from a normal law of deviation 1e-3 cut at two deviations,
-    biases from zero, GELU by its tanh form.
+    Reference: Houlsby et al. 2019, section 2.1, and google-research/adapter-bert `modeling.py`,
+    `feedforward_adapter`: truncated normal kernels with stddev 1e-3, zero biases, tanh GELU.
 
     Args:
-        bottleneck_dim: units M between the two dense layers.
+        bottleneck_dim: number of units M between the two dense layers.
 
     Call arguments:
         x: float [..., H].
@@ -29,13 +28,13 @@ class Adapter(keras.layers.Layer):
         float [..., H].
 
     Raises:
-        ValueError: if `bottleneck_dim` is no positive integer.
+        ValueError: if `bottleneck_dim` is not a positive integer.
     """
 
     def __init__(self, bottleneck_dim: int, **kwargs):
         super().__init__(**kwargs)
         if not isinstance(bottleneck_dim, int) or bottleneck_dim < 1:
-            raise ValueError(f"bottleneck_dim={bottleneck_dim!r}: expected an integer above 0")
+            raise ValueError(f"bottleneck_dim={bottleneck_dim!r}: expected a positive integer")
         self.bottleneck_dim = bottleneck_dim
 
     def build(self, x_shape):

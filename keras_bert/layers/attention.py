@@ -1,6 +1,6 @@
 """Multi-head self-attention and its mask.
 
-Shapes: B texts in a batch, T tokens, N heads, D units a head, H = N * D hidden units.
+Shapes: B rows in a batch, T tokens, N heads, D units per head, H = N * D hidden units.
 """
 
 import math
@@ -14,25 +14,25 @@ from keras_bert.layers.dense import Dense, plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 
-# Added to the score of a forbidden pair: e to this power is zero in float32, and the softmax stays
-# finite, so that a row with nothing to look at does not give NaN.
+# Added to the score of a masked pair: its exponential is zero in float32, but the softmax stays
+# finite, so a row without any token to attend to does not give NaN.
 FORBIDDEN = -1e9
-# A number that no text of a row has: of keys that are padding.
+# The group of padding keys; no text of a row has it.
 NO_GROUP = -1
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class AttentionMask(keras.layers.Layer):
-    """Says which token may look at which, once for all blocks.
+    """Computes which tokens may attend to which, once for all blocks.
 
     Call arguments:
         padding_mask: int or bool [B, T], 1 for a token and 0 for padding.
-        sequence_ids: int [B, T] or None. Where several texts share a row, tokens see only those
-            with their own id.
+        sequence_ids: int [B, T] or None. If several texts are packed into a row, tokens attend only
+            to tokens with the same id.
 
     Returns:
         bool [B, 1, 1, T], or [B, 1, T, T] with `sequence_ids`: True where attention is allowed.
-        Where kernels are in use, int32 [B, 2, T], see `keras_bert.kernels.attend`.
+        With kernels in use, int32 [B, 2, T], see `keras_bert.kernels.attend`.
     """
 
     def call(self, padding_mask, sequence_ids=None):
@@ -41,7 +41,7 @@ class AttentionMask(keras.layers.Layer):
             ids = ops.cast(ids, "int32")
             seen = ops.where(ops.cast(padding_mask, "bool"), ids, NO_GROUP)
             return ops.stack([ids, seen], axis=1)
-        # Not by [:, None, None, :]: LiteRT has no op that slices and adds axes at once.
+        # Not [:, None, None, :]: LiteRT has no op that slices and adds axes at once.
         allowed = ops.expand_dims(ops.cast(padding_mask, "bool"), (1, 2))  # [B, 1, 1, T]
         if sequence_ids is not None:
             same = sequence_ids[:, :, None] == sequence_ids[:, None, :]  # [B, T, T]
@@ -56,31 +56,31 @@ class AttentionMask(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SelfAttention(keras.layers.Layer):
-    """softmax(Q K^T / sqrt(D)) V over the allowed pairs, then one dense layer on the joined heads.
+    """softmax(Q K^T / sqrt(D)) V over the allowed pairs, then a dense layer on the joined heads.
 
-    Rule: google-research/bert `modeling.py`, `attention_layer` and the `attention/output` scope
-    (without its dropout, residual and normalization, which `EncoderBlock` holds). The softmax
-    runs in float32 whatever the compute type.
+    Reference: google-research/bert `modeling.py`, `attention_layer` and the scope
+    `attention/output`, without its dropout, residual and normalization (see `EncoderBlock`). The
+    softmax runs in float32 under every dtype policy.
 
     Args:
         num_heads: N, a divisor of the input width.
-        dropout: share of attention probabilities dropped.
-        initializer_range: deviation of the truncated normal law of the kernels.
-        output_attentions: whether the probabilities are wanted. Without it, where kernels are in
-            use, they are never written down.
+        dropout: dropout rate of the attention probabilities.
+        initializer_range: stddev of the truncated normal initializer of the kernels.
+        output_attentions: whether to return the attention probabilities. If False and kernels are
+            in use, they are never materialized.
 
     Call arguments:
         x: float [B, T, H].
         mask: from `AttentionMask`, or any bool that broadcasts to [B, N, T, T], True where
             attention is allowed; or None.
-        training: whether to drop out.
+        training: whether to apply dropout.
         seed: a seed from `dropout.draw`, or None to draw one.
 
     Returns:
         (float [B, T, H], attention probabilities before dropout, float [B, N, T, T], or None).
 
     Raises:
-        ValueError: if H does not divide by `num_heads`.
+        ValueError: if H is not divisible by `num_heads`.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class SelfAttention(keras.layers.Layer):
         hidden_dim = x_shape[-1]
         if hidden_dim % self.num_heads:
             raise ValueError(
-                f"hidden_dim={hidden_dim} does not divide by num_heads={self.num_heads}"
+                f"hidden_dim={hidden_dim}: expected a multiple of num_heads={self.num_heads}"
             )
         self.head_dim = hidden_dim // self.num_heads
         for name in ("query", "key", "value", "output"):
@@ -112,7 +112,7 @@ class SelfAttention(keras.layers.Layer):
                 name=name,
             )
             dense.build(x_shape)
-            # `output` is a property of every Keras layer already.
+            # `output` is already a property of every Keras layer.
             setattr(self, f"{name}_dense", dense)
 
     def call(self, x, mask=None, training=None, seed=None):
@@ -120,19 +120,19 @@ class SelfAttention(keras.layers.Layer):
         return ops.reshape(self.output_dense(context), ops.shape(x)), probabilities
 
     def contexts(self, x, mask=None, training=None, seed=None):
-        """What `call` does before its last dense layer.
+        """Computes the joined heads: `call` without its last dense layer.
 
         Args:
-            x: as of a call.
-            mask: as of a call.
-            training: as of a call.
-            seed: as of a call.
+            x: as in `call`.
+            mask: as in `call`.
+            training: as in `call`.
+            seed: as in `call`.
 
         Returns:
-            (the heads' values, joined, float [B * T, H]; attention probabilities, or None).
+            (the joined heads, float [B * T, H]; attention probabilities, or None).
         """
         batch, length, hidden_dim = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
-        # Two axes: TensorFlow joins a product of matrices with what follows it.
+        # With two axes TensorFlow can fuse the matrix product with the following ops.
         tokens = ops.reshape(x, (-1, hidden_dim))
         if self._uses_kernel(mask, batch, length):
             qkv = ops.reshape(self._projected(tokens), (batch, length, 3 * hidden_dim))
@@ -141,7 +141,7 @@ class SelfAttention(keras.layers.Layer):
             rate = self.dropout.rate if training else 0.0
             context = kernels.attend(qkv, mask, self.num_heads, rate, seed)
             return ops.reshape(context, (-1, hidden_dim)), None
-        if mask is not None and len(mask.shape) == 3:  # groups, which suit the kernel alone
+        if mask is not None and len(mask.shape) == 3:  # groups, which only the kernel reads
             mask = (mask[:, 0, :, None] == mask[:, 1, None, :])[:, None]
 
         def split(x):  # [B * T, H] -> [B, N, T, D]
@@ -154,9 +154,9 @@ class SelfAttention(keras.layers.Layer):
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, T, T]
         scores = ops.cast(scores, "float32")
         if mask is not None:
-            # Added, not put in its place: the gradient then needs no mask.
+            # Added instead of selected: the gradient then does not need the mask.
             scores = scores + (1.0 - ops.cast(mask, "float32")) * FORBIDDEN
-        # Keras warns of a softmax over one score, which a text of one token asks for.
+        # Keras warns about a softmax over a single score, which a row of one token has.
         single = scores.shape[-1] == 1
         probabilities = ops.ones_like(scores) if single else ops.softmax(scores, axis=-1)
         probabilities = ops.cast(probabilities, self.compute_dtype)

@@ -1,7 +1,7 @@
-"""A linear chain over the labels of a sentence (Lafferty et al. 2001; Lample et al. 2016, 2.2).
+"""A linear-chain CRF over the labels of a sentence (Lafferty et al. 2001; Lample et al. 2016, 2.2).
 
-The score of a path of labels is the sum of its emissions, of a transition between neighbours, and
-of a start and an end score. Its probability is exp(score) / Z, with Z the sum over all paths.
+The score of a label sequence is the sum of its emissions, of the transitions between neighbours,
+and of a start and an end score. Its probability is exp(score) / Z, where Z sums over all sequences.
 
 Shapes: B sentences, T positions, K labels.
 """
@@ -11,32 +11,31 @@ from keras import ops
 
 from keras_bert.layers.initializers import truncated_normal
 
-IGNORED = -1  # the label of a position that is no part of the chain
+IGNORED = -1  # the label of a position outside the chain
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class CRF(keras.layers.Layer):
-    """Holds the scores of a chain, and gives the loss of labels under it.
+    """Holds the weights of a linear-chain CRF and computes the loss of label sequences.
 
-    A call hands the emissions on as they are: the chain needs the right labels in training, and a
-    search in decoding.
+    A call returns the emissions unchanged: training needs the true labels, and decoding a search.
 
     Args:
         num_labels: K.
-        initializer_range: deviation of the truncated normal law that the scores start from.
+        initializer_range: stddev of the truncated normal initializer of the scores.
 
     Call arguments:
         emissions: float [B, T, K].
 
     Returns:
-        The same.
+        The emissions, unchanged.
     """
 
     def __init__(self, num_labels: int, initializer_range: float = 0.02, **kwargs):
         super().__init__(**kwargs)
         self.num_labels = num_labels
         self.initializer_range = initializer_range
-        # Behind a function, so that the scores are weights of this layer alone.
+        # A function, so that the cell does not track the scores as its own weights.
         cell = _Cell(num_labels, lambda: self.scores, dtype=self.dtype_policy)
         self.recurrence = keras.layers.RNN(cell, return_sequences=True, dtype=self.dtype_policy)
 
@@ -61,18 +60,18 @@ class CRF(keras.layers.Layer):
         return emissions_shape
 
     def token_losses(self, labels, emissions):
-        """Shares the negative log probability of each sentence's labels out to its positions.
+        """Splits the negative log likelihood of each sentence's labels among its positions.
 
-        A position's share is what the sum grows by when the sentence gets one word longer. A share
-        may be negative; the sum of a sentence's is -log of the probability of its labels.
+        A position's part is the growth of the loss when the sentence gets one word longer. It can
+        be negative; the parts of a sentence add up to -log p(labels).
 
         Args:
-            labels: int [B, T]; positions of -1 are left out of the chain, which joins their
-                neighbours.
+            labels: int [B, T]; positions with -1 are left out of the chain, which connects
+                their neighbours.
             emissions: float [B, T, K].
 
         Returns:
-            float [B, T], 0 at positions that are left out.
+            float [B, T], 0 at positions left out.
         """
         valid = ops.cast(ops.not_equal(labels, IGNORED), emissions.dtype)  # [B, T]
         tags = ops.one_hot(ops.maximum(labels, 0), self.num_labels, dtype=emissions.dtype)
@@ -87,11 +86,11 @@ class CRF(keras.layers.Layer):
 
 
 class _Cell(keras.layers.Layer):
-    """One step of the forward algorithm; a cell of `keras.layers.RNN`, which loops everywhere.
+    """One step of the forward algorithm, as a cell of `keras.layers.RNN` for all backends.
 
-    States: alpha [B, K], the log of the sum over all paths that end in a label; the one-hot label
-    of the last position of the chain [B, K], zeros before the first; the score of the right path
-    [B, 1]; -log of its probability, had the sentence ended there [B, 1].
+    States: alpha [B, K], log-sum-exp over all sequences that end in a label; the one-hot label of
+    the last position of the chain [B, K], zeros before the first; the score of the true sequence
+    [B, 1]; the loss if the sentence ended there [B, 1].
     """
 
     def __init__(self, num_labels: int, scores, **kwargs):
@@ -102,7 +101,7 @@ class _Cell(keras.layers.Layer):
         self.output_size = 1
 
     def build(self, inputs_shape):
-        """Nothing to build: the scores are the CRF's."""
+        """Nothing to build: the weights belong to the CRF."""
 
     def get_initial_state(self, batch_size=None):
         return [ops.zeros((batch_size, size), self.compute_dtype) for size in self.state_size]
@@ -128,16 +127,16 @@ class _Cell(keras.layers.Layer):
 class CRFLoss(keras.losses.Loss):
     """`CRF.token_losses` as a loss; the mean over labelled positions.
 
-    It reads the chain's scores where the step computes gradients, so it is made anew with the model
-    and never saved.
+    It reads the CRF's weights inside the train step, so it is recreated with the model and never
+    saved.
 
     Args:
-        crf: the layer, one of the model's.
+        crf: the layer, part of the model.
     """
 
     def __init__(self, crf: CRF, reduction="mean_with_sample_weight", name="crf_loss"):
         super().__init__(name=name, reduction=reduction)
-        # Behind a function: a loss owns no layers.
+        # A function, because a loss must not own layers.
         self._crf = lambda: crf
 
     def call(self, y_true, y_pred):

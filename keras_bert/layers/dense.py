@@ -1,4 +1,4 @@
-"""Dense layers: whose low-rank updates are saved, and whose bias is added elsewhere."""
+"""Dense layers that save their LoRA updates, and products without their biases."""
 
 import keras
 from keras import ops
@@ -6,14 +6,14 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Dense(keras.layers.Dense):
-    """Keras's layer, whose low-rank update comes back from files.
+    """`keras.layers.Dense` that restores its LoRA update from files.
 
-    Keras saves the kernel with the update added and sets the update to zero when it loads, from
-    where it can't be trained. Here its factors lie beside that kernel.
+    Keras saves the kernel with the update merged, and on loading sets the update to zero, so its
+    training cannot continue. This layer also saves the two factors.
     """
 
     def quantize(self, mode=None, type_check=True, config=None):
-        """As `keras.layers.Dense.quantize`, which refuses subclasses."""
+        """`keras.layers.Dense.quantize`, which rejects subclasses, without that check."""
         super().quantize(mode, type_check=False, config=config)
 
     def save_own_variables(self, store):
@@ -29,7 +29,7 @@ class Dense(keras.layers.Dense):
             return
         self.lora_kernel_a.assign(store["lora_kernel_a"])
         if self.quantization_mode is not None:
-            return  # the update is part of the kernel, and B zero: a new one begins
+            return  # the kernel contains the update; B stays zero, and a new update starts
         self.lora_kernel_b.assign(store["lora_kernel_b"])
         kernel = next(weight for weight in self.weights if weight.name == "kernel")
         kernel.assign(ops.convert_to_numpy(kernel) - lora_update(self))
@@ -39,28 +39,28 @@ _FACTORS = ("lora_kernel_a", "lora_kernel_b")
 
 
 def lora_update(layer: keras.layers.Dense):
-    """What a layer's low-rank update adds to its kernel, a NumPy array.
+    """The LoRA update of a layer's kernel, a NumPy array.
 
-    In NumPy, as accelerators may multiply float32 with fewer digits.
+    Computed in NumPy, because accelerators may multiply float32 at lower precision.
     """
     a, b = (ops.convert_to_numpy(getattr(layer, name)) for name in _FACTORS)
     return (layer.lora_alpha / layer.lora_rank) * (a @ b)
 
 
 def plain(layer: keras.layers.Dense) -> bool:
-    """Whether a dense layer is a product and a bias alone: not quantized, without LoRA."""
+    """Whether a dense layer is just a product and a bias: not quantized, without LoRA."""
     return getattr(layer, "quantization_mode", None) is None and not layer.lora_enabled
 
 
 def product(x, *layers: keras.layers.Dense):
-    """x times the kernels of plain layers side by side, without biases.
+    """x times the concatenated kernels of plain layers, without biases.
 
     Args:
         x: float [..., inputs].
-        *layers: built, and `plain`.
+        *layers: built layers that are `plain`.
 
     Returns:
-        float [..., units of all layers], in the layers' compute type.
+        float [..., units of all layers], in the layers' compute dtype.
     """
     dtype = layers[0].compute_dtype
     kernels = [ops.cast(ops.convert_to_tensor(layer.kernel), dtype) for layer in layers]
@@ -69,5 +69,5 @@ def product(x, *layers: keras.layers.Dense):
 
 
 def bias(layer: keras.layers.Dense):
-    """The bias of a plain layer, in its compute type."""
+    """The bias of a plain layer, in its compute dtype."""
     return ops.cast(ops.convert_to_tensor(layer.bias), layer.compute_dtype)

@@ -1,4 +1,4 @@
-"""Dropout by a hash of each unit's place, whose random seed can be drawn ahead of its use."""
+"""Dropout by a hash of each unit's position, with seeds that can be drawn before use."""
 
 import math
 
@@ -7,39 +7,38 @@ from keras import ops
 
 from keras_bert.arguments import check_number
 
-# Of a 32-bit hash found by github.com/skeeto/hash-prospector: shifts by 16, 15 and 15 and these two
-# factors between them. That units are dropped independently is tested, not taken from there.
+# A 32-bit hash from github.com/skeeto/hash-prospector: shifts by 16, 15 and 15 with these two
+# factors in between. Our tests check that units are dropped independently.
 FACTORS = (0x21F0AAAD, 0xD35A2D97)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Dropout(keras.layers.Layer):
-    """Sets a share of the units to zero while training, and divides the others by what is left.
+    """Inverted dropout: zeroes units at random in training and scales the others by 1 / (1 - rate).
 
-    Rule: Srivastava et al. 2014, section 10, as google-research/bert `modeling.py`, `dropout`.
+    Reference: Srivastava et al. 2014, section 10; google-research/bert `modeling.py`, `dropout`.
 
-    Whether a unit is dropped is decided by a hash of its row, its column and the seed: a few
-    integer operations. TensorFlow's generator of random numbers made a training step on an H200 7%
-    longer, and costs XLA on a CPU hundreds of times as much. The hash gives the same units on every
-    backend.
-    Compared with 32 bits the share is exact to 1e-9, and the quotient is taken in float32, also
-    where the units are bfloat16, in which 1 / 0.9 would be off by two thousandths.
+    A hash of a unit's row, its column and the seed decides whether it is dropped: a few integer
+    operations. TensorFlow's random number generator made a training step on an H200 7% longer, and
+    under XLA on a CPU it costs hundreds of times as much. The hash drops the same units on every
+    backend. The 32-bit comparison makes the rate exact to 1e-9, and the division is done in float32
+    even if the units are bfloat16, in which 1 / 0.9 would be off by 0.002.
 
-    Recomputing a block in the backward pass (gradient checkpointing) must drop the same units as
-    the forward pass did. A layer that draws its seed inside the recomputed function would draw
-    another the second time; so the block draws with `draw` outside and passes it to `call`.
+    A block recomputed in the backward pass (gradient checkpointing) must drop the same units as in
+    the forward pass. A layer that drew its seed inside the recomputed function would draw another
+    the second time, so the block calls `draw` outside and passes the seed to `call`.
 
     Args:
-        rate: share of the units to drop, from 0 to below 1.
-        seed: whole number that the seeds of single calls follow from; None for a random one.
+        rate: dropout rate, in [0, 1).
+        seed: integer from which the seeds of the calls are derived; None for a random one.
 
     Call arguments:
-        inputs: float [..., U], of one axis or more.
-        training: whether to drop anything.
+        inputs: float [..., U], with at least one axis.
+        training: whether to apply dropout.
         seed: from `draw`; None to draw one.
 
     Returns:
-        As `inputs`.
+        Tensor with the shape and dtype of `inputs`.
 
     Raises:
         ValueError: if `rate` is out of range.
@@ -59,10 +58,10 @@ class Dropout(keras.layers.Layer):
         """Draws the seed of one call.
 
         Args:
-            training: whether the model trains.
+            training: whether the model is training.
 
         Returns:
-            A seed tensor, or None where nothing is dropped.
+            A seed tensor, or None if nothing is dropped.
         """
         if not training or self.rate == 0:
             return None
@@ -84,15 +83,15 @@ class Dropout(keras.layers.Layer):
 
 
 def kept_units(shape, rate: float, seed):
-    """Says which units stay.
+    """Computes the mask of units to keep.
 
     Args:
-        shape: of the units, [..., U].
-        rate: share of them that goes.
-        seed: two whole numbers.
+        shape: shape of the units, [..., U].
+        rate: dropout rate.
+        seed: two integers.
 
     Returns:
-        bool tensor of the shape.
+        bool tensor of that shape.
     """
     seed = ops.cast(seed, "uint32")
     key = _mixed(_mixed(seed[0]) + seed[1])

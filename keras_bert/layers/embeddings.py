@@ -9,29 +9,29 @@ from keras_bert.layers.initializers import truncated_normal
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertEmbeddings(keras.layers.Layer):
-    """Sums three learned embeddings, normalizes, drops out.
+    """Sums three learned embeddings, then applies LayerNorm and dropout.
 
-    Rule: google-research/bert `modeling.py`, `embedding_lookup` and `embedding_postprocessor`.
+    Reference: google-research/bert `modeling.py`, `embedding_lookup` and `embedding_postprocessor`.
 
     Args:
-        vocabulary_size: rows of the word table.
-        hidden_dim: width H.
-        max_sequence_length: rows of the position table.
-        num_segments: rows of the segment table.
-        dropout: share of units dropped after the normalization.
+        vocabulary_size: rows of the word embedding table.
+        hidden_dim: hidden size H.
+        max_sequence_length: rows of the position embedding table.
+        num_segments: rows of the segment embedding table.
+        dropout: dropout rate after the normalization.
         layer_norm_epsilon: added to the variance.
-        initializer_range: deviation of the truncated normal law of the tables.
+        initializer_range: stddev of the truncated normal initializer of the tables.
 
     Call arguments:
         token_ids: int [B, T], below `vocabulary_size`.
         segment_ids: int [B, T], below `num_segments`.
         position_ids: int [B, T] below `max_sequence_length`, or None for 0, 1, 2, ...
-        token_embeddings: float [B, T, H] in place of the rows of the word table, or None.
-        training: whether to drop out.
+        token_embeddings: float [B, T, H] used instead of the word embeddings, or None.
+        training: whether to apply dropout.
 
     Returns:
-        float [B, T, H]; NaN at a token with an id outside of its table, which a compiled function
-        could not report.
+        float [B, T, H]; NaN at tokens with an id outside its table, because a compiled function
+        cannot raise.
 
     Raises:
         ValueError: if T exceeds `max_sequence_length` and no `position_ids` are given.
@@ -85,9 +85,8 @@ class BertEmbeddings(keras.layers.Layer):
         length = token_ids.shape[1]
         if position_ids is None and length is not None and length > self.max_sequence_length:
             raise ValueError(
-                f"token_ids are {length} long, but the position table of '{self.name}' has "
-                f"{self.max_sequence_length} rows: truncate the input to "
-                f"{self.max_sequence_length} tokens"
+                f"token_ids with {length} tokens: expected at most {self.max_sequence_length}, the "
+                f"positions of '{self.name}'; truncate the input"
             )
         inside = _inside(segment_ids, self.num_segments)  # [B, T]
         if token_embeddings is None:
@@ -101,8 +100,8 @@ class BertEmbeddings(keras.layers.Layer):
         else:
             inside = ops.logical_and(inside, _inside(position_ids, self.max_sequence_length))
             x = x + _rows_of(positions, position_ids)
-        # Compiled, a lookup outside of a table would give a plausible row, and an error is out of
-        # the question. NaN goes in where it costs least: there are few segments.
+        # A compiled lookup outside the table would return a plausible row and cannot raise. NaN is
+        # added where it costs least: the segment table is small.
         missing = ops.expand_dims(ops.where(inside, 0.0, float("nan")), -1)  # [B, T, 1]
         x = x + _rows_of(ops.cast(self.segment_table, self.compute_dtype), segment_ids, missing)
         return self.dropout(self.layer_norm(x), training=training)
@@ -129,15 +128,14 @@ class BertEmbeddings(keras.layers.Layer):
 
 
 def _inside(ids, size: int):
-    """Whether ids are rows of a table, bool."""
+    """Whether ids are inside a table, bool."""
     return ops.logical_and(ids >= 0, ids < size)
 
 
 def _rows_of(table, ids, added=0.0):
-    """Rows of a small table, by a product with one-hot rows, to which `added` [B, T, 1] is added.
+    """Looks up rows of a small table by a one-hot product, with `added` [B, T, 1] in the one-hots.
 
-    The gradient of a gather would add every token of the batch into the same few rows, one after
-    another.
+    The gradient of a gather would add up all tokens of the batch in the same few rows, serially.
     """
     one_hot = ops.one_hot(ids, table.shape[0], dtype=table.dtype)
     return ops.matmul(one_hot + ops.cast(added, table.dtype), table)

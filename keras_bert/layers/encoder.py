@@ -1,6 +1,6 @@
 """One block of the encoder: self-attention and feed-forward, each with a residual.
 
-Shapes: B texts in a batch, T tokens, N heads, H hidden units, F feed-forward units.
+Shapes: B rows in a batch, T tokens, N heads, H hidden units, F feed-forward units.
 """
 
 import keras
@@ -16,7 +16,7 @@ from keras_bert.layers.dense import Dense, bias, plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
 
-# Activations that have a kernel, and whether they are the approximate form.
+# Activations with a kernel, and whether each is the tanh approximation.
 GELUS = {gelu_exact: False, gelu_tanh: True}
 
 
@@ -24,28 +24,27 @@ GELUS = {gelu_exact: False, gelu_tanh: True}
 class EncoderBlock(keras.layers.Layer):
     """x = LN(x + drop(attention(x))); x = LN(x + drop(dense(activation(dense(x))))).
 
-    Normalization after the residual, as google-research/bert `modeling.py`, `transformer_model`.
-    With `adapter_dim` an `Adapter` stands before either sum, as Houlsby et al. 2019, figure 2:
+    Post-LN, as in google-research/bert `modeling.py`, `transformer_model`. With `adapter_dim` an
+    `Adapter` precedes each residual sum, as in Houlsby et al. 2019, figure 2:
     x = LN(x + adapter(drop(...))).
 
     Args:
-        num_heads: attention heads N.
-        intermediate_dim: feed-forward units F.
+        num_heads: number of attention heads N.
+        intermediate_dim: number of feed-forward units F.
         activation: "gelu_exact", "gelu_tanh" or a Keras name (see `layers.activations`).
-        hidden_dropout: share of units dropped before each residual sum.
-        attention_dropout: share of attention probabilities dropped.
+        hidden_dropout: dropout rate before each residual sum.
+        attention_dropout: dropout rate of the attention probabilities.
         layer_norm_epsilon: added to the variance.
-        initializer_range: deviation of the truncated normal law of the kernels.
-        gradient_checkpointing: keep only the block's input for the backward pass and compute
-            the rest a second time there: about a third more arithmetic for a fraction of the
-            memory.
-        adapter_dim: units of the two adapters' bottlenecks; None for no adapters.
-        output_attentions: as `SelfAttention`.
+        initializer_range: stddev of the truncated normal initializer of the kernels.
+        gradient_checkpointing: keep only the block's input for the backward pass and recompute
+            the rest there: about a third more computation for a fraction of the memory.
+        adapter_dim: bottleneck size of the two adapters; None for no adapters.
+        output_attentions: see `SelfAttention`.
 
     Call arguments:
         x: float [B, T, H].
-        mask: as `SelfAttention`.
-        training: whether to drop out.
+        mask: see `SelfAttention`.
+        training: whether to apply dropout.
 
     Returns:
         (float [B, T, H], attention probabilities float [B, N, T, T], or None).
@@ -111,18 +110,18 @@ class EncoderBlock(keras.layers.Layer):
             self.feedforward_adapter.build(x_shape)
 
     def call(self, x, mask=None, training=None):
-        # Seeds are drawn here, outside of what may be computed twice.
+        # Seeds are drawn here, outside the part that may be recomputed.
         drops = (self.attention.dropout, self.attention_drop, self.feedforward_drop)
         seeds = [drop.draw(training) for drop in drops]
 
         if not (self.gradient_checkpointing and training):
             return self._forward(x, mask, training, seeds)
-        # TensorFlow's recomputation has gradients for its arguments and for variables, but none
+        # TensorFlow's recomputation computes gradients for its arguments and for variables, but not
         # for other tensors. In a stateless scope (our train step) weights are such tensors.
-        # Copied, since an eager variable that is also an argument would get its gradient twice.
+        # Copied, because an eager variable that is also an argument would get its gradient twice.
         variables = self.variables
         values = [keras.ops.copy(variable) for variable in variables]
-        used = kernels.in_use()  # the second time is no longer inside of the scope
+        used = kernels.in_use()  # the recomputation runs outside the scope
 
         def block(x, *values):
             mapping = list(zip(variables, values, strict=True))

@@ -1,6 +1,6 @@
-"""The two heads of pre-training (Devlin et al. 2019, section 3.1).
+"""The two pre-training heads (Devlin et al. 2019, section 3.1).
 
-Shapes: B texts in a batch, T tokens, P masked positions, V ids in the vocabulary, H hidden units.
+Shapes: B rows in a batch, T tokens, P masked positions, V vocabulary entries, H hidden units.
 """
 
 import keras
@@ -12,31 +12,31 @@ from keras_bert.layers.initializers import truncated_normal
 
 
 class MaskedLMHead(keras.layers.Layer):
-    """Scores every id of the vocabulary at some positions, with the word table as output kernel.
+    """Scores the vocabulary at the given positions; the output kernel is the word embedding table.
 
-    LN(activation(dense(x[positions]))) times the word table transposed, plus a bias. Rule:
+    LN(activation(dense(x[positions]))) @ word_table^T + bias. Reference:
     google-research/bert `run_pretraining.py`, `get_masked_lm_output`.
 
-    The table stays a weight of the embeddings alone: this layer's `weights` are the dense layer's,
-    the normalization's and `output_bias`. For the same reason the head has no config of its own;
-    the task that joins it to a backbone makes it anew.
+    The table remains a weight of the embeddings only: this layer's `weights` are those of the dense
+    layer and the normalization, and `output_bias`. For the same reason the head has no config; the
+    task that attaches it to a backbone recreates it.
 
     Args:
         embeddings: the backbone's embeddings, built.
-        activation: of the dense layer; "gelu_exact", "gelu_tanh" or a Keras name.
+        activation: activation of the dense layer: "gelu_exact", "gelu_tanh" or a Keras name.
         layer_norm_epsilon: added to the variance.
-        initializer_range: deviation of the truncated normal law of the dense kernel.
+        initializer_range: stddev of the truncated normal initializer of the dense kernel.
 
     Call arguments:
         x: float [B, T, H].
         mask_positions: int [B, P], from 0 to T - 1.
 
     Returns:
-        float logits [B, P, V] in the compute type; NaN at a position outside of the row, which a
-        compiled function could not report.
+        float logits [B, P, V] in the compute dtype; NaN at positions outside the row, because a
+        compiled function cannot raise.
 
     Raises:
-        ValueError: if x is not as wide as the word table.
+        ValueError: if H is not the width of the word table.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class MaskedLMHead(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        # Behind a function, where Keras does not count the table among this layer's weights.
+        # A function, so that Keras does not count the table among this layer's weights.
         self._word_table = lambda: _word_table(embeddings.word)
         self.vocabulary_size = embeddings.vocabulary_size
         self.hidden_dim = embeddings.hidden_dim
@@ -66,8 +66,8 @@ class MaskedLMHead(keras.layers.Layer):
     def build(self, x_shape, mask_positions_shape=None):
         if x_shape[-1] != self.hidden_dim:
             raise ValueError(
-                f"'{self.name}' got x of width {x_shape[-1]}, but the word table is "
-                f"{self.hidden_dim} wide"
+                f"'{self.name}' got x of width {x_shape[-1]}: expected {self.hidden_dim}, that of "
+                "the word table"
             )
         self.dense.build(x_shape)
         self.layer_norm.build(x_shape)
@@ -79,15 +79,15 @@ class MaskedLMHead(keras.layers.Layer):
         x = states_at(x, mask_positions)  # [B, P, H]
         x = self.layer_norm(self.dense(x))
         table = ops.cast(self._word_table(), self.compute_dtype)  # [V, H]
-        # The largest tensor of the model stays in the compute type; the loss turns it into
-        # float32 where it reads it, which XLA does without writing a float32 copy of the whole.
+        # The largest tensor of the model stays in the compute dtype; the loss casts it to float32,
+        # which XLA fuses into the reading without a float32 copy.
         logits = ops.matmul(x, ops.transpose(table))  # [B, P, V]
         return logits + ops.cast(self.output_bias, self.compute_dtype)
 
     def get_config(self):
         raise NotImplementedError(
-            f"'{self.name}' shares the word table of its backbone, which a config cannot hold: "
-            "instead of clone_model, make a new task on a backbone of the same config"
+            f"'{self.name}' shares the word table of its backbone, which a config cannot store: "
+            "instead of clone_model, create a new task on a backbone of the same config"
         )
 
     def compute_output_spec(self, x, mask_positions):
@@ -96,19 +96,19 @@ class MaskedLMHead(keras.layers.Layer):
 
 
 def states_at(x, positions):
-    """The states of some tokens of each row.
+    """Gathers the states of the given tokens of each row.
 
-    A product with one-hot rows, [B, P, T] times [B, T, H], whose gradient is a product as well:
-    that of a gather scatters. Forward and backward under XLA on an H100, bfloat16, took 68 against
-    116 us at B, P, T, H = 256, 20, 128, 768, and 105 against 115 us at 64, 80, 512, 768: either way
-    a few thousandths of a training step.
+    As a product with one-hot rows, [B, P, T] times [B, T, H], whose gradient is a product too;
+    that of a gather is a scatter. Forward and backward under XLA on an H100 in bfloat16 took 68
+    instead of 116 us at B, P, T, H = 256, 20, 128, 768, and 105 instead of 115 us at 64, 80, 512,
+    768; both are a few thousandths of a training step.
 
     Args:
         x: float [B, T, H].
         positions: int [B, P], from 0 to T - 1.
 
     Returns:
-        float [B, P, H]; NaN at a position outside of the row.
+        float [B, P, H]; NaN at positions outside the row.
     """
     length = ops.shape(x)[1]
     inside = ops.logical_and(positions >= 0, positions < length)
@@ -118,7 +118,7 @@ def states_at(x, positions):
 
 
 def _word_table(layer: keras.layers.Embedding):
-    """The rows as the layer gives them out: those of a quantized one hold whole numbers."""
+    """The table as the layer returns its rows: a quantized layer stores integers."""
     if layer.quantization_mode is None:
         return layer.embeddings
     return layer(ops.arange(layer.input_dim))
@@ -126,20 +126,20 @@ def _word_table(layer: keras.layers.Embedding):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class NextSentenceHead(keras.layers.Layer):
-    """Says whether the second segment follows the first: one dense layer on the pooled output.
+    """Predicts whether the second segment follows the first: a dense layer on the pooled output.
 
-    Rule: google-research/bert `run_pretraining.py`, `get_next_sentence_output`.
+    Reference: google-research/bert `run_pretraining.py`, `get_next_sentence_output`.
 
     Args:
-        initializer_range: deviation of the truncated normal law of the kernel.
-        dtype: float32 unless told otherwise, so that the logits are float32 under every policy of
-            the backbone.
+        initializer_range: stddev of the truncated normal initializer of the kernel.
+        dtype: float32 by default, so that the logits are float32 under every dtype policy of the
+            backbone.
 
     Call arguments:
         pooled: float [B, H].
 
     Returns:
-        float logits [B, 2]: class 0, it is the next; class 1, it is a random one.
+        float logits [B, 2]: class 0 is the next segment, class 1 a random one.
     """
 
     def __init__(self, initializer_range: float = 0.02, dtype="float32", **kwargs):
@@ -166,11 +166,11 @@ class NextSentenceHead(keras.layers.Layer):
 
 
 def dense_head(units: int, initializer_range: float) -> keras.layers.Dense:
-    """The one layer of a task's head, in float32 under every dtype policy.
+    """A task's head: one dense layer, float32 under every dtype policy.
 
     Args:
-        units: outputs.
-        initializer_range: standard deviation of the new kernel.
+        units: number of outputs.
+        initializer_range: stddev of the truncated normal initializer of the kernel.
     """
     return keras.layers.Dense(
         units, kernel_initializer=truncated_normal(initializer_range), dtype="float32", name="head"

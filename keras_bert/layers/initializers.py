@@ -9,13 +9,13 @@ _state = threading.local()
 
 
 def truncated_normal(stddev: float) -> keras.initializers.Initializer:
-    """A normal law cut at two deviations, as google-research/bert's `create_initializer`.
+    """Truncated normal initializer, as google-research/bert's `create_initializer`.
 
     Args:
-        stddev: deviation before the cut; BERT uses 0.02.
+        stddev: standard deviation before truncation at two of them; BERT uses 0.02.
 
     Returns:
-        A new initializer, so that no two weights share one seed.
+        A new initializer, so that no two weights share a seed.
     """
     blank = getattr(_state, "blank", False)
     law = BlankTruncatedNormal if blank else keras.initializers.TruncatedNormal
@@ -24,7 +24,7 @@ def truncated_normal(stddev: float) -> keras.initializers.Initializer:
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BlankTruncatedNormal(keras.initializers.TruncatedNormal):
-    """The same law, but zeros inside of `blank_weights`."""
+    """Truncated normal initializer that returns zeros inside `blank_weights`."""
 
     def __call__(self, shape, dtype=None, **kwargs):
         if getattr(_state, "blank", False):
@@ -34,7 +34,7 @@ class BlankTruncatedNormal(keras.initializers.TruncatedNormal):
 
 @contextlib.contextmanager
 def blank_weights():
-    """Where layers are built whose weights will all be read from a file: zeros come sooner."""
+    """A scope to build layers that are filled from a file: zeros are faster to create."""
     before = getattr(_state, "blank", False)
     _state.blank = True
     try:

@@ -1,9 +1,9 @@
-"""Several short texts in one row of the encoder, so that little is computed on padding.
+"""Sequence packing: several short texts share a row of the encoder, to avoid padding.
 
-Shapes: N texts of T tokens come in, R rows of P tokens go through the encoder, S = N / R texts to
-a row: row r holds texts r * S to r * S + S - 1. Which cell of a row holds which token is said by
-`packed_from`, int [R, P]: the number s * T + t for token t of the row's text s, or -1 for padding.
-A text lies in one piece in its row. `keras_bert.data.packing` makes such rows.
+Shapes: N texts of T tokens are packed into R rows of P tokens, with S = N / R texts in each row:
+row r holds texts r * S to r * S + S - 1. `packed_from`, int [R, P], says which token is in which
+cell: s * T + t for token t of the row's text s, or -1 for padding. The tokens of a text are
+contiguous. `keras_bert.data.packing` computes such rows.
 """
 
 from keras import ops
@@ -12,10 +12,10 @@ from keras_bert.kernels.gradients import custom_gradient
 
 
 def pack_texts(inputs: dict) -> dict:
-    """Lays the tokens of texts into rows; the encoder then sees rows where it saw texts.
+    """Packs the tokens of texts into rows, which replace the texts as the encoder's input.
 
-    Positions start at 0 in each text, and tokens see their own text alone, so that each state is
-    what it would be in a row of its own.
+    Positions start at 0 in each text, and tokens attend only to their own text, so each hidden
+    state is the same as in a row of its own.
 
     Args:
         inputs: a dict of int tensors: `token_ids`, `segment_ids`, `padding_mask` [N, T];
@@ -26,12 +26,13 @@ def pack_texts(inputs: dict) -> dict:
         and `sequence_ids`.
 
     Raises:
-        ValueError: if an input comes with `packed_from` that it sets or that can't be laid.
+        ValueError: if an input is passed together with `packed_from` that packing sets itself or
+            cannot pack.
     """
     packed_from = inputs["packed_from"]
     for name in ("position_ids", "sequence_ids", "token_embeddings"):
         if inputs.get(name) is not None:
-            raise ValueError(f"got {name} beside packed_from: expected one of them")
+            raise ValueError(f"got {name} together with packed_from: expected only one of them")
     count, length = ops.shape(packed_from)[0], ops.shape(inputs["token_ids"])[1]
     held = packed_from >= 0
     cell = ops.maximum(packed_from, 0)
@@ -50,7 +51,7 @@ def pack_texts(inputs: dict) -> dict:
 
 
 def unpack_texts(x, padding_mask, packed_from):
-    """Gives back to each text the states of its tokens.
+    """Returns to each text the hidden states of its tokens.
 
     Args:
         x: float [R, P, H].
@@ -70,7 +71,7 @@ def unpack_texts(x, padding_mask, packed_from):
     place = ops.reshape(at, (-1, 1)) + ops.arange(length, dtype="int32")  # [N, T]
     real = padding_mask != 0
     place = ops.where(real, place, 0)
-    # The other way around, for the gradient: the cell of the texts that each cell came from.
+    # The inverse, for the gradient: the cell of the texts that each packed cell came from.
     cells = ops.arange(rows, dtype="int32")[:, None] * (slots * length)
     origin = ops.reshape(cells + ops.maximum(packed_from, 0), (-1,))
     held = ops.reshape(packed_from >= 0, (-1, 1))
@@ -81,7 +82,7 @@ def unpack_texts(x, padding_mask, packed_from):
 
         def gradient(*args, upstream=None):
             (upstream,) = args if upstream is None else (upstream,)
-            # A gather again; that of a gather by itself would be a sum into scattered rows.
+            # A gather too; automatic differentiation would make it a scatter-add.
             upstream = ops.reshape(upstream, (-1, hidden_dim))
             return ops.where(held, ops.take(upstream, origin, axis=0), 0)
 
@@ -91,20 +92,20 @@ def unpack_texts(x, padding_mask, packed_from):
 
 
 def unpack_first(x, padding_mask, packed_from, training=None):
-    """Gives back to each text the state of its first token.
+    """Returns to each text the hidden state of its first token.
 
     Args:
         x: float [R, P, H].
         padding_mask: int [N, T] of the texts.
         packed_from: int [R, P].
-        training: whether there will be a gradient.
+        training: whether a gradient will be computed.
 
     Returns:
-        float [N, H], of a text without tokens some other's, or zeros.
+        float [N, H]; arbitrary for a text without tokens.
     """
     begins = _begins(x, padding_mask, packed_from)
     if training:
-        # A product, whose gradient is a product: that of a gather adds into scattered rows.
+        # A product, whose gradient is a product; that of a gather is a scatter-add.
         first = ops.matmul(ops.cast(begins, x.dtype), x)  # [R, S, H]
     else:
         at = ops.cast(ops.argmax(begins, axis=-1), "int32")  # [R, S]
@@ -113,7 +114,7 @@ def unpack_first(x, padding_mask, packed_from, training=None):
 
 
 def _begins(x, padding_mask, packed_from):
-    """Which cell of a row each of its texts begins in, bool [R, S, P]."""
+    """The cell in which each text of a row begins, bool [R, S, P]."""
     slots = ops.shape(padding_mask)[0] // ops.shape(x)[0]
     first_cells = ops.arange(slots, dtype="int32")[None, :, None] * ops.shape(padding_mask)[1]
     return packed_from[:, None, :] == first_cells

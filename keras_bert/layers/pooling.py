@@ -1,4 +1,4 @@
-"""From the states of tokens to one vector a text."""
+"""Pooling of token states into one vector per text."""
 
 import keras
 from keras import ops
@@ -8,21 +8,21 @@ POOLINGS = ("cls", "mean", "max", "pooler")
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class TextPooling(keras.layers.Layer):
-    """Makes one vector of the hidden states of a row, in float32.
+    """Pools the hidden states of a row into one vector, in float32.
 
-    Rule: Reimers and Gurevych 2019 (Sentence-BERT, arXiv:1908.10084), section 3. Padding counts
-    nowhere; [CLS] and [SEP] count as tokens.
+    Reference: Reimers and Gurevych 2019 (Sentence-BERT, arXiv:1908.10084), section 3. Padding is
+    ignored; [CLS] and [SEP] count as tokens.
 
     Args:
-        pooling: "cls", the state of position 0; "mean", the mean over tokens; "max", the greatest
-            value of each unit.
+        pooling: "cls", the state of position 0; "mean", the mean over tokens; "max", the maximum
+            of each unit.
 
     Call arguments:
-        states: a list of float tensors [B, T, H], whose mean is taken first.
+        states: a list of float tensors [B, T, H], which are averaged first.
         padding_mask: int [B, T], 1 for tokens and 0 for padding.
 
     Returns:
-        float32 [B, H]; of a row without any token zeros for "mean" and "max".
+        float32 [B, H]; zeros for a row without tokens with "mean" and "max".
 
     Raises:
         ValueError: if `pooling` is none of these.
@@ -43,7 +43,7 @@ class TextPooling(keras.layers.Layer):
         if self.pooling == "max":
             x = ops.max(ops.where(real, x, -float("inf")), axis=1)
             return ops.where(ops.any(real, axis=1), x, 0.0)
-        # `where`, not a product: what stands in padding may be no number.
+        # `where`, not a product: padding may hold NaN.
         total = ops.sum(ops.where(real, x, 0.0), axis=1)  # [B, H]
         count = ops.sum(ops.cast(real, x.dtype), axis=1)  # [B, 1]
         return total / ops.maximum(count, 1.0)

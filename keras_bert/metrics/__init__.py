@@ -1,4 +1,4 @@
-"""Metrics of the benchmarks that BERT is measured by."""
+"""Metrics of the benchmarks on which BERT is evaluated."""
 
 from keras_bert.metrics.classification import evaluate, evaluate_splits
 from keras_bert.metrics.cmrc import cmrc_scores

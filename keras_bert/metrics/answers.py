@@ -1,4 +1,4 @@
-"""What the scores of answered questions share: dicts checked, nothing lost without a word."""
+"""Shared parts of question answering metrics: checks of the input, and warnings."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,17 +10,17 @@ _NAMED = 20
 
 
 def check_answers(references: References, predictions: Answers) -> list[str]:
-    """Checks gold texts and answers, and warns of questions and answers that lack each other.
+    """Checks gold texts and answers, and warns about questions and answers without each other.
 
     Args:
-        references: question id to its gold texts.
-        predictions: question id to the answer.
+        references: gold texts by question id.
+        predictions: answer by question id.
 
     Returns:
-        The ids of the questions that have an answer, in the order of `references`.
+        The ids of the answered questions, in the order of `references`.
 
     Raises:
-        ValueError: if there is no question, or gold texts or an answer have another form.
+        ValueError: if there is no question, or gold texts or an answer have the wrong type.
     """
     if not references:
         raise ValueError("Nothing to score: there are no questions.")
@@ -31,12 +31,12 @@ def check_answers(references: References, predictions: Answers) -> list[str]:
         if not isinstance(answer, str):
             raise ValueError(f"Question {question!r}: expected the answer's text, got {answer!r}.")
     _warn("questions without an answer, each of which scores 0", references, predictions)
-    _warn("answers to no question here, which count nowhere", predictions, references)
+    _warn("answers without a question, which are ignored", predictions, references)
     return [question for question in references if question in predictions]
 
 
 def percent(values: Iterable[float], total: int) -> float:
-    """The mean of `total` values in percent; values that are not there count 0."""
+    """The mean of `total` values in percent; missing values count as 0."""
     return 100.0 * sum(values) / total
 
 

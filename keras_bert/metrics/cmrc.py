@@ -1,8 +1,8 @@
-"""Scores of CMRC 2018, reading comprehension in Chinese, as its official script computes them.
+"""Scores of CMRC 2018, Chinese reading comprehension, as computed by its official script.
 
 Cui et al. 2019, arXiv:1810.07366, section 4, and cmrc2018_evaluate.py (v5) of ymcui/cmrc2018. It
-differs from SQuAD's: tokens are single Chinese characters and words of other scripts, articles
-stay, only some punctuation goes, and F1 counts the longest run of tokens that both texts hold.
+differs from SQuAD's: tokens are single Chinese characters and words of other scripts, articles are
+kept, only some punctuation is removed, and F1 counts the longest common run of tokens.
 """
 
 import functools
@@ -11,8 +11,8 @@ from difflib import SequenceMatcher
 
 from keras_bert.metrics.answers import Answers, References, check_answers, percent
 
-# The script's list. It has no full stop or comma of ASCII, no opening single quote, and its
-# ellipsis is an entry of two characters, which no single character equals: all of these stay.
+# The script's list. It lacks ASCII's full stop and comma and the opening single quote, and its
+# ellipsis is an entry of two characters that no single character equals: all of these are kept.
 _PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _CHINESE = re.compile("[\u4e00-\u9fa5]")
 
@@ -20,14 +20,14 @@ _CHINESE = re.compile("[\u4e00-\u9fa5]")
 def cmrc_scores(references: References, predictions: Answers) -> dict[str, float]:
     """Exact match and F1 of CMRC 2018.
 
-    Words of other scripts are cut by NLTK's word tokenizer. The official script cuts such a run
-    into sentences first, by a model that has to be downloaded; that shows only where a sentence
-    ends inside the run, which is nowhere in the gold answers of CMRC's trial and dev sets.
+    Words of other scripts are split by NLTK's word tokenizer. The official script first splits such
+    a run into sentences, with a model that has to be downloaded; this makes a difference only if a
+    sentence ends inside the run, which never happens in the gold answers of CMRC's trial and dev
+    sets.
 
     Args:
-        references: question id to its gold texts, one or more.
-        predictions: question id to the answer. A question that is not in it scores 0, and a
-            warning names it.
+        references: gold texts by question id, at least one each.
+        predictions: answer by question id. A missing question scores 0, and a warning names it.
 
     Returns:
         "exact_match", "f1" and their mean "average", in percent over all questions, and the
@@ -36,7 +36,7 @@ def cmrc_scores(references: References, predictions: Answers) -> dict[str, float
     Raises:
         ValueError: if there is no question, a question has no gold text, or a text is not a
             string.
-        ImportError: if a text holds other scripts than Chinese and NLTK is not installed.
+        ImportError: if a text contains other scripts than Chinese and NLTK is not installed.
     """
     answered = check_answers(references, predictions)
     bare = [question for question, texts in references.items() if not texts]
@@ -54,10 +54,10 @@ def cmrc_scores(references: References, predictions: Answers) -> dict[str, float
 
 
 def tokenize(text: str) -> list[str]:
-    """Chinese characters one by one, and the words of what lies between them.
+    """Splits text into Chinese characters, and words of other scripts.
 
     Args:
-        text: any text; it is lower-cased, and the punctuation that CMRC ignores is dropped.
+        text: any text; it is lower-cased, and punctuation that CMRC ignores is dropped.
     """
     tokens, run = [], ""
     for character in _without_punctuation(text):

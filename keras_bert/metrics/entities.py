@@ -1,6 +1,6 @@
-"""Precision, recall and F1 of entities, as named entity recognition is scored.
+"""Entity-level precision, recall and F1 for named entity recognition.
 
-An entity is right if its type, first and last token are: Tjong Kim Sang and De Meulder 2003,
+An entity is correct if its type, first and last token are: Tjong Kim Sang and De Meulder 2003,
 cs/0306050, section 2.4. The counts are those of seqeval.
 """
 
@@ -13,25 +13,25 @@ from keras_bert.metrics.tag_schemes import entities, split_tags
 
 MODES = ("strict", "conlleval")
 _TAG = re.compile(r"([BIESMLU])-.+", re.DOTALL)
-_LETTERS = dict(zip("BIESMLU", "BIESIES", strict=True))  # M, L and U stand for I, E and S
+_LETTERS = dict(zip("BIESMLU", "BIESIES", strict=True))  # M, L and U are variants of I, E and S
 
 
 def tagging_scores(
     labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]], entities: bool = True
 ) -> dict[str, float]:
-    """Accuracy over words, and of entities precision, recall and F1, as conlleval.
+    """Word accuracy, and entity precision, recall and F1 as in conlleval.
 
     Args:
-        labels: the right tags of N sentences.
-        predictions: as many tags each.
-        entities: False for tags that mark none, such as parts of speech. Entities may be written
-            in IOB1, IOB2, IOBES, BMES or BILOU.
+        labels: the true tags of N sentences.
+        predictions: the predicted tags, with the same lengths.
+        entities: False for tags that do not mark entities, such as parts of speech. Entities can
+            be in IOB1, IOB2, IOBES, BMES or BILOU.
 
     Returns:
         "accuracy"; with `entities` also "precision", "recall" and "f1". All from 0 to 1.
 
     Raises:
-        ValueError: if sentences differ in length, there is no word, or a tag marks no entity.
+        ValueError: if sentences differ in length, there is no word, or a tag is not an entity tag.
     """
     pairs = list(zip(labels, predictions, strict=True))
     right = [a == b for row, given in pairs for a, b in zip(row, given, strict=True)]
@@ -41,7 +41,7 @@ def tagging_scores(
     if entities:
         for tag in {tag for part in (labels, predictions) for row in part for tag in row}:
             if tag != "O" and not _TAG.fullmatch(tag):
-                raise ValueError(f"The tag {tag!r} marks no entity: pass entities=False.")
+                raise ValueError(f"tag {tag!r}: expected an entity tag, or pass entities=False")
         found = _named(*_conlleval(labels, predictions)[1](average="micro"))
         scores |= {name: found[name] for name in ("precision", "recall", "f1")}
     return scores
@@ -53,42 +53,41 @@ def entity_scores(
     scheme: str = "IOB2",
     mode: str = "strict",
 ) -> dict[str, float | dict[str, dict[str, float]]]:
-    """Scores predicted entities against the right ones.
+    """Scores predicted entities.
 
-    The modes differ in predictions that the scheme does not allow, such as I-PER after O.
-    "strict" (seqeval's mode of that name, which needs that package) finds entities only where the
-    scheme has one: such an I is none, and in IOBES a B that no E follows is none. "conlleval"
-    (seqeval's default, and the script of CoNLL-2000 and 2003) lets such a tag begin an entity;
-    published figures of CoNLL-2003 are of this kind. On predictions that the scheme allows both
-    agree.
+    The modes differ in invalid predictions, such as I-PER after O. "strict" (seqeval's mode of that
+    name, which needs the package) counts only entities that are valid in the scheme: not such an
+    I, and in IOBES no B without an E. In "conlleval" (seqeval's default, and the script of
+    CoNLL-2000 and 2003) such a tag starts an entity; published results on CoNLL-2003 use this mode.
+    On valid predictions both agree.
 
     Args:
-        labels: the right tags of each sentence, one a token.
-        predictions: tags of the same lengths; words that the model never saw need one too.
-        scheme: "IOB2" or "IOBES", of both. IOB1 has to be converted (`to_iob2`).
+        labels: the true tags of each sentence, one per token.
+        predictions: tags of the same lengths, including words that the model did not see.
+        scheme: "IOB2" or "IOBES", of both. Convert IOB1 with `to_iob2`.
         mode: "strict" or "conlleval".
 
     Returns:
         "precision", "recall" and "f1" over all entities (micro average), fractions from 0 to 1,
-        "support", the number of right entities, and "types", the same four by type. Where
-        nothing is predicted precision is 0, where nothing is right recall is 0, as in conlleval.
+        "support", the number of true entities, and "types", the same four by type. Precision
+        is 0 without predicted entities, and recall is 0 without true ones, as in conlleval.
 
     Raises:
-        ValueError: for another scheme or mode, no sentence, sentences of different number or
-            length, tags that are none, and in strict mode labels that the scheme does not allow;
+        ValueError: if the scheme or mode is unknown, there is no sentence, the number or length of
+            sentences differs, a tag is invalid, or in strict mode labels are invalid in the scheme;
             messages name sentence and position, counted from 0.
         ImportError: in strict mode, if seqeval is not installed.
     """
     if scheme not in ("IOB2", "IOBES"):
-        raise ValueError(f"The scheme is IOB2 or IOBES, got {scheme!r}: convert with to_iob2.")
+        raise ValueError(f"scheme={scheme!r}: expected 'IOB2' or 'IOBES'; convert with to_iob2")
     if mode not in MODES:
-        raise ValueError(f"The mode is one of {list(MODES)}, got {mode!r}.")
+        raise ValueError(f"mode={mode!r}: expected one of {list(MODES)}")
     if len(labels) != len(predictions):
         raise ValueError(f"{len(labels)} sentences, but predictions for {len(predictions)}.")
     if not len(labels):
         raise ValueError("Nothing to score: there are no sentences.")
     for i, (right, predicted) in enumerate(zip(labels, predictions, strict=True)):
-        if mode == "strict":  # an entity of the labels that is not found would go unseen
+        if mode == "strict":  # an entity of the labels that is not found would be missed silently
             entities(right, scheme, i)
         split_tags(right, scheme, i)
         split_tags(predicted, scheme, i)
@@ -103,7 +102,7 @@ def entity_scores(
 
 
 def _conlleval(labels, predictions):
-    """The types that occur, sorted, and a function that gives their scores."""
+    """The sorted types that occur, and a function that returns their scores."""
     right, found = (
         {(i, *e) for i, t in enumerate(part) for e in _chunks(t)} for part in (labels, predictions)
     )
@@ -120,15 +119,15 @@ def _conlleval(labels, predictions):
 
 
 def _scores(right: int, predicted: int, labelled: int) -> tuple[float, float, float, int]:
-    """Precision, recall, F1 and support; 0 for a ratio of nothing to nothing."""
+    """Precision, recall, F1 and support; 0 for 0 / 0."""
     precision, recall = (right / whole if whole else 0.0 for whole in (predicted, labelled))
     return precision, recall, 2 * right / ((predicted + labelled) or 1), labelled
 
 
 def _chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """The entities of a sentence, (type, first word, word after its last), by conlleval's rule.
+    """The entities of a sentence, (type, start, end), as in conlleval.
 
-    B and S begin an entity, as does any tag after O, E or S, or after another type.
+    B and S start an entity, and so does any tag after O, E or S, or after another type.
     """
     found, before, kind, begun = [], "O", "", None
     for i, tag in enumerate([*tags, "O"]):
@@ -145,7 +144,7 @@ def _chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
 
 
 def _strict(labels, predictions, scheme):
-    """As `_conlleval`."""
+    """`_conlleval` for mode "strict"."""
     try:
         import seqeval.metrics
         import seqeval.scheme

@@ -1,6 +1,6 @@
-"""Metrics of classification where an example may have several labels, or none.
+"""Metrics of multi-label classification.
 
-F1 is scikit-learn's, with its convention for what is undefined: a class (or, averaged over
+F1 is scikit-learn's, including its convention for undefined values: a class (or, averaged over
 samples, an example) without labels and without predictions has F1 0.
 """
 
@@ -11,31 +11,31 @@ import numpy as np
 
 
 def multilabel_values(labels, probabilities) -> tuple[np.ndarray, np.ndarray]:
-    """Labels as bool and probabilities as they are, both [N, C].
+    """Checks and returns labels as bool, and probabilities, both [N, C].
 
     Raises:
-        ValueError: for other shapes, nothing to score, labels that are not 0 or 1, or what is no
-            probability.
+        ValueError: if shapes do not match, there is nothing to score, labels are not 0 or 1, or
+            values are not probabilities.
     """
     labels, probabilities = np.asarray(labels), np.asarray(probabilities)
     if labels.ndim != 2 or labels.shape != probabilities.shape:
         raise ValueError(
-            "Expected labels and probabilities of one shape [N, C], got "
-            f"{list(labels.shape)} and {list(probabilities.shape)}."
+            f"labels of shape {list(labels.shape)} and probabilities of shape "
+            f"{list(probabilities.shape)}: expected the same shape [N, C]"
         )
     if not labels.size:
         raise ValueError(f"Nothing to score: labels have shape {list(labels.shape)}.")
     for what, values, right in (
-        ("Label", labels, (labels == 0) | (labels == 1)),
-        ("Probability", probabilities, (probabilities >= 0) & (probabilities <= 1)),
+        ("label", labels, (labels == 0) | (labels == 1)),
+        ("probability", probabilities, (probabilities >= 0) & (probabilities <= 1)),
     ):
         wrong = np.argwhere(~right)
         if len(wrong):
             row, column = wrong[0]
-            hint = "0 or 1" if what == "Label" else "from 0 to 1 (the sigmoid of a logit)"
+            hint = "0 or 1" if what == "label" else "from 0 to 1 (the sigmoid of a logit)"
             raise ValueError(
-                f"{what} {values[row, column]} of example {row}, class {column} is not {hint} "
-                f"({len(wrong)} such)."
+                f"{what} {values[row, column]} of example {row}, class {column}: expected {hint} "
+                f"({len(wrong)} such)"
             )
     return labels == 1, probabilities
 
@@ -43,7 +43,7 @@ def multilabel_values(labels, probabilities) -> tuple[np.ndarray, np.ndarray]:
 def predicted_labels(
     probabilities: np.ndarray, thresholds: float | Sequence[float] | np.ndarray
 ) -> np.ndarray:
-    """Which labels are predicted: those whose probability reaches the threshold.
+    """Predicts the labels whose probability reaches the threshold.
 
     Args:
         probabilities: float [N, C].
@@ -53,13 +53,13 @@ def predicted_labels(
         bool [N, C].
 
     Raises:
-        ValueError: for thresholds of another shape, or NaN among them.
+        ValueError: if thresholds have another shape or are NaN.
     """
     thresholds = np.asarray(thresholds, "float64")
     if thresholds.shape not in ((), probabilities.shape[1:]) or np.isnan(thresholds).any():
         raise ValueError(
-            f"Expected one threshold, or one for each of {probabilities.shape[1]} classes, got "
-            f"{thresholds.tolist()}."
+            f"thresholds={thresholds.tolist()}: expected one, or one for each of "
+            f"{probabilities.shape[1]} classes"
         )
     return probabilities >= thresholds
 
@@ -67,10 +67,10 @@ def predicted_labels(
 def tune_thresholds(
     labels: Sequence[Sequence[int]] | np.ndarray, probabilities: np.ndarray
 ) -> np.ndarray:
-    """Finds for each class the threshold of the greatest F1; use data kept from training (dev).
+    """Finds the threshold with the highest F1 for each class; use held-out data.
 
-    Tried are 0.5 and the probabilities that occur. Of equally good ones the nearest to 0.5 is
-    taken, and of two equally near the greater.
+    Candidates are 0.5 and all probabilities that occur. Ties go to the threshold closest to 0.5,
+    then to the larger.
 
     Args:
         labels: 0 or 1, [N, C].
@@ -81,7 +81,7 @@ def tune_thresholds(
         0.5, and a warning names it.
 
     Raises:
-        ValueError: as `multilabel_values`.
+        ValueError: as in `multilabel_values`.
     """
     labels, probabilities = multilabel_values(labels, probabilities)
     bare = np.flatnonzero(~labels.any(axis=0))
@@ -96,12 +96,12 @@ def tune_thresholds(
 
 def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
     tried = np.union1d(probabilities, 0.5)
-    # How many probabilities, and how many of positive labels, reach each threshold.
+    # Number of all examples, and of positive ones, whose probability reaches each threshold.
     reached = len(labels) - np.searchsorted(np.sort(probabilities), tried)
     positives = np.sort(probabilities[labels])
     hits = len(positives) - np.searchsorted(positives, tried)
     f1 = 2 * hits / np.maximum(reached + len(positives), 1)
-    best = tried[f1 == f1.max()]  # equal fractions are equal floats: division rounds correctly
+    best = tried[f1 == f1.max()]  # equal fractions are equal floats: division is correctly rounded
     return float(min(best, key=lambda threshold: (abs(threshold - 0.5), -threshold)))
 
 

@@ -1,4 +1,4 @@
-"""How many ids a language model hesitates between."""
+"""Perplexity of a language model."""
 
 import keras
 from keras import ops
@@ -6,14 +6,14 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Perplexity(keras.metrics.Metric):
-    """e to the mean cross-entropy of logits: 1 for certainty, V for an even guess among V ids.
+    """exp of the mean cross-entropy of logits: 1 for certainty, V for a uniform guess among V ids.
 
-    Loss and weight are summed over all batches (and replicas) before the division, so that a
-    token counts the same in every batch.
+    Losses and weights are summed over all batches (and replicas) before the division, so every
+    token has the same weight.
 
     Args:
         name: the metric's name.
-        dtype: in which it is computed; Keras's float type by default.
+        dtype: dtype of the computation; Keras's float dtype by default.
     """
 
     def __init__(self, name: str = "perplexity", dtype=None):
@@ -38,6 +38,6 @@ class Perplexity(keras.metrics.Metric):
         self.weight.assign_add(ops.sum(weights))
 
     def result(self):
-        """The perplexity; 0, which no model can have, if nothing of weight was added."""
+        """The perplexity; 0, an impossible value, if the weights sum to 0."""
         mean = ops.divide_no_nan(self.total, self.weight)
         return ops.where(self.weight > 0, ops.exp(mean), 0.0)

@@ -1,4 +1,4 @@
-"""Metrics of regression, as GLUE reports STS-B."""
+"""Metrics of regression, as reported by GLUE for STS-B."""
 
 import warnings
 
@@ -6,15 +6,15 @@ import numpy as np
 
 
 def regression_values(labels, predictions) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and predictions as two float64 vectors of one length.
+    """Checks and returns labels and predictions as two float64 vectors of equal length.
 
     Args:
         labels: numbers [N] or [N, 1].
-        predictions: numbers [N] or [N, 1]; the shapes may differ, as a model of one output gives
-            a column.
+        predictions: numbers [N] or [N, 1]; the shapes may differ, because a model with one output
+            returns a column.
 
     Raises:
-        ValueError: for other shapes, nothing to score, or values that are not finite.
+        ValueError: if shapes do not match, there is nothing to score, or values are not finite.
     """
     found = []
     shapes = [list(np.shape(labels)), list(np.shape(predictions))]
@@ -24,32 +24,34 @@ def regression_values(labels, predictions) -> tuple[np.ndarray, np.ndarray]:
             values = values[:, 0]
         if values.ndim != 1:
             raise ValueError(
-                "Expected labels and predictions of shape [N] or [N, 1], got "
-                f"{shapes[0]} and {shapes[1]}."
+                f"labels of shape {shapes[0]} and predictions of shape {shapes[1]}: expected [N] "
+                "or [N, 1]"
             )
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             raise ValueError(
-                f"The {what} of {len(bad)} examples are not finite; the first is "
-                f"{values[bad[0]]} of example {bad[0]}."
+                f"{what} of {len(bad)} examples: expected finite numbers; the first is "
+                f"{values[bad[0]]} of example {bad[0]}"
             )
         found.append(values)
     if len(found[0]) != len(found[1]):
-        raise ValueError(f"{len(found[0])} labels, but {len(found[1])} predictions.")
+        raise ValueError(
+            f"got {len(found[0])} labels and {len(found[1])} predictions: expected as many of both"
+        )
     if not len(found[0]):
         raise ValueError("Nothing to score: labels and predictions are empty.")
     return found[0], found[1]
 
 
 def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Correlation of the values; see `_correlation` for what has none."""
+    """Pearson correlation; see `_correlation` for undefined cases."""
     from scipy.stats import pearsonr
 
     return _correlation(pearsonr, labels, predictions)
 
 
 def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Correlation of the ranks, equal values sharing the mean of theirs."""
+    """Spearman's rank correlation; ties get their mean rank."""
     from scipy.stats import spearmanr
 
     return _correlation(spearmanr, labels, predictions)
@@ -63,17 +65,17 @@ def mean_squared_error(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def _correlation(function, labels, predictions):
-    """A model that gives one value for all has learnt no correlation, so 0 rather than NaN.
+    """A correlation; 0 with a warning instead of NaN if all predictions are equal.
 
-    Labels without any spread are another matter: nothing can be measured on them.
+    Labels that are all equal are an error, because nothing can be measured on them.
     """
     if labels.min() == labels.max():
         raise ValueError(
-            f"A correlation needs labels that differ, got {len(labels)} times {labels[0]}."
+            f"labels, {len(labels)} times {labels[0]}: expected different values for a correlation"
         )
     if predictions.min() == predictions.max():
         warnings.warn(
-            f"All predictions are {predictions[0]}: their correlation is undefined and counts 0.",
+            f"All predictions are {predictions[0]}: the correlation is undefined and counts as 0.",
             stacklevel=4,
         )
         return 0.0

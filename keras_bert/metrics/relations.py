@@ -1,8 +1,8 @@
-"""Scores of directed relations, as the official scorer of SemEval-2010 task 8 computes them.
+"""Scores of directed relations, as computed by the official scorer of SemEval-2010 Task 8.
 
 Hendrickx et al. 2010, aclanthology.org/S10-1006, section 5, and semeval2010_task8_scorer-v1.2.pl:
-"(9+1)-way evaluation with directionality taken into account". A prediction of the right relation
-in the wrong direction counts as one of that relation, and as wrong.
+"(9+1)-way evaluation with directionality taken into account". A prediction of the correct
+relation in the wrong direction counts as a prediction of that relation, and as wrong.
 """
 
 import re
@@ -21,17 +21,17 @@ class RelationScores:
     """Scores in percent, and the counts behind them.
 
     Attributes:
-        f1: the official figure, the mean of the F1 of the relations, `other` left out.
-        precision: the mean of their precision.
-        recall: the mean of their recall.
+        f1: the official score, the mean F1 of the relations without `other`.
+        precision: their mean precision.
+        recall: their mean recall.
         by_relation: precision, recall, F1 and number of labels ("support") of each relation in
             the labels, and of `other`.
-        accuracy: share of labels that were met, direction and `other` included.
+        accuracy: fraction of correct predictions, including direction and `other`.
         names: the relations in labels or predictions, sorted, `other` last.
-        confusion: int64 [N, N], by label and prediction in the order of `names`. On the diagonal
-            is only what has the right direction too.
-        wrong_direction: int64 [N], by label: the right relation in the wrong direction. With the
-            row of `confusion` it adds up to the number of labels.
+        confusion: int64 [N, N], by label and prediction in the order of `names`. The diagonal
+            counts only predictions with the correct direction.
+        wrong_direction: int64 [N], by label: the correct relation in the wrong direction. Together
+            with the row of `confusion` it sums to the number of labels.
     """
 
     f1: float
@@ -47,21 +47,21 @@ class RelationScores:
 def relation_scores(
     labels: Sequence[str], predictions: Sequence[str], other: str = "Other"
 ) -> RelationScores:
-    """Scores predicted relations against the right ones.
+    """Scores predicted relations.
 
     Args:
-        labels: the right ones, such as "Cause-Effect(e2,e1)", or `other`.
-        predictions: as many, of the same form. An example that was skipped is to have `other`,
-            which is how the official scorer counts it.
-        other: the label of no relation, without direction.
+        labels: the true relations, such as "Cause-Effect(e2,e1)", or `other`.
+        predictions: the predictions, of the same form. Use `other` for a skipped example, as the
+            official scorer does.
+        other: the label for no relation, without direction.
 
     Returns:
         `RelationScores`. The means are over the relations in the labels; predictions of others
-        only lower recall, as with the official scorer, and a warning names them.
+        only lower recall, as in the official scorer, and a warning names them.
 
     Raises:
-        ValueError: if their numbers differ, there is none, a label has another form, or no label
-            is a relation.
+        ValueError: if the numbers differ or are 0, a label has another form, or no label is a
+            relation.
     """
     if len(labels) != len(predictions):
         raise ValueError(f"{len(labels)} labels, but {len(predictions)} predictions.")
@@ -74,7 +74,9 @@ def relation_scores(
         raise ValueError(f"Nothing to score: all {len(labels)} labels are {other!r}.")
     strays = sorted(set(found) - set(right) - {other})
     if strays:
-        warnings.warn(f"Predicted relations that no label has: {', '.join(strays)}.", stacklevel=2)
+        warnings.warn(
+            f"Predicted relations that are not among the labels: {', '.join(strays)}.", stacklevel=2
+        )
     names = (*sorted({*scored, *strays}), other)
     place = {name: i for i, name in enumerate(names)}
     confusion = np.zeros((len(names), len(names)), "int64")

@@ -1,9 +1,9 @@
-"""Scores of SQuAD as its two official scripts compute them, in percent.
+"""Scores of SQuAD, in percent, as computed by its two official scripts.
 
-v1.1: Rajpurkar et al. 2016, arXiv:1606.05250, section 5, and evaluate-v1.1.py. v2.0, with questions
-that have no answer: Rajpurkar, Jia and Liang 2018, arXiv:1806.03822, and evaluate-v2.0.py. Both
-compare normalized texts and take the best score over a question's gold texts; they differ in what
-F1 is where nothing is left of a text, so that each has its own function here.
+v1.1: Rajpurkar et al. 2016, arXiv:1606.05250, section 5, and evaluate-v1.1.py. v2.0, with
+unanswerable questions: Rajpurkar, Jia and Liang 2018, arXiv:1806.03822, and evaluate-v2.0.py. Both
+compare normalized texts and take the best score over a question's gold texts. They differ in the F1
+of texts that are empty after normalization, so each has its own function here.
 """
 
 import math
@@ -19,7 +19,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 def normalize_answer(text: str) -> str:
-    """A text as it is compared: lower case, no ASCII punctuation, no articles, single spaces."""
+    """Normalizes a text: lower case, no ASCII punctuation, no articles, single spaces."""
     text = text.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
@@ -28,9 +28,9 @@ def squad_v1_scores(references: References, predictions: Answers) -> dict[str, f
     """Exact match and F1 of SQuAD v1.1, where every question has an answer.
 
     Args:
-        references: question id to its gold texts, one or more.
-        predictions: question id to the answer. A question that is not in it scores 0, and a
-            warning names it; so does one name answers to other questions.
+        references: gold texts by question id, at least one each.
+        predictions: answer by question id. A missing question scores 0, and a warning names it;
+            another warning names answers to unknown questions.
 
     Returns:
         "exact_match" and "f1", in percent over all questions, and their number as "total".
@@ -43,8 +43,8 @@ def squad_v1_scores(references: References, predictions: Answers) -> dict[str, f
     for question, texts in references.items():
         if not any(texts):
             raise ValueError(
-                f"Question {question!r} has no gold answer (got {list(texts)!r}), which SQuAD v1.1 "
-                "does not know: use squad_v2_scores."
+                f"Question {question!r} has no gold answer (got {list(texts)!r}), but SQuAD v1.1 "
+                "expects one: use squad_v2_scores."
             )
     exact, f1 = _best(references, predictions, answered, _overlap_f1)
     total = len(references)
@@ -61,42 +61,40 @@ def squad_v2_scores(
     null_odds: Mapping[str, float] | None = None,
     threshold: float | None = None,
 ) -> dict[str, float]:
-    """Exact match and F1 of SQuAD v2.0, where the right answer may be none.
+    """Exact match and F1 of SQuAD v2.0, which has unanswerable questions.
 
     Args:
-        references: question id to its gold texts; `[""]` or `[]` where there is no answer.
-        predictions: question id to the answer, "" for none. A question that is not in it scores
-            0, and a warning names it (the official script leaves it out of one mean and fails in
-            the next).
-        null_odds: question id to how much the model prefers no answer: with BERT the null score
-            less the best span's, as in `null_odds.json`; a probability does as well. With it the
-            best thresholds are searched; `predictions` should then be the best answers that are
-            not none.
-        threshold: if given, answers whose odds lie above it become none before they are scored.
+        references: gold texts by question id; `[""]` or `[]` if there is no answer.
+        predictions: answer by question id, "" for none. A missing question scores 0, and a warning
+            names it (the official script omits it from one mean and fails in the next).
+        null_odds: by question id, how much the model prefers no answer: with BERT the null score
+            minus the best span's, as in `null_odds.json`; a probability works too. If given, the
+            best thresholds are searched; `predictions` should then be the best non-empty answers.
+        threshold: if given, answers with odds above it are replaced by no answer before scoring.
 
     Returns:
         "exact", "f1" and "total" over all questions; the same with "HasAns_" over those with an
         answer and "NoAns_" over those without, if there are any; with `null_odds`
-        "best_exact" and "best_f1", the best scores that a threshold could give, and
-        "best_exact_thresh" and "best_f1_thresh", the lowest such thresholds. These four are
-        those of the script, with its two oddities: where no threshold beats no answer anywhere,
-        the threshold is 0.0; and of equal odds some may get their answer and others not, a score
-        that no threshold gives. Scores are in percent.
+        "best_exact" and "best_f1", the best scores that a threshold can reach, and
+        "best_exact_thresh" and "best_f1_thresh", the lowest such thresholds. These four equal
+        the script's, including its two quirks: if no threshold beats never answering, the
+        threshold is 0.0; and questions with equal odds may be split between answer and no
+        answer, a score that no threshold reaches. Scores are in percent.
 
     Raises:
         ValueError: if there is no question, a text is not a string, odds are missing or not
-            finite, or there is a threshold without odds.
+            finite, or `threshold` is given without odds.
     """
     answered = check_answers(references, predictions)
     has_answer = {question: any(texts) for question, texts in references.items()}
-    # Gold texts of which nothing is left are dropped; without any the right answer is none.
+    # Gold texts that are empty after normalization are dropped; without any there is no answer.
     golds = {
         question: [text for text in texts if normalize_answer(text)] or [""]
         for question, texts in references.items()
     }
     exact, f1 = _best(golds, predictions, answered, _f1_or_none)
     if null_odds is None and threshold is not None:
-        raise ValueError(f"A threshold ({threshold}) needs null_odds to compare with it.")
+        raise ValueError(f"threshold={threshold}: expected null_odds to compare it with")
     best = {}
     if null_odds is not None:
         _check_odds(null_odds, answered)
@@ -157,12 +155,12 @@ def _check_odds(null_odds, answered) -> None:
 
 
 def _best_threshold(scores, predictions, null_odds, has_answer) -> tuple[float, float]:
-    """The best sum of scores if answers with odds above a threshold become none, and where.
+    """The best sum of scores if answers with odds above a threshold are dropped, and where.
 
-    From the lowest odds up, one more question gets its answer. One that has none loses its point
-    then, unless the prediction is "" itself: normalization plays no part, as in the script.
+    In ascending order of odds, one more question gets its answer. An unanswerable one loses its
+    point then, unless the prediction is "" itself, without normalization, as in the script.
     """
-    total = best = float(sum(not has_answer[question] for question in scores))  # none anywhere
+    total = best = float(sum(not has_answer[question] for question in scores))  # never answering
     at = 0.0
     for question in sorted(null_odds, key=null_odds.__getitem__):
         if question in scores:

@@ -1,9 +1,9 @@
-"""Schemes that write entities as one tag a token: IOB1, IOB2 and IOBES.
+"""Tagging schemes for entities: IOB1, IOB2 and IOBES.
 
-O is a token outside; the others are a letter, "-" and the entity's type. IOB1 (Ramshaw and Marcus
-1995, cmp-lg/9505040; the files of CoNLL-2003): I inside, B only where an entity follows at once on
-one of its type. IOB2 (Sang and Veenstra 1999, cs/9907006): B begins every entity. IOBES: E ends it,
-S is an entity of one token.
+O is a token outside of entities; other tags are a letter, "-" and the entity type. IOB1 (Ramshaw
+and Marcus 1995, cmp-lg/9505040; the files of CoNLL-2003): I inside, B only at the start of an
+entity directly after one of the same type. IOB2 (Sang and Veenstra 1999, cs/9907006): B starts
+every entity. IOBES: E also marks the last token, S an entity of one token.
 """
 
 import re
@@ -16,7 +16,7 @@ _TAG = re.compile(r"([IBES])-(\S+)")
 
 
 class Entity(NamedTuple):
-    """An entity: its type, its first token, and the token after its last."""
+    """An entity: its type, first token, and one after its last token."""
 
     type: str
     start: int
@@ -29,18 +29,18 @@ def to_iob1(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
 
 
 def to_iob2(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
-    """Writes the same entities in IOB2.
+    """Converts tags to IOB2.
 
     Args:
-        sentences: the tags of each sentence, one a token.
-        scheme: the scheme they are in, a key of `SCHEMES`.
+        sentences: the tags of each sentence, one per token.
+        scheme: their scheme, a key of `SCHEMES`.
 
     Returns:
         Tags of the same lengths.
 
     Raises:
-        ValueError: for another scheme, or a tag that the scheme does not know or does not allow
-            there; the message names sentence and position, both counted from 0.
+        ValueError: if the scheme is unknown, or a tag is not in the scheme or not valid at its
+            position; the message names sentence and position, both counted from 0.
     """
     return _convert(sentences, scheme, "IOB2")
 
@@ -51,29 +51,29 @@ def to_iobes(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]
 
 
 def entities(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[Entity]:
-    """The entities that a sentence's tags stand for, read strictly.
+    """Decodes the entities of a sentence, strictly.
 
-    In IOB1 every order of tags has a meaning; a B that no entity of its type precedes, as
-    CoNLL-2003 has twice, begins one.
+    In IOB1 every sequence of tags is valid; a B that does not follow an entity of its type, which
+    occurs twice in CoNLL-2003, starts one.
 
     Args:
-        tags: one a token.
+        tags: one per token.
         scheme: a key of `SCHEMES`.
-        sentence: the sentence's number, for messages.
+        sentence: index of the sentence, for messages.
 
     Raises:
-        ValueError: as `to_iob2`.
+        ValueError: as in `to_iob2`.
     """
     found, begun, kind = [], None, ""
     for i, (letter, new) in enumerate([*split_tags(tags, scheme, sentence), ("O", "")]):
         continues = letter in "IE" and begun is not None and new == kind
         if begun is not None and not continues:
             if scheme == "IOBES":
-                raise _impossible(tags, i, sentence, f"{kind} must go on with I or E")
+                raise _impossible(tags, i, sentence, f"{kind} must continue with I or E")
             found.append(Entity(kind, begun, i))
             begun = None
         if letter in "IE" and not continues and scheme != "IOB1":
-            raise _impossible(tags, i, sentence, f"{scheme} begins an entity with B")
+            raise _impossible(tags, i, sentence, f"{scheme} starts an entity with B")
         if letter in "IBS" and not continues:
             begun, kind = i, new
         if letter in "ES":
@@ -83,14 +83,14 @@ def entities(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[Entity
 
 
 def split_tags(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[tuple[str, str]]:
-    """Each tag as its letter and its type ("" of O).
+    """Splits each tag into its letter and type ("" for O).
 
     Raises:
-        ValueError: for another scheme, or a tag that is not O or one of its letters, "-" and a
+        ValueError: if the scheme is unknown, or a tag is not O or one of its letters, "-" and a
             type.
     """
     if scheme not in SCHEMES:
-        raise ValueError(f"Unknown scheme {scheme!r}; known are {list(SCHEMES)}.")
+        raise ValueError(f"scheme={scheme!r}: expected one of {list(SCHEMES)}")
     if isinstance(tags, str):
         raise ValueError(f"Sentence {sentence}: expected a list of tags, got the text {tags!r}.")
     found = []
@@ -103,7 +103,7 @@ def split_tags(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[tupl
         else:
             letters = ", ".join(f"{letter}-TYPE" for letter in SCHEMES[scheme])
             raise ValueError(
-                f"Sentence {sentence}, position {i}: {tag!r} is no tag of {scheme} (O, {letters})."
+                f"Sentence {sentence}, position {i}: {tag!r} is not in {scheme} (O, {letters})."
             )
     return found
 
@@ -129,4 +129,4 @@ def _write(found: Iterable[Entity], length: int, scheme: str) -> list[str]:
 def _impossible(tags, i, sentence, rule) -> ValueError:
     tag = tags[i] if i < len(tags) else "the end of the sentence"
     before = f"after {tags[i - 1]}" if i else "at the beginning"
-    return ValueError(f"Sentence {sentence}, position {i}: {tag} {before} is impossible: {rule}.")
+    return ValueError(f"Sentence {sentence}, position {i}: {tag} {before} is invalid: {rule}.")

@@ -1,4 +1,4 @@
-"""Networks without text: the encoder that every task stands on, and which parts of it train."""
+"""Networks without a tokenizer: the encoder of all tasks, and the choice of trainable weights."""
 
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.models.tuning import Tuned, merge_lora, tune

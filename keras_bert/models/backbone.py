@@ -1,4 +1,4 @@
-"""BERT's encoder as one functional model."""
+"""BERT's encoder as a functional model."""
 
 import keras
 import keras_hub
@@ -15,61 +15,61 @@ from keras_bert.layers import (
 from keras_bert.layers.initializers import blank_weights, truncated_normal
 from keras_bert.layers.packing import pack_texts, unpack_first, unpack_texts
 
-# Inputs that a call may add to the three of the functional model.
+# Inputs that a call accepts in addition to the three of the functional model.
 OPTIONAL_INPUTS = ("position_ids", "sequence_ids", "token_embeddings", "packed_from")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertBackbone(keras_hub.models.Backbone):
-    """The encoder of Devlin et al. 2019: ids in, hidden states out.
+    """The encoder of Devlin et al. 2019, from token ids to hidden states.
 
-    Weights start from a normal law of deviation `initializer_range` cut at two deviations, biases
-    from zero. The 24 small published sizes, Base and Large are in `keras_bert.config.SIZES`; see
+    Weights are initialized from a truncated normal with stddev `initializer_range`, biases with
+    zeros. `keras_bert.config.SIZES` has the 24 small published sizes, Base and Large; see
     `from_size`.
 
     Args:
-        vocabulary_size: rows of the word table V.
-        num_layers: encoder blocks.
-        num_heads: attention heads N, a divisor of `hidden_dim`.
-        hidden_dim: hidden units H.
-        intermediate_dim: feed-forward units.
-        max_sequence_length: rows of the position table; longer inputs raise.
-        num_segments: rows of the segment table.
-        activation: "gelu_exact" (Hugging Face checkpoints), "gelu_tanh" (the original's) or a
-            Keras activation's name.
-        hidden_dropout: share of units dropped after the embeddings and before each residual.
-        attention_dropout: share of attention probabilities dropped.
-        layer_norm_epsilon: added to the variance in each normalization.
-        initializer_range: deviation of the initial law.
-        output_hidden_states: also give "hidden_states".
-        output_attentions: also give "attention_probabilities".
+        vocabulary_size: vocabulary size V.
+        num_layers: number of encoder blocks.
+        num_heads: number of attention heads N, a divisor of `hidden_dim`.
+        hidden_dim: hidden size H.
+        intermediate_dim: number of feed-forward units.
+        max_sequence_length: number of positions; longer inputs raise an error.
+        num_segments: number of segment ids.
+        activation: "gelu_exact" (Hugging Face checkpoints), "gelu_tanh" (the original's) or the
+            name of a Keras activation.
+        hidden_dropout: dropout rate after the embeddings and before each residual sum.
+        attention_dropout: dropout rate of the attention probabilities.
+        layer_norm_epsilon: added to the variance in each LayerNorm.
+        initializer_range: stddev of the truncated normal initializer.
+        output_hidden_states: also return "hidden_states".
+        output_attentions: also return "attention_probabilities".
         gradient_checkpointing: recompute each block in the backward pass to save memory.
-        adapter_dim: units of the bottlenecks of two adapters in each block (Houlsby et al. 2019);
+        adapter_dim: bottleneck size of the two adapters in each block (Houlsby et al. 2019);
             None for no adapters. See `keras_bert.models.tune`.
         dtype: Keras dtype policy or its name, such as "mixed_bfloat16".
 
     Call arguments:
         inputs: a dict of int32 tensors of shape [B, T]: `token_ids`; `segment_ids`;
-            `padding_mask`, 1 for tokens and 0 for padding. A call may add to these three:
-            `position_ids` (default 0, 1, 2, ...); `sequence_ids` (tokens attend only to tokens of
-            the same id, so that several texts can share a row); `token_embeddings`, float
-            [B, T, H], which replace the rows of the word table, for gradients with respect to
-            them; `packed_from` [R, P], which lays the B texts into R rows of P tokens for the
-            encoder alone, outputs being those of the texts (see `keras_bert.layers.packing`).
+            `padding_mask`, 1 for tokens and 0 for padding. A call also accepts
+            `position_ids` (default 0, 1, 2, ...); `sequence_ids` (tokens attend only to tokens
+            with the same id, for sequence packing); `token_embeddings`, float [B, T, H],
+            used instead of the word embeddings, for gradients with respect to them; and
+            `packed_from` [R, P], which packs the B texts into R rows of P tokens inside the
+            encoder, with outputs per text (see `keras_bert.layers.packing`).
 
     Returns:
         A dict: `sequence_output` float [B, T, H]; `pooled_output` float [B, H], a dense tanh
         layer on position 0; on request `hidden_states`, a list of num_layers + 1 tensors
-        [B, T, H] from the embeddings up, and `attention_probabilities`, a list of num_layers
-        tensors [B, N, T, T], with `packed_from` those of
-        the rows, [R, N, P, P].
+        [B, T, H] starting with the embeddings, and `attention_probabilities`, a list of
+        num_layers tensors [B, N, T, T], or [R, N, P, P] of the packed rows with `packed_from`.
 
     Raises:
         TypeError: for an unknown argument.
         ValueError: if T exceeds `max_sequence_length` and no `position_ids` are given, if an
-            input has not two axes, if an id in an array or eager tensor is outside of its table,
-            or if `packed_from` comes with inputs that it sets. Inside of a compiled function,
-            which cannot raise, the outputs of a row with an id outside of its table are NaN.
+            input does not have two axes, if an id in an array or eager tensor is outside its
+            table, or if `packed_from` is passed together with inputs that it sets. Inside a
+            compiled function, which cannot raise, the outputs of a row with an id outside its
+            table are NaN.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class BertBackbone(keras_hub.models.Backbone):
         dtype=None,
         **kwargs,
     ):
-        # Keras would pass over a misspelt argument, and so over one of a task's `from_preset`.
+        # Keras would ignore a misspelt argument, and so would a task's `from_preset`.
         if unknown := sorted(kwargs.keys() - {"name", "trainable"}):
             raise TypeError(
-                f"unknown argument {', '.join(unknown)}: BertBackbone has none so named"
+                f"unknown argument {', '.join(unknown)}: BertBackbone has no such argument"
             )
         for name, value, least in (
             ("vocabulary_size", vocabulary_size, 1),
@@ -173,7 +173,7 @@ class BertBackbone(keras_hub.models.Backbone):
         self.adapter_dim = adapter_dim
 
     def _encode(self, inputs: dict, training=None) -> dict:
-        """The network: of symbolic inputs on construction, of tensors for a call with options."""
+        """Runs the network, on symbolic inputs in the constructor and on tensors in a call."""
         packed_from = inputs.get("packed_from")
         rows = inputs if packed_from is None else pack_texts(inputs)
         x = self.embeddings(
@@ -206,7 +206,7 @@ class BertBackbone(keras_hub.models.Backbone):
     def call(self, inputs, training=None, mask=None):
         check_ids(inputs, self.limits)
         if any(inputs.get(name) is not None for name in OPTIONAL_INPUTS):
-            # Ids of one type, as the functional model makes them: batches on a GPU have int64.
+            # Cast as by the functional model: ids on a GPU are int64.
             inputs = {
                 name: value
                 if name == "token_embeddings"
@@ -225,10 +225,10 @@ class BertBackbone(keras_hub.models.Backbone):
 
     @classmethod
     def blank(cls, **settings) -> "BertBackbone":
-        """An encoder whose tables and kernels are zeros: made sooner, to read all weights into.
+        """Creates an encoder with zeros as weights, faster, to load a checkpoint into.
 
         Args:
-            **settings: as of the class.
+            **settings: arguments of the class.
 
         Returns:
             The backbone.
@@ -238,12 +238,12 @@ class BertBackbone(keras_hub.models.Backbone):
 
     @classmethod
     def from_size(cls, size: str, vocabulary_size: int = 30522, **kwargs) -> "BertBackbone":
-        """Makes a backbone with new weights in a published size.
+        """Creates a backbone of a published size with new weights.
 
         Args:
             size: a key of `keras_bert.config.SIZES`, such as "tiny", "base" or "L6_H256", or
-                other layers and width, such as "L9_H384"; see `config.find_size`.
-            vocabulary_size: rows of the word table; 30,522 is the English uncased vocabulary.
+                other layers and hidden size, such as "L9_H384"; see `config.find_size`.
+            vocabulary_size: size of the vocabulary; 30,522 is that of the English uncased one.
             **kwargs: any other argument of the class.
 
         Returns:
@@ -256,30 +256,30 @@ class BertBackbone(keras_hub.models.Backbone):
 
     @classmethod
     def from_preset(cls, preset, load_weights: bool = True, **kwargs) -> "BertBackbone":
-        """Makes a backbone from a checkpoint; what a task has on top of it is left out.
+        """Loads a backbone from a checkpoint, without its heads.
 
         Args:
-            preset: any checkpoint that a task's `from_preset` takes.
-            load_weights: False for new weights in the same shape.
-            **kwargs: arguments of the class in place of the checkpoint's, such as `dtype`.
+            preset: any checkpoint that a task's `from_preset` accepts.
+            load_weights: False for new weights of the same shapes.
+            **kwargs: arguments of the class that override the checkpoint's, such as `dtype`.
 
         Returns:
             The backbone.
 
         Raises:
-            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            FileNotFoundError: if `preset` does not exist or lacks a file.
             TypeError: for an unknown argument.
-            ValueError: if a file is damaged, or weights do not fit.
+            ValueError: if a file is damaged or weights do not fit.
         """
-        if cls is not BertBackbone:  # a user's, which KerasHub finds by its registered name
+        if cls is not BertBackbone:  # a user's class, which KerasHub finds by its registered name
             return super().from_preset(preset, load_weights, **kwargs)
-        from keras_bert.checkpoints import open_checkpoint  # which makes this class
+        from keras_bert.checkpoints import open_checkpoint  # which imports this class
 
         return open_checkpoint(preset, load_weights).backbone(load_weights, **kwargs)
 
     @property
     def limits(self) -> dict[str, int]:
-        """Rows of the table of each input that is an id: values are from 0 to one less."""
+        """The number of rows of each id input's table: values are from 0 to one less."""
         return {
             "token_ids": self.vocabulary_size,
             "segment_ids": self.num_segments,
@@ -287,15 +287,15 @@ class BertBackbone(keras_hub.models.Backbone):
         }
 
     def freeze(self, num_blocks: int | None = None) -> None:
-        """Stops the training of the embeddings and of the first blocks.
+        """Freezes the embeddings and the first blocks.
 
-        Compile the model again afterwards, as Keras asks after every change of `trainable`.
+        Compile the model again afterwards, as Keras requires after every change of `trainable`.
 
         Args:
-            num_blocks: how many blocks from the bottom; None for the whole backbone.
+            num_blocks: number of blocks, from the bottom; None for the whole backbone.
 
         Raises:
-            ValueError: if there are fewer blocks.
+            ValueError: if the backbone has fewer blocks.
         """
         if num_blocks is None:
             self.trainable = False
@@ -307,14 +307,14 @@ class BertBackbone(keras_hub.models.Backbone):
 
     @property
     def adapters(self) -> list[Adapter]:
-        """The adapters of all blocks from the bottom up; none without `adapter_dim`."""
+        """The adapters of all blocks, from the bottom; empty without `adapter_dim`."""
         if self.adapter_dim is None:
             return []
         pairs = [(block.attention_adapter, block.feedforward_adapter) for block in self.blocks]
         return [adapter for pair in pairs for adapter in pair]
 
     def default_lora_layer_names(self) -> list[str]:
-        """The dense layers that `enable_lora` gives low-rank updates (Hu et al. 2021)."""
+        """The dense layers to which `enable_lora` adds LoRA updates (Hu et al. 2021)."""
         return ["query", "value"]
 
     def get_config(self):
@@ -347,7 +347,7 @@ class BertBackbone(keras_hub.models.Backbone):
         return backbone
 
     def _tuning(self) -> dict:
-        """What is frozen, and low-rank updates, as `restore_tuning` takes them; {} for neither."""
+        """The frozen weights and LoRA settings for `restore_tuning`; {} if there are none."""
         found = {}
         trained = {id(weight) for weight in self.trainable_weights}
         if trained and len(trained) < len(self.weights):
@@ -362,7 +362,7 @@ class BertBackbone(keras_hub.models.Backbone):
         return found
 
     def restore_tuning(self, frozen: list[str] | None = None, lora: dict | None = None) -> None:
-        """Gives layers low-rank updates and freezes weights, as a saved model had them.
+        """Restores the LoRA updates and frozen weights of a saved model.
 
         Args:
             frozen: paths of weights; None for none.
@@ -381,14 +381,14 @@ class BertBackbone(keras_hub.models.Backbone):
 
 
 def check_ids(inputs: dict, limits: dict[str, int]) -> None:
-    """Checks that ids are rows of the tables, where they are known.
+    """Checks that ids are inside their tables, if their values are known.
 
     Args:
-        inputs: arrays or tensors by name. Those of a traced function and symbolic ones pass.
-        limits: number of rows by name, as `BertBackbone.limits`.
+        inputs: arrays or tensors by name. Symbolic tensors and those of a traced function pass.
+        limits: number of rows by name, as in `BertBackbone.limits`.
 
     Raises:
-        ValueError: if an id is not; the error names input, value and row.
+        ValueError: if an id is out of range; the error names input, value and row.
     """
     for name, limit in limits.items():
         ids = _known(inputs.get(name))
@@ -396,16 +396,16 @@ def check_ids(inputs: dict, limits: dict[str, int]) -> None:
             continue
         wrong = tuple(np.argwhere((ids < 0) | (ids >= limit))[0])
         raise ValueError(
-            f"{name} run from {ids.min()} to {ids.max()}; expected 0 to {limit - 1}: row "
-            f"{wrong[0]} holds {ids[wrong]}"
+            f"{name} from {ids.min()} to {ids.max()}: expected 0 to {limit - 1}; row {wrong[0]} "
+            f"has {ids[wrong]}"
         )
 
 
 def _known(value):
-    """The array behind a value; None for no value and for one that is not computed yet."""
+    """A value as an array; None if there is none or it is not computed yet."""
     if value is None or isinstance(value, keras.KerasTensor):
         return None
     try:
         return np.asarray(value)
-    except (NotImplementedError, TypeError):  # of a function that TensorFlow or JAX traces
+    except (NotImplementedError, TypeError):  # inside a function that TensorFlow or JAX traces
         return None

@@ -1,4 +1,4 @@
-"""Training a small part of a model: its heads, biases, adapters or low-rank updates."""
+"""Parameter-efficient fine-tuning: heads, biases, adapters or LoRA."""
 
 import contextlib
 import gc
@@ -11,7 +11,7 @@ from keras_bert.layers.dense import lora_update
 
 KINDS = ("all", "head", "bitfit", "adapters", "lora")
 
-# Weights of the backbone that a kind trains, by their names. A LayerNorm's beta is a bias.
+# Names of the backbone's weights that each method trains. A LayerNorm's beta is a bias.
 _NAMES = {
     "bitfit": ("bias", "beta"),
     "adapters": ("gamma", "beta"),
@@ -20,12 +20,12 @@ _NAMES = {
 
 
 class Tuned(NamedTuple):
-    """What `tune` left to train.
+    """The result of `tune`.
 
     Attributes:
-        paths: the paths of the trained weights.
-        trained: how many numbers they hold.
-        total: how many numbers all weights hold.
+        paths: the paths of the trainable weights.
+        trained: their number of parameters.
+        total: the number of parameters of all weights.
     """
 
     paths: list[str]
@@ -38,58 +38,59 @@ class Tuned(NamedTuple):
 
 
 def tune(model: keras.Model, what: str, lora_rank: int = 8) -> Tuned:
-    """Chooses which weights of a task are trained.
+    """Chooses the trainable weights of a task.
 
-    Layers outside the backbone, the heads, are always trained. Of the backbone:
+    Layers outside the backbone (the heads) are always trainable. In the backbone:
 
-    - "all": every weight.
+    - "all": all weights.
     - "head": none.
-    - "bitfit": every bias, those of the LayerNorms among them (Ben Zaken et al. 2022, section 3).
-    - "adapters": adapters and LayerNorms (Houlsby et al. 2019, section 2.1). The backbone has to
-      be made with `adapter_dim`.
-    - "lora": low-rank updates of `backbone.default_lora_layer_names()`, added here if there are
-      none (Hu et al. 2021, section 4), and nothing else.
+    - "bitfit": all biases, including those of the LayerNorms (Ben Zaken et al. 2022, section 3).
+    - "adapters": adapters and LayerNorms (Houlsby et al. 2019, section 2.1). The backbone must
+      have been created with `adapter_dim`.
+    - "lora": only low-rank updates of `backbone.default_lora_layer_names()`, added here if there
+      are none (Hu et al. 2021, section 4).
 
-    Each call replaces what was chosen or frozen before. To leave out the first N blocks, call
-    `model.backbone.freeze(N)` afterwards. A pooler that the checkpoint lacked (see the model's
-    `loading_report`) is frozen like any other; `model.backbone.pooler.trainable = True` frees it.
+    Each call replaces any earlier choice or freezing. To also freeze the first N blocks, call
+    `model.backbone.freeze(N)` afterwards. A pooler that was missing in the checkpoint (see the
+    model's `loading_report`) is frozen too; `model.backbone.pooler.trainable = True` unfreezes it.
 
-    The automatic optimizer of `compile` is made anew by the next `fit`. With an optimizer of your
-    own, compile again, as Keras asks after every change of `trainable`.
+    The next `fit` recreates the automatic optimizer of `compile`. With your own optimizer, compile
+    again, as Keras requires after every change of `trainable`.
 
     Args:
         model: a task with a `BertBackbone` as its `backbone`.
-        what: one of the words above.
-        lora_rank: columns of the low-rank factors; "lora" alone reads it.
+        what: one of the names above.
+        lora_rank: rank of the updates; used by "lora" only.
 
     Returns:
-        Paths and numbers of what is trained; printed, it says the share.
+        The trainable weights and their number of parameters; `print` shows the percentage.
 
     Raises:
-        ValueError: if the word is unknown, the rank is no positive integer, there are no adapters
-            to train, or the model has low-rank updates that `what` or `lora_rank` disagrees with.
+        ValueError: if `what` is unknown, the rank is not a positive integer, there are no adapters
+            to train, or the model already has LoRA updates that conflict with `what` or
+            `lora_rank`.
     """
     if what not in KINDS:
-        raise ValueError(f"what={what!r} is unknown; expected one of {', '.join(KINDS)}")
+        raise ValueError(f"what={what!r}: expected one of {', '.join(KINDS)}")
     backbone = model.backbone
     if what == "adapters" and not backbone.adapters:
         raise ValueError(
-            "the backbone has no adapters to train: make it with adapter_dim, as in "
+            "what='adapters': expected a backbone with adapter_dim, such as "
             "from_preset(..., adapter_dim=64)"
         )
     if what == "lora" and (not isinstance(lora_rank, int) or lora_rank < 1):
-        raise ValueError(f"lora_rank={lora_rank!r}: expected an integer above 0")
+        raise ValueError(f"lora_rank={lora_rank!r}: expected a positive integer")
     ranks = {layer.lora_rank for layer in lora_layers(backbone)}
     if ranks and (what != "lora" or ranks != {lora_rank}):
         raise ValueError(
-            f"the model has low-rank updates of rank {', '.join(map(str, sorted(ranks)))}, got "
-            f"what={what!r}, lora_rank={lora_rank}: call merge_lora(model) first"
+            f"what={what!r}, lora_rank={lora_rank}: the model has LoRA updates of rank "
+            f"{', '.join(map(str, sorted(ranks)))}; call merge_lora(model) first"
         )
     if what == "lora" and not ranks:
         add_lora(model, lora_rank)
     chosen = {id(weight) for weight in _chosen(backbone, what)}
     model.trainable = True
-    # A wholly frozen backbone says so itself, which a saved .keras file keeps.
+    # A completely frozen backbone sets its own flag, which .keras files keep.
     backbone.trainable = bool(chosen)
     for weight in backbone.weights:
         weight.trainable = id(weight) in chosen
@@ -100,34 +101,33 @@ def tune(model: keras.Model, what: str, lora_rank: int = 8) -> Tuned:
 
 
 def merge_lora(model: keras.Model) -> int:
-    """Adds the low-rank updates to their kernels and removes them, so that the model is plain.
+    """Merges the LoRA updates into their kernels and removes them.
 
-    Outputs stay the same up to rounding; kernels of int8 are rounded anew. The sum is formed in
-    float32 under every dtype policy, where saving a model with updates would round kernels to the
-    compute type. What was frozen stays so: call `tune` and compile before further training.
+    Outputs stay the same up to rounding; int8 kernels are quantized again. The sum is computed in
+    float32 under every dtype policy, whereas saving a model with updates would round kernels to the
+    compute dtype. Frozen weights stay frozen: call `tune` and compile before further training.
 
     Args:
         model: a task.
 
     Returns:
-        How many layers had an update; 0 leaves the model as it is.
+        The number of layers that had an update; with 0 the model is unchanged.
 
     Raises:
-        ValueError: if a layer with an update is not a dense one, or is quantized in another way
-            than to int8.
+        ValueError: if a layer with an update is not a Dense layer or is quantized, but not to int8.
     """
     layers = lora_layers(model.backbone)
     for layer in layers:
         if not isinstance(layer, keras.layers.Dense):
             raise ValueError(
-                f"{layer.path} is of type {type(layer).__name__}; only the updates of "
+                f"{layer.path} is of type {type(layer).__name__}: only updates of "
                 "Dense layers can be merged"
             )
         if layer.quantization_mode not in (None, "int8"):
             raise ValueError(
-                f"{layer.path} is quantized to {layer.quantization_mode}: expected int8, or none"
+                f"{layer.path} is quantized to {layer.quantization_mode}: expected int8 or none"
             )
-    gc.freeze()  # Keras collects garbage at each deletion, which takes long over all of TensorFlow
+    gc.freeze()  # Keras collects garbage at each deletion, which is slow with TensorFlow loaded
     try:
         for layer in layers:
             _merge(layer)
@@ -141,25 +141,25 @@ def merge_lora(model: keras.Model) -> int:
 
 
 def add_lora(model: keras.Model, rank: int, layers: list[str] | None = None) -> None:
-    """Gives layers low-rank updates, on whatever devices the model was made for.
+    """Adds LoRA updates to layers, on the devices of the model.
 
     Args:
         model: a task.
-        rank: columns of the factors.
+        rank: rank of the updates.
         layers: names of the layers; None for `backbone.default_lora_layer_names()`.
     """
-    strategy = getattr(model, "distribute_strategy", None)  # on TensorFlow alone
+    strategy = getattr(model, "distribute_strategy", None)  # TensorFlow only
     with strategy.scope() if strategy else contextlib.nullcontext():
         model.backbone.enable_lora(rank, layers)
 
 
 def lora_layers(backbone: keras.Model) -> list[keras.layers.Layer]:
-    """The layers that have a low-rank update."""
+    """The layers that have a LoRA update."""
     return [x for x in backbone._flatten_layers() if getattr(x, "lora_enabled", False)]
 
 
 def forget_traces(model: keras.Model) -> None:
-    """Has Keras trace its functions again: the compiled ones know the weights of before."""
+    """Makes Keras trace its functions again: the traced ones use the previous weights."""
     model.train_function = model.test_function = model.predict_function = None
 
 

@@ -2,15 +2,30 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.reports.counts import calibration, class_scores, confusion, softmax
-from keras_bert.reports.mistakes import mistakes_page
-from keras_bert.reports.shown import shown
+from keras_bert.reports.mistakes import mistakes_page, shown
 
 _WRITTEN_UP_TO = 30  # classes whose counts stand in the confusion matrix
 _LONGEST = 30  # characters of a label in a picture
+
+
+class Calibration(NamedTuple):
+    """How often predictions of like confidence are right, by bins of equal width.
+
+    Attributes:
+        confidence: mean probability of the predicted class in each bin, [bins]; NaN where empty.
+        accuracy: share that is right, [bins]; NaN where empty.
+        count: predictions in each bin, [bins].
+        expected_error: mean of |confidence - accuracy| over predictions (Guo et al. 2017, ECE).
+    """
+
+    confidence: np.ndarray
+    accuracy: np.ndarray
+    count: np.ndarray
+    expected_error: float
 
 
 def write_report(
@@ -38,7 +53,10 @@ def write_report(
         ImportError: if matplotlib is missing, which is in the extra "plots".
         ValueError: if columns differ in length, or a label is unknown.
     """
-    logits = np.asarray(logits)
+    from scipy.special import softmax
+    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+    logits = np.asarray(logits, "float64")
     if logits.ndim != 2:
         raise ValueError(f"logits have shape {logits.shape}; expected [N, K]")
     names = [str(name) for name in label_names or range(logits.shape[1])]
@@ -57,8 +75,10 @@ def write_report(
         ],
         int,
     )
-    probabilities = softmax(logits)
-    matrix = confusion(ids, probabilities.argmax(axis=1), len(names))
+    probabilities = softmax(logits, axis=1)
+    found, classes = probabilities.argmax(axis=1), range(len(names))
+    matrix = confusion_matrix(ids, found, labels=classes)
+    scores = precision_recall_fscore_support(ids, found, labels=classes, zero_division=0)
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,9 +93,28 @@ def write_report(
     drawn = [shown(name).replace("$", r"\$") for name in short]
     _draw_confusion(files[0], matrix, drawn)
     _draw_calibration(files[1], ids, probabilities)
-    _draw_classes(files[2], matrix, drawn)
+    _draw_classes(files[2], scores, drawn)
     files[3].write_text(mistakes_page(columns, ids, probabilities, names, worst), "utf-8")
     return files
+
+
+def calibration(labels: np.ndarray, probabilities: np.ndarray, bins: int = 10) -> Calibration:
+    """Groups predictions by the probability of the predicted class.
+
+    Args:
+        labels: class ids [N].
+        probabilities: [N, K].
+        bins: how many, of equal width over 0 to 1; a probability of 1 is in the last.
+    """
+    confidence = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == np.asarray(labels)
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    count = np.bincount(place, minlength=bins)
+    sums = [np.bincount(place, weights=v, minlength=bins) for v in (confidence, right)]
+    with np.errstate(invalid="ignore"):
+        mean_confidence, accuracy = (total / count for total in sums)
+    error = np.abs(sums[0] - sums[1]).sum() / max(len(confidence), 1)
+    return Calibration(mean_confidence, accuracy, count, float(error))
 
 
 def _class_id(label, names: list[str], row: int) -> int:
@@ -136,8 +175,7 @@ def _draw_calibration(path: Path, labels: np.ndarray, probabilities: np.ndarray)
     figure.savefig(path, dpi=120)
 
 
-def _draw_classes(path: Path, matrix: np.ndarray, names: list[str]) -> None:
-    scores = class_scores(matrix)
+def _draw_classes(path: Path, scores: Sequence[np.ndarray], names: list[str]) -> None:
     figure = _figure(7, min(1.2 + 0.3 * len(names), 40))
     axes = figure.subplots()
     axes.axis("off")
@@ -146,7 +184,7 @@ def _draw_classes(path: Path, matrix: np.ndarray, names: list[str]) -> None:
     ]
     mean = [f"{score.mean():.3f}" for score in scores[:3]]
     axes.table(
-        [*rows, [*mean, f"{scores.support.sum():,}"]],
+        [*rows, [*mean, f"{scores[3].sum():,}"]],
         rowLabels=[*names, "mean"],
         colLabels=["precision", "recall", "F1", "examples"],
         loc="center",

@@ -1,12 +1,14 @@
 """A page of a classifier's worst mistakes."""
 
+import re
 from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
-from keras_bert.reports.shown import shown as seen
-
+# What steers a terminal, has no glyph, or can't be written as UTF-8: control characters other than
+# tab and line feed, and halves of surrogate pairs.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _STYLE = """
 body { font-family: system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em; }
 table { border-collapse: collapse; width: 100%; }
@@ -39,11 +41,11 @@ def mistakes_page(
     predictions = probabilities.argmax(axis=1)
     wrong = np.flatnonzero(predictions != labels)
     right_ones = probabilities[np.arange(len(labels)), labels]
-    shown = wrong[np.argsort(right_ones[wrong], kind="stable")][:worst]
+    first = wrong[np.argsort(right_ones[wrong], kind="stable")][:worst]
     rows = []
-    for row in shown:
-        first, *second = [_text(column[row]) for column in columns]
-        text = first + "".join(f'<div class="second">{other}</div>' for other in second)
+    for row in first:
+        text, *second = [_text(column[row]) for column in columns]
+        text += "".join(f'<div class="second">{other}</div>' for other in second)
         cells = [
             f'<td class="number">{row}</td><td>{text}</td><td>{_text(names[labels[row]])}</td>',
             f"<td>{_text(names[predictions[row]])}</td>",
@@ -55,7 +57,7 @@ def mistakes_page(
         f"<th>{title}</th>"
         for title in ("row", "text", "right", "predicted", "its probability", "the right one's")
     )
-    count = f"{len(wrong):,} of {len(labels):,} predictions are wrong; {len(shown):,} are shown"
+    count = f"{len(wrong):,} of {len(labels):,} predictions are wrong; {len(first):,} are shown"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Mistakes</title>'
         f"<style>{_STYLE}</style></head><body>\n<h1>Mistakes</h1>\n<p>{count}, the worst first."
@@ -66,4 +68,9 @@ def mistakes_page(
 
 
 def _text(value: str | bytes) -> str:
-    return escape(seen(value.decode("utf-8", "replace") if isinstance(value, bytes) else value))
+    return escape(shown(value.decode("utf-8", "replace") if isinstance(value, bytes) else value))
+
+
+def shown(text: str) -> str:
+    """A text in which such characters are written out, as in Python's string literals."""
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)

@@ -8,17 +8,18 @@ that a run that goes on after a stop makes the same batches.
 import itertools
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.atomic import write_file
 from keras_bert.data.rows import parse_json
 from keras_bert.serving.bulk_model import ExportedModel, TaskModel
-from keras_bert.serving.bulk_progress import Progress
 from keras_bert.serving.bulk_rows import COUNT, InputFile, Row, RowReader, find_files
 
 WINDOW_ROWS = 2048
@@ -104,9 +105,8 @@ def answer_file(
     done = _whole_lines(output, total)
     if done < total:
         model.load()
-        with Progress("answered", done, shown=verbose) as report:
-            _answer(model, rows, output, done, total, batch_size, [report, on_progress])
-            report.end(total)
+        with _bar("answered", verbose, initial=done, total=total) as bar:
+            _answer(model, rows, output, done, total, batch_size, bar, on_progress)
     _write_state(state_file, state | {"done": True})
     return total
 
@@ -119,7 +119,7 @@ def _model(export_or_task, signature: str, options: dict):
     return ExportedModel(export_or_task, signature)
 
 
-def _answer(model, rows: RowReader, output: Path, done, total, batch_size, listeners) -> None:
+def _answer(model, rows: RowReader, output: Path, done, total, batch_size, bar, on_progress):
     """Appends the answers of all rows from number `done` on."""
     with_file = len(rows.files) > 1
     count = done
@@ -131,9 +131,11 @@ def _answer(model, rows: RowReader, output: Path, done, total, batch_size, liste
                     continue
                 for row, outputs in zip(batch, _ask(model, rows, batch), strict=True):
                     lines[row.number] = _line(row, outputs, with_file)
-                count += sum(row.number >= done for row in batch)
-                for listener in filter(None, listeners):
-                    listener(count, total)
+                new = sum(row.number >= done for row in batch)
+                count += new
+                bar.update(new)
+                if on_progress is not None:
+                    on_progress(count, total)
             file.write(b"".join(lines[row.number] for row in window if row.number >= done))
             file.flush()
             os.fsync(file.fileno())
@@ -221,12 +223,14 @@ def _line(row: Row, outputs: dict[str, Any], with_file: bool) -> bytes:
 
 def _count(rows: RowReader, verbose: bool) -> int:
     """Reads, and so checks, all rows."""
-    count = 0
-    with Progress("read", shown=verbose) as report:
-        for count, _ in enumerate(rows, 1):  # noqa: B007
-            if count % 1000 == 0:
-                report(count)
-    return count
+    with _bar("read", verbose, iterable=rows) as bar:
+        return sum(1 for _ in bar)
+
+
+def _bar(what: str, verbose: bool, **settings) -> tqdm:
+    """A bar on the standard error; in a log a line now and then."""
+    seconds = 0.2 if sys.stderr.isatty() else 10.0
+    return tqdm(desc=what, unit=" rows", mininterval=seconds, disable=not verbose, **settings)
 
 
 def _whole_lines(output: Path, total: int) -> int:

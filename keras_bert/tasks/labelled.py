@@ -13,6 +13,7 @@ from keras_bert.tasks.targets import (
     class_labels,
     classes_in_graph,
     found_names,
+    ids_in_graph,
     likeliest_labels,
     weights_by_id,
 )
@@ -87,7 +88,11 @@ class Labelled(BertTask):
             tf.errors.InvalidArgumentError: when the data runs, if a label is unknown, or
                 probabilities [B, K] do not sum to 1.
         """
-        return y if y is None else classes_in_graph(y, self.num_classes, self.labels)
+        if y is None or y.dtype.name != "string":
+            return y if y is None else classes_in_graph(y, self.num_classes, self.labels)
+        if self.labels is None:
+            raise ValueError("the dataset's labels are names: give the classifier labels=[...]")
+        return ids_in_graph(y, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
         """Turns weights by label name or id into weights by id; 1 where there is none.

@@ -1,5 +1,6 @@
 """Outputs of rows in memory: those of like length share a batch, and come back in their order."""
 
+import inspect
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import numpy as np
 from keras_bert.data.packing import PackedSource
 from keras_bert.data.ragged import dense, is_ragged
 from keras_bert.serving.network import BY_TOKEN, Network
+from keras_bert.tasks.heads import NOT_SET
 from keras_bert.tasks.ids import POSITIONS
 from keras_bert.tasks.packing import packs_predictions
 from keras_bert.text.packing import bucket_lengths
@@ -108,7 +110,8 @@ def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
         example is wrong.
     """
     if (
-        is_ragged(columns[0])
+        answer.key is None
+        or is_ragged(columns[0])
         or columns[0].shape[0] > FEW
         or kwargs.get("callbacks")
         or not _runs_here(task, kwargs)
@@ -118,7 +121,7 @@ def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
     import tensorflow as tf
 
     functions = _functions_of(task)
-    key = (answer.key, *(c.shape.rank for c in columns), *_text_settings(task))
+    key = (answer.key, *(c.shape.rank for c in columns), *_settings(task))
     if key not in functions.made:
         specs = [tf.TensorSpec([None, *[None] * (c.shape.rank - 1)], c.dtype) for c in columns]
 
@@ -225,7 +228,7 @@ def _predict_function(task, ids: dict) -> Callable:
 
     functions = _functions_of(task)
     ranks = {name: len(value.shape) for name, value in ids.items()}
-    key = ("predict", *ranks.items())
+    key = ("predict", *ranks.items(), *(str(value.dtype) for value in ids.values()))
     if key not in functions.made:
         specs = {
             n: tf.TensorSpec([None] * rank, tf.as_dtype(ids[n].dtype), n)
@@ -266,8 +269,8 @@ def _filled(width: int, length: int, fill: float, value: np.ndarray) -> np.ndarr
     return np.pad(value, room, constant_values=fill)
 
 
-def _text_settings(task) -> tuple:
-    """What a traced function holds of the preprocessor, of which users may change anything."""
+def _settings(task) -> tuple:
+    """Settings that a traced function holds as constants, of which users may change any."""
     plain = (bool, int, float, str, type(None), list, tuple, dict)
     found = task.preprocessor
     settings = [
@@ -276,6 +279,8 @@ def _text_settings(task) -> tuple:
         for name, value in getattr(part, "__dict__", {}).items()
         if isinstance(value, plain) and name != "built" and not name.startswith("_")
     ]
+    own = inspect.signature(type(task).__init__).parameters
+    settings += [(name, repr(getattr(task, name, None))) for name in own if name not in NOT_SET]
     return (*map(id, _text_parts(task)), *settings)
 
 

@@ -227,8 +227,8 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
 
     @preprocessor.setter
     def preprocessor(self, value):
+        check_preprocessor(value, self.backbone)
         self._preprocessor = value
-        self.check_preprocessor()
 
     def check_preprocessor(self) -> None:
         """Raises a ValueError if the preprocessor, whose settings may change, does not fit."""

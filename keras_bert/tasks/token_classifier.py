@@ -1,6 +1,7 @@
 """A label for each word: names, parts of speech, word segmentation (Devlin et al. 2019, 5.3)."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 import numpy as np
@@ -292,17 +293,19 @@ class BertTokenClassifier(Labelled):
 
     # === Answers ===
 
-    def _best_tags(self, outputs, rows: Rows) -> tuple:
-        """(ids, probabilities) of the words' tags, ragged [B, None]."""
-        # As values: a served graph reads weights through its network alone.
-        chain = self.chain and [keras.ops.convert_to_numpy(part) for part in self.chain.scores]
-        return best_tags(scores_of_words(outputs, rows.about), chain)
+    def _chain(self) -> list | None:
+        """The chain as values: a served graph reads weights through its network alone."""
+        return self.chain and [keras.ops.convert_to_numpy(part) for part in self.chain.scores]
 
-    def _entities(self, outputs, rows: Rows, *_) -> dict:
+    def _key(self, name: str) -> tuple | None:
+        """The key of an `Answer`; with a chain none, since values become constants of a graph."""
+        return None if self.crf else (name,)
+
+    def _entities(self, chain, outputs, rows: Rows, *_) -> dict:
         """The entities of all sentences, one after the other, and how many each has."""
         import tensorflow as tf
 
-        parts = find_entities(*self._best_tags(outputs, rows), self.labels)
+        parts = find_entities(*_best_tags(chain, outputs, rows), self.labels)
         starts, ends = parts.start, parts.end
         if rows.about.starts is not None:
             starts, ends = character_offsets(parts, rows.about.starts, rows.about.ends)
@@ -318,7 +321,7 @@ class BertTokenClassifier(Labelled):
             "count": count,
         }
 
-    def _served_entities(self, outputs, rows, text):
+    def _served_entities(self, chain, outputs, rows, text):
         """`entities` of `text`, string [B], E the most of a row.
 
         `entity`, string [B, E], as it stands in the text, `label`, string [B, E], `start` and
@@ -328,7 +331,7 @@ class BertTokenClassifier(Labelled):
         """
         import tensorflow as tf
 
-        found = self._entities(outputs, rows)
+        found = self._entities(chain, outputs, rows)
         places = (found.pop(name) for name in ("sentence", "count"))
         sentence, count = places
         found["entity"] = substrings(text, sentence, found["start"], found["end"])
@@ -344,13 +347,13 @@ class BertTokenClassifier(Labelled):
         names = tf.constant(list(map(str, self.names)))
         return tags.with_flat_values(tf.gather(names, tags.flat_values))
 
-    def answers(self, outputs, rows, text):
+    def answers(self, outputs, rows, text, chain=None):
         """`tags` of `text`, string [B], W the most words of a row.
 
         `word` and `tag`, string [B, W], `start` and `end`, int32 [B, W], `probability`, float32
         [B, W], and `count`, int32 [B].
         """
-        tags, probabilities = self._best_tags(outputs, rows)
+        tags, probabilities = _best_tags(chain, outputs, rows)
         starts, ends = rows.about.starts, rows.about.ends
         words = substrings(text, starts.value_rowids(), starts.values, ends.values)
         return {
@@ -371,11 +374,11 @@ class BertTokenClassifier(Labelled):
         with tf.control_dependencies([tf.Assert(inside, message)]):
             return self.rows(tf.RaggedTensor.from_tensor(words, count))
 
-    def _tags_of_words(self, outputs, rows, words, count):
+    def _tags_of_words(self, chain, outputs, rows, words, count):
         """`tag` and `probability`, [B, W], of `words`, string [B, W], `count` of them a row."""
         import tensorflow as tf
 
-        tags, probabilities = self._best_tags(outputs, rows)
+        tags, probabilities = _best_tags(chain, outputs, rows)
         shape = tf.cast(tf.stack([-1, tf.shape(words)[1]]), tags.row_splits.dtype)
         return {
             "tag": self._names_of(tags).to_tensor(shape=shape),
@@ -385,13 +388,18 @@ class BertTokenClassifier(Labelled):
     def signatures(self):
         """`tags`, of texts, `words`, of texts cut into words, and where tags mark entities
         `entities`. `serving_default` is `entities`, else `tags`."""
-        tags = super().signatures()["serving_default"]
+        chain = self._chain()
+        answers = partial(self.answers, chain=chain)
+        tags = Answer(self.asks, self.example, self.rows, answers, None, self._key("tags"))
         asks = {"words": Column(shape=(None, None)), "count": Column("int32")}
         example = {"words": [["Ada", "met", "Grace"]], "count": [3]}
-        words = Answer(asks, example, self._rows_of_words, self._tags_of_words)
+        answers = partial(self._tags_of_words, chain)
+        words = Answer(asks, example, self._rows_of_words, answers, None, self._key("words"))
         found = {"tags": tags, "words": words}
         if _mark_entities(self.labels):
-            found["entities"] = tags._replace(answers=self._served_entities)
+            found["entities"] = tags._replace(
+                answers=partial(self._served_entities, chain), key=self._key("entities")
+            )
         return {"serving_default": found.get("entities", tags), **found}
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
@@ -418,7 +426,7 @@ class BertTokenClassifier(Labelled):
             return {"values": found.flat_values, "count": rows.about.counts}
 
         asked, data = (
-            Answer(self.asks, self.example, self.rows, answers, None, (name,)),
+            Answer(self.asks, self.example, self.rows, answers, None, self._key(name)),
             self.examples(x),
         )
         parts = []
@@ -462,8 +470,10 @@ class BertTokenClassifier(Labelled):
         return [[self.names[tag] for tag in tags] for tags in found]
 
     def _best_ids(self, x, batch_size, kwargs) -> list[list[int]]:
+        chain = self._chain()
+
         def tags(outputs, rows):
-            return self._best_tags(outputs, rows)[0]
+            return _best_tags(chain, outputs, rows)[0]
 
         return [row.tolist() for row in self._of_words("tags", tags, x, batch_size, kwargs)]
 
@@ -490,7 +500,8 @@ class BertTokenClassifier(Labelled):
         if self.labels is None:
             raise ValueError("the model has no labels, so that entities have no names")
         tag_places(self.labels)  # before all the work
-        asked = Answer(self.asks, self.example, self.rows, self._entities, None, ("entities",))
+        answers = partial(self._entities, self._chain())
+        asked = Answer(self.asks, self.example, self.rows, answers, None, self._key("found"))
         data, entities = self.examples(x), []
         for (sentences,), found in (
             self.respond(asked, data, batch_size, kwargs) if len(data) else ()
@@ -543,6 +554,11 @@ class BertTokenClassifier(Labelled):
             "dropout": self.dropout,
             "crf": self.crf,
         }
+
+
+def _best_tags(chain, outputs, rows: Rows) -> tuple:
+    """(ids, probabilities) of the words' tags, ragged [B, None]."""
+    return best_tags(scores_of_words(outputs, rows.about), chain)
 
 
 def _mark_entities(labels: list[str] | None) -> bool:

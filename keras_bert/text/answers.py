@@ -1,31 +1,31 @@
-"""From logits of starts and ends to answers. TensorFlow, in graph."""
+"""Decodes start and end logits into answers. TensorFlow, in graph."""
 
 from typing import Any, NamedTuple
 
 from keras_bert.text.question_answering_preprocessor import QuestionRows
 from keras_bert.text.substrings import substrings
 
-# What a model gives where no token is: nothing in a softmax, finite in a sum of two.
+# The logit of padding: 0 after a softmax, and the sum of two is finite.
 NO_TOKEN = -1e9
 
 
 class NBest(NamedTuple):
-    """The best answers of N questions, C in all, best first, those of one question together.
+    """The n-best lists of N questions, C candidates in total, grouped by question, best first.
 
     Attributes:
-        row_splits: int64 [N + 1], where each question's begin and end; each has one at least.
-        text: string [C]; "" says that there is no answer.
-        start: int32 [C], its first character in the context, in code points; 0 for no answer.
-        end: int32 [C], one after the last; 0 for no answer.
-        start_logit: float64 [C], of its first piece.
-        end_logit: float64 [C], of its last piece.
-        probability: float64 [C], by a softmax over the answers of a question.
-        null_score: float64 [N], how much more likely no answer is than the best one: the sum of
-            [CLS]'s two logits, least over the windows, less the best answer's sum. Where no span
-            is valid, that counts as 2 * NO_TOKEN.
-        best: int32 [N], the best answer that is one, as a place in C; no answer's where no span
-            is valid.
-        null: int32 [N], the place of no answer; -1 where it is not among them.
+        row_splits: int64 [N + 1], the boundaries of the questions; each has at least one candidate.
+        text: string [C]; "" for no answer.
+        start: int32 [C], first character in the context, in code points; 0 for no answer.
+        end: int32 [C], one after the last character; 0 for no answer.
+        start_logit: float64 [C], logit of the first piece.
+        end_logit: float64 [C], logit of the last piece.
+        probability: float64 [C], a softmax over the candidates of a question.
+        null_score: float64 [N], the score difference between no answer and the best answer: the
+            sum of [CLS]'s two logits, minimum over the windows, minus the best answer's sum, which
+            is 2 * NO_TOKEN if no span is valid.
+        best: int32 [N], index in C of the best non-empty answer; that of no answer if no span is
+            valid.
+        null: int32 [N], index in C of no answer; -1 if it is not a candidate.
     """
 
     row_splits: Any
@@ -49,24 +49,23 @@ def decode(
     n_best: int = 20,
     max_answer_length: int = 30,
 ) -> NBest:
-    """Finds the best answers of each question over all its windows.
+    """Finds the best answers to each question over all of its windows.
 
-    Rule: google-research/bert `run_squad.py`, `write_predictions`. Of each row the `n_best` best
-    starts and ends are paired. A pair is valid if both lie in the context, this row is the one
-    with most context for the start, and the answer has 1 to `max_answer_length` pieces. Pairs are
-    ordered by the sum of their logits; of equal texts the first stays; the `n_best` best are kept.
-    Of equal logits the one further left goes first.
+    Reference: google-research/bert `run_squad.py`, `write_predictions`. The `n_best` best starts
+    and ends of each row are paired. A pair is valid if both are in the context, the row is the one
+    with maximum context for the start, and the answer has 1 to `max_answer_length` pieces. Pairs
+    are sorted by the sum of their logits, duplicates of a text are dropped, and the `n_best` best
+    are kept. Ties go to the leftmost.
 
-    Three things are other than there: padding has no part in it; a text is the context's own
-    characters; and where no span is valid, the one answer is "".
+    There are three differences: padding is excluded; an answer is an exact substring of the
+    context; and if no span is valid, the only answer is "".
 
     Args:
         start_logits: float tensor [R, T].
         end_logits: float tensor [R, T].
-        rows: the rows they are of.
+        rows: the rows of the logits.
         contexts: strings [N].
-        with_null: whether no answer is a candidate too, as in SQuAD 2.0. It stays whatever its
-            rank.
+        with_null: whether no answer is a candidate too, as in SQuAD 2.0. It is kept at any rank.
         n_best: see above.
         max_answer_length: see above.
 
@@ -82,7 +81,7 @@ def decode(
         raise ValueError(
             f"n_best={n_best}, max_answer_length={max_answer_length}: expected at least 2 and 1"
         )
-    with tf.device("cpu"):  # strings, and sorting whose order has to be the same everywhere
+    with tf.device("cpu"):  # strings, and sorting, which must be deterministic
         contexts = tf.reshape(tf.convert_to_tensor(contexts, tf.string), [-1])
         return _decode(
             start_logits, end_logits, rows, contexts, with_null, n_best, max_answer_length
@@ -94,15 +93,15 @@ def _decode(start_logits, end_logits, rows, contexts, with_null, n_best, max_ans
 
     number, count = tf.size(contexts), tf.shape(rows.starts)[0]
     real = rows.padding_mask != 0
-    # In float64, in which the sum of two float32 is exact.
+    # In float64, where the sum of two float32 is exact.
     logits = [
         tf.where(real, tf.cast(side, tf.float64), NO_TOKEN) for side in (start_logits, end_logits)
     ]
 
-    # === All pairs of the best starts and ends of each row, K * K a row ===
+    # === All pairs of the best starts and ends, K * K per row ===
     best = tf.minimum(n_best, tf.shape(real)[1])
     (start_logit, start), (end_logit, end) = (tf.math.top_k(side, best) for side in logits)
-    row, start, end = (  # [R * K * K]; ends run fastest
+    row, start, end = (  # [R * K * K], ends fastest
         tf.reshape(tf.broadcast_to(side, [count, best, best]), [-1])
         for side in (tf.range(count)[:, None, None], start[:, :, None], end[:, None, :])
     )
@@ -118,7 +117,7 @@ def _decode(start_logits, end_logits, rows, contexts, with_null, n_best, max_ans
     example = tf.gather(rows.example, row)  # [C]
     starts, ends = tf.gather_nd(rows.starts, begin), tf.gather_nd(rows.ends, last)
 
-    # === No answer: the least sum of [CLS]'s logits over the windows ===
+    # === No answer: the minimum sum of [CLS]'s logits over the windows ===
     nulls = [side[:, 0] for side in logits]  # [R] each
     null_sum = tf.math.unsorted_segment_min(nulls[0] + nulls[1], rows.example, number)  # [N]
     least = nulls[0] + nulls[1] <= tf.gather(null_sum, rows.example)
@@ -130,7 +129,7 @@ def _decode(start_logits, end_logits, rows, contexts, with_null, n_best, max_ans
         added = tf.boolean_mask(added, ~answered)
     zeros = tf.zeros_like(added)
     null_row = tf.gather(null_row, added)
-    # Behind all pairs, so that of equals a pair goes first.
+    # After all pairs, so that pairs win ties.
     is_null = tf.concat([tf.zeros_like(example, tf.bool), tf.ones_like(added, tf.bool)], 0)
     example = tf.concat([example, added], 0)
     start, end = tf.concat([starts, zeros], 0), tf.concat([ends, zeros], 0)
@@ -138,7 +137,7 @@ def _decode(start_logits, end_logits, rows, contexts, with_null, n_best, max_ans
     end_logit = tf.concat([end_logit, tf.gather(nulls[1], null_row)], 0)
     candidates = (example, is_null, start, end, start_logit, end_logit)
 
-    # === In order, each text once ===
+    # === Sorted, without duplicates ===
     order = tf.argsort(start_logit + end_logit, direction="DESCENDING", stable=True)
     order = tf.gather(order, tf.argsort(tf.gather(example, order), stable=True))
     example, is_null, start, end, start_logit, end_logit = (
@@ -182,19 +181,19 @@ def _decode(start_logits, end_logits, rows, contexts, with_null, n_best, max_ans
 
 
 def choose(found: NBest, null_threshold: float | None):
-    """Says which candidate is each question's answer.
+    """Selects the answer to each question.
 
     Args:
         found: from `decode`.
-        null_threshold: there is no answer where `null_score` lies above it; None for the best
-            answer always. Rule: google-research/bert `run_squad.py`,
+        null_threshold: no answer is selected if `null_score` is above it; None always selects the
+            best answer. Reference: google-research/bert `run_squad.py`,
             `null_score_diff_threshold`.
 
     Returns:
-        int32 [N], places in `found`.
+        int32 [N], indices in `found`.
 
     Raises:
-        tf.errors.InvalidArgumentError: if there is a threshold, and `found` was made without
+        tf.errors.InvalidArgumentError: if a threshold is given, but `found` was decoded without
             `with_null`.
     """
     import tensorflow as tf
@@ -202,14 +201,14 @@ def choose(found: NBest, null_threshold: float | None):
     if null_threshold is None:
         return found.best
     with_null = tf.debugging.assert_non_negative(
-        found.null, message="a null_threshold needs candidates made with with_null=True"
+        found.null, message="null_threshold: expected candidates decoded with with_null=True"
     )
     with tf.control_dependencies([with_null]):
         return tf.where(found.null_score > null_threshold, found.null, found.best)
 
 
 def _places(example, number):
-    """The place of each candidate among those of its question; these stand together."""
+    """The rank of each candidate within its question; those of a question are adjacent."""
     import tensorflow as tf
 
     counts = tf.math.unsorted_segment_sum(tf.ones_like(example), example, number)

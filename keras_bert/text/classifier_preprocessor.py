@@ -1,4 +1,4 @@
-"""Texts, or pairs of them, to a classifier's input."""
+"""Preprocessor for texts or text pairs."""
 
 import keras
 import keras_hub
@@ -17,40 +17,40 @@ PADDINGS = ("full", "bucket")
 class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
     """Tokenizes, truncates and pads on the host, in TensorFlow.
 
-    A pair that is too long loses pieces of its longer text, as in google-research/bert
-    `run_classifier.py`. They fall from the end of a text, or with `tail` from its middle: a share
-    of 0.75 keeps the first 128 and the last 382 pieces of a text in a row of 512 tokens (Sun et
-    al. 2019, arXiv:1905.05583, section 5.3.1), a share of 1 the end alone.
+    A pair that is too long is truncated in its longer text, as in google-research/bert
+    `run_classifier.py`. Pieces are dropped at the end of a text, or with `tail` in its middle: 0.75
+    keeps the first 128 and the last 382 pieces of a text in a row of 512 tokens (Sun et al. 2019,
+    arXiv:1905.05583, section 5.3.1), 1 keeps only the end.
 
-    It runs eagerly, and inside `tf.data.Dataset.map`.
+    It runs eagerly and inside `tf.data.Dataset.map`.
 
     Args:
         tokenizer: a `BertTokenizer`.
-        sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
+        sequence_length: maximum number of tokens in a row, including [CLS] and [SEP].
         padding: "full" gives rows of `sequence_length` tokens (one static shape, which TPUs
-            need); "bucket" gives the least of 16, 32, 64, ... tokens that holds the batch.
-        tail: of a text that is cut, the share of the pieces kept that comes from its end.
+            need); "bucket" pads to the smallest of 16, 32, 64, ... tokens that holds the batch.
+        tail: fraction of the pieces kept of a truncated text that are taken from its end.
 
     Call arguments:
-        x: a string; a batch of strings [B] (list, array or tensor); or a tuple of two of them,
+        x: a string; a batch of strings [B] (list, array or tensor); or a tuple of two of these,
             first and second texts.
         y: labels, passed through.
         sample_weight: weights, passed through.
 
     Returns:
         A dict of int32 tensors `token_ids`, `segment_ids`, `padding_mask` of shape [B, T], or
-        [T] for one string; with `y` or `sample_weight` a tuple, as Keras packs them.
+        [T] for one string; with `y` or `sample_weight`, a tuple (x, y, sample_weight) as in Keras.
 
     Raises:
         TypeError: if x is not text.
         ValueError: if `sequence_length` leaves no room for text, `padding` is unknown, `tail` is
-            not from 0 to 1, or x has another shape, such as a list of pairs.
+            not in [0, 1], or x has another shape, such as a list of pairs.
     """
 
     tokenizer_cls = BertTokenizer
-    most_texts = 2  # of an example; None for any number
-    settings = ("sequence_length", "padding", "tail")  # arguments that a preset keeps
-    takes_settings_of: tuple[str, ...] = ()  # classes whose saved settings are good for this one
+    most_texts = 2  # per example; None for any number
+    settings = ("sequence_length", "padding", "tail")  # arguments saved in presets
+    takes_settings_of: tuple[str, ...] = ()  # classes whose saved settings this class accepts
 
     def __init__(
         self,
@@ -71,14 +71,16 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             raise ValueError(f"padding={padding!r}: expected one of {', '.join(PADDINGS)}")
         check_number("tail", tail, most=1)
         if tail and "tail" not in self.settings:
-            raise ValueError(f"tail={tail}: expected 0, {type(self).__name__} cuts no end off")
+            raise ValueError(
+                f"tail={tail}: expected 0; {type(self).__name__} does not truncate at the end"
+            )
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.padding = padding
         self.tail = tail
 
     def __setattr__(self, name, value):
-        # A setting that is changed later is checked as the constructor checks it.
+        # A setting changed later is validated as in the constructor.
         if name in self.settings and all(hasattr(self, other) for other in self.settings):
             settings = {other: getattr(self, other) for other in self.settings} | {name: value}
             value = getattr(type(self)(self.tokenizer, **settings), name)
@@ -86,23 +88,23 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
 
     @classmethod
     def from_preset(cls, preset, **settings):
-        """Makes a preprocessor from a checkpoint.
+        """Loads a preprocessor from a checkpoint.
 
         Args:
-            preset: any checkpoint that a task's `from_preset` takes, or a folder that
-                `save_to_preset` of a preprocessor or tokenizer wrote.
-            **settings: arguments of the class beside the tokenizer; by default those that the
-                checkpoint holds for this class, else as many tokens as it has positions.
+            preset: any checkpoint that a task's `from_preset` accepts, or a folder written by
+                `save_to_preset` of a preprocessor or tokenizer.
+            **settings: arguments of the class other than the tokenizer; by default those saved
+                in the checkpoint for this class, otherwise as many tokens as it has positions.
 
         Returns:
             The preprocessor.
 
         Raises:
-            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
+            FileNotFoundError: if `preset` does not exist or lacks a file.
             TypeError: if the class has no such setting.
-            ValueError: if a file is damaged, or there is no tokenizer.
+            ValueError: if a file is damaged or there is no tokenizer.
         """
-        from keras_bert.checkpoints import open_checkpoint  # which makes these classes
+        from keras_bert.checkpoints import open_checkpoint  # which imports these classes
 
         preprocessor = open_checkpoint(preset, load_weights=False).preprocessor(cls, **settings)
         if preprocessor is None:
@@ -115,29 +117,31 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         return ({} if positions is None else {"sequence_length": positions}) | settings
 
     def build(self, *_):
-        """Nothing to build; Keras asks."""
+        """Nothing to build; Keras requires it."""
 
     def __call__(self, *args, **kwargs):
-        # Past KerasHub's `__call__`, which takes a tuple alone, our pair of texts, for (x, y).
+        # Bypasses KerasHub's `__call__`, which interprets a pair of texts as (x, y).
         output = keras.layers.Layer.__call__(self, *args, **kwargs)
-        # Grain's workers hand arrays to each other, no tensors.
+        # Grain's workers exchange arrays, not tensors.
         return keras.tree.map_structure(np.asarray, output) if in_grain() else output
 
     def call(self, x, y=None, sample_weight=None):
         segments = x if isinstance(x, tuple) else (x,)
         if self.most_texts is not None and len(segments) > self.most_texts:
-            raise ValueError(f"expected one text or a pair of texts, got {len(segments)} of them")
+            raise ValueError(
+                f"got a tuple of {len(segments)} texts: expected a text or a pair (first, second)"
+            )
         packed = self.pack(segments)
         return keras.utils.pack_x_y_sample_weight(packed, y, sample_weight)
 
     def pack(self, segments: tuple):
-        """Does the work of `call` for a tuple of one or two texts or batches.
+        """Implements `call` for a tuple of one or two texts or batches.
 
         Args:
             segments: one or two strings, or batches of them [B].
 
         Returns:
-            A dict of int32 tensors [T], or [B, T] of batches, as of a call.
+            A dict of int32 tensors [T], or [B, T] for batches, as in `call`.
         """
         import tensorflow as tf
 
@@ -152,20 +156,20 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding, self.tail)
             if single:
                 return {name: value[0] for name, value in batch.items()}
-            for value in batch.values():  # ragged tensors forget how many rows they have
+            for value in batch.values():  # ragged tensors lose their static batch size
                 value.set_shape([segments[0].shape[0], None])
             return batch
 
     def pack_windows(self, segments: tuple, overlap: int):
-        """Packs texts whole, in as many rows as they need.
+        """Converts texts completely, into as many rows as they need.
 
-        A text that is too long is cut into windows, see `keras_bert.text.windows.cut`. Of a pair
-        the second text is cut, and each row begins with the first, which keeps at most half of
-        the row; what is beyond that is cut off.
+        A text that is too long is split into windows, see `keras_bert.text.windows.cut`. For a
+        pair the second text is split, and each row begins with the first, which is truncated to
+        half of the row.
 
         Args:
             segments: a tuple of one or two batches of strings [B].
-            overlap: pieces that a window shares with the one before it.
+            overlap: number of pieces that a window shares with the previous one.
 
         Returns:
             (rows, windows): a dict of int32 tensors [W, T], and their `Windows`.
@@ -194,7 +198,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             return pack(rows, self.tokenizer, self.sequence_length, self.padding), found
 
     def compute_output_spec(self, x, y=None, sample_weight=None):
-        raise NotImplementedError("texts have no symbolic form: map the preprocessor in tf.data")
+        raise NotImplementedError("texts cannot be symbolic: map the preprocessor in tf.data")
 
     def get_config(self):
         return super().get_config() | {

@@ -1,4 +1,4 @@
-"""Texts to the rows of an embedder, and its embeddings to the nearest ones."""
+"""Preprocessor of the embedder, and nearest neighbours of its embeddings."""
 
 import keras
 
@@ -7,36 +7,36 @@ from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
-    """Makes a row of each text, [CLS] text [SEP]; the texts of an example are rows side by side.
+    """Converts each text to a row, [CLS] text [SEP]; the texts of an example stay together.
 
     Args:
         tokenizer: a `BertTokenizer`.
-        sequence_length: the most tokens in a row, the rest of a text is cut off.
+        sequence_length: maximum number of tokens in a row; longer texts are truncated.
         padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
-        tail: as there.
+        tail: as in `BertClassifierPreprocessor`.
 
     Call arguments:
-        x: a string; strings [B]; or a tuple of two or more of them: first texts, second texts, and
-            negatives, which may also be strings [B, M], M to an example.
+        x: a string; strings [B]; or a tuple of two or more of these: first texts, second texts, and
+            negatives, which may also be strings [B, M], M per example.
         y: labels, passed through.
         sample_weight: weights, passed through.
 
     Returns:
         A dict of int32 tensors `token_ids`, `segment_ids`, `padding_mask` of shape [B, C, T],
-        where C is the number of texts of an example; [C, T] for one string. With `y` or
-        `sample_weight` a tuple, as Keras packs them.
+        where C is the number of texts per example; [C, T] for one string. With `y` or
+        `sample_weight`, a tuple (x, y, sample_weight) as in Keras.
     """
 
     most_texts = None
 
     def pack(self, segments: tuple):
-        """Does the work of `call` for a tuple of texts or batches.
+        """Implements `call` for a tuple of texts or batches.
 
         Args:
             segments: strings, or batches of them [B], negatives also [B, M].
 
         Returns:
-            A dict of int32 tensors, as of a call.
+            A dict of int32 tensors, as in `call`.
         """
         import tensorflow as tf
 
@@ -55,16 +55,16 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
 
 
 def nearest(queries, corpus, top_k: int):
-    """The embeddings of a corpus whose cosine with a query is greatest.
+    """Finds the embeddings of a corpus with the highest cosine similarity to each query.
 
     Args:
         queries: float [Q, H].
         corpus: float [N, H].
-        top_k: how many, at most N.
+        top_k: number of results, at most N.
 
     Returns:
-        A dict: `indices`, int32 [Q, top_k], and `scores`, float32 [Q, top_k], falling; of equal
-        ones the first comes first.
+        A dict: `indices`, int32 [Q, top_k], and `scores`, float32 [Q, top_k], in descending
+        order; ties keep the order of the corpus.
     """
     import tensorflow as tf
 
@@ -74,7 +74,7 @@ def nearest(queries, corpus, top_k: int):
 
 
 def cosine(firsts, seconds):
-    """The cosine of each pair of embeddings: float [N, H] twice to float32 [N]."""
+    """The cosine similarity of pairs of embeddings, two float [N, H] to float32 [N]."""
     import tensorflow as tf
 
     return tf.reduce_sum(_units(firsts) * _units(seconds), axis=-1)

@@ -1,4 +1,4 @@
-"""From tags to entities, and from tagged characters to words."""
+"""Decodes tags into entities, and segmentation tags into words."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
 LETTERS = {"B": BEGIN, "I": INSIDE, "E": END, "S": SINGLE}
-LETTERS |= {"M": INSIDE, "L": END, "U": SINGLE}  # of BMES and BILOU
+LETTERS |= {"M": INSIDE, "L": END, "U": SINGLE}  # in BMES and BILOU
 _TAG = re.compile(rf"([{''.join(LETTERS)}])-(.+)", re.DOTALL)
 
 
 class Entities(NamedTuple):
-    """The entities of a batch, sentence after sentence. E of them, all [E].
+    """The E entities of a batch, in the order of the sentences. All tensors are [E].
 
     Attributes:
-        sentence: int32, the sentence that it is in.
-        label: string, its type.
-        start: int32, its first word.
-        end: int32, the word after its last.
-        score: float32, the mean of the probabilities of its words' tags.
+        sentence: int32, the index of the sentence.
+        label: string, the entity type.
+        start: int32, the first word.
+        end: int32, one after the last word.
+        score: float32, the mean probability of the words' tags.
     """
 
     sentence: object
@@ -33,12 +33,12 @@ class TaggedEntity(NamedTuple):
     """An entity of one sentence.
 
     Attributes:
-        text: what stands in the text from `start` to `end`; of a list of words, those words with
-            spaces between them, or without where each is a single character that is no ASCII.
-        label: its type, such as "PER".
-        start: in a text the first character; in a list of words the first word.
-        end: the character or word after its last.
-        score: the mean of the probabilities of its words' tags.
+        text: the text from `start` to `end`; for a list of words, the words joined with spaces, or
+            without if each is a single non-ASCII character.
+        label: the entity type, such as "PER".
+        start: the first character of a text, or the first word of a list of words.
+        end: one after the last character or word.
+        score: the mean probability of the words' tags.
     """
 
     text: str
@@ -49,19 +49,19 @@ class TaggedEntity(NamedTuple):
 
 
 def marks_entity(label: str) -> bool:
-    """Whether a label is one of `tag_places`."""
+    """Whether `tag_places` accepts a label."""
     return label == "O" or _TAG.fullmatch(label) is not None
 
 
 def tag_places(labels: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Reads the names of tags: the place that each stands for, and the type.
+    """Parses the names of tags into positions and entity types.
 
     Args:
-        labels: "O", or a letter, "-" and a type: B, I of IOB1 and IOB2, B, I, E, S of IOBES, and
-            the same with M for I, L for E and U for S.
+        labels: "O", or a letter, "-" and a type: B, I (IOB1, IOB2), B, I, E, S (IOBES), or the
+            variants M for I, L for E and U for S.
 
     Returns:
-        (K places of `OUTSIDE`, `BEGIN`, ...; K types, "" for "O").
+        (K positions `OUTSIDE`, `BEGIN`, ...; K types, "" for "O").
 
     Raises:
         ValueError: for another tag.
@@ -71,8 +71,8 @@ def tag_places(labels: Sequence[str]) -> tuple[list[int], list[str]]:
         found = _TAG.fullmatch(label)
         if not marks_entity(label):
             raise ValueError(
-                f"the label {label!r} marks no entity: expected O, B-TYPE, I-TYPE, E-TYPE or "
-                "S-TYPE; for tags of another kind call predict_tags"
+                f"label {label!r}: expected O, B-TYPE, I-TYPE, E-TYPE or S-TYPE; for other tags "
+                "call predict_tags"
             )
         places.append(LETTERS[found[1]] if found else OUTSIDE)
         types.append(found[2] if found else "")
@@ -80,11 +80,11 @@ def tag_places(labels: Sequence[str]) -> tuple[list[int], list[str]]:
 
 
 def find_entities(tags, probabilities, labels: Sequence[str]) -> Entities:
-    """Joins words into entities, in graph. TensorFlow.
+    """Groups words into entities. TensorFlow, in graph.
 
-    Rule: the script conlleval of CoNLL-2000. B and S always begin an entity; any other tag begins
-    one where the word before is outside, ends an entity or is of another type. So IOB1 and IOB2
-    need not be told apart, and tags that a scheme does not allow are not lost.
+    Reference: CoNLL-2000's script conlleval. B and S always start an entity; any other tag starts
+    one if the previous word is outside, ends an entity or has another type. So IOB1 and IOB2 need
+    not be distinguished, and no tag is lost in invalid sequences.
 
     Args:
         tags: int32 ragged [B, None].
@@ -95,7 +95,7 @@ def find_entities(tags, probabilities, labels: Sequence[str]) -> Entities:
         `Entities`.
 
     Raises:
-        ValueError: if a label marks no entity.
+        ValueError: if `tag_places` rejects a label.
     """
     import tensorflow as tf
 
@@ -131,37 +131,37 @@ def tags_of_spans(
     labels: Sequence[str],
     where: str,
 ) -> list[str]:
-    """Writes character spans as tags of words.
+    """Converts character spans to tags of words.
 
-    The scheme is that of the labels: E (or L) ends an entity and S (or U) is one of a single word
-    where they have these, and M stands for I.
+    The scheme follows from the labels: if present, E (or L) marks the last word of an entity, S (or
+    U) an entity of one word, and M replaces I.
 
     Args:
-        spans: (first character, character after the last, type), sorted, without overlaps.
+        spans: (start, end, type) in characters, `end` exclusive, sorted, without overlaps.
         starts: the first character of each word.
-        ends: the character after its last.
+        ends: one after its last character.
         labels: names of the K tags.
-        where: the row, for errors.
+        where: name of the example, for errors.
 
     Returns:
         A tag for each word.
 
     Raises:
-        ValueError: if a span cuts a word or holds none, or there is no label for it.
+        ValueError: if a span splits a word or contains none, or there is no label for it.
     """
     places, types = tag_places(labels)
     letters = {place: label[0] for label, place in zip(labels, places, strict=True)}
     tags = ["O"] * len(starts)
     for start, end, kind in spans:
         named = f"{where}: the span {(start, end, kind)}"
-        first, last = bisect_right(ends, start), bisect_left(starts, end)  # words that it touches
+        first, last = bisect_right(ends, start), bisect_left(starts, end)  # words that it overlaps
         if first >= last:
-            raise ValueError(f"{named} holds no word")
+            raise ValueError(f"{named} contains no word")
         for word in (first, last - 1):
             if starts[word] < start or ends[word] > end:
                 raise ValueError(
-                    f"{named} cuts the word at {starts[word]} to {ends[word]}; expected whole "
-                    "words, as `words` gives them"
+                    f"{named} splits the word from {starts[word]} to {ends[word]}; expected "
+                    "whole words, see `words`"
                 )
         inside = letters.get(INSIDE, "I")
         written = [letters.get(BEGIN, inside)] + [inside] * (last - first - 1)
@@ -179,15 +179,15 @@ def tags_of_spans(
 
 
 def character_offsets(entities: Entities, starts, ends):
-    """Where entities lie in plain texts, in graph.
+    """Converts entities in plain texts to character offsets, in graph.
 
     Args:
         entities: from `find_entities`.
         starts: int32 ragged [B, None], the first character of each word, as in `TokenRows`.
-        ends: the same, the character after its last.
+        ends: int32 ragged [B, None], one after its last character.
 
     Returns:
-        (first character, character after the last), int32 [E].
+        (start, end) in characters, int32 [E], `end` exclusive.
     """
     import tensorflow as tf
 
@@ -199,29 +199,31 @@ def character_offsets(entities: Entities, starts, ends):
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Joins words with spaces, or without where each is a single character that is no ASCII."""
+    """Joins words with spaces, or without if each is a single non-ASCII character."""
     characters = all(len(word) == 1 and not word.isascii() for word in words)
     return ("" if characters else " ").join(words)
 
 
 def join_segments(characters: Sequence[str], tags: Sequence[str]) -> list[str]:
-    """Joins characters into words, as the tags of word segmentation say.
+    """Joins characters into words according to word segmentation tags.
 
-    B and S begin a word; M (or I) and E go on with it. A tag that cannot go on, at the beginning
-    or after E or S, begins a word too, so that no character is lost.
+    B and S start a word; M (or I) and E continue it. M, I or E also start a word at the beginning
+    of a sentence and after E or S, so no character is lost.
 
     Args:
-        characters: of one sentence.
-        tags: as many, each B, M, I, E or S.
+        characters: the characters of one sentence.
+        tags: one for each character: B, M, I, E or S.
 
     Returns:
         The words.
 
     Raises:
-        ValueError: if the numbers differ, or for another tag.
+        ValueError: if the numbers differ, or for any other tag.
     """
     if len(characters) != len(tags):
-        raise ValueError(f"{len(characters)} characters but {len(tags)} tags")
+        raise ValueError(
+            f"got {len(tags)} tags: expected one for each of {len(characters)} characters"
+        )
     words, open_word = [], False
     for place, (character, tag) in enumerate(zip(characters, tags, strict=True)):
         if tag not in ("B", "M", "I", "E", "S"):

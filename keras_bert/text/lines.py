@@ -1,6 +1,6 @@
-"""Lines of text to ids, in the graph: each line by the fastest road that is right for it.
+"""Tokenizes lines of text in the graph, each by the fastest implementation correct for it.
 
-Imports TensorFlow and tensorflow_text: import this module only where those are at hand.
+Imports TensorFlow and tensorflow_text, so import this module lazily.
 """
 
 from collections.abc import Sequence
@@ -15,27 +15,27 @@ from keras_bert.text.words import WordSplitter, true_indices
 
 
 class Road(NamedTuple):
-    """A fast way to tokenize a line, and the pattern of the lines for which it is right."""
+    """A fast implementation, and the pattern of the lines for which it is correct."""
 
     pattern: str
-    normalizer: tf_text.FastBertNormalizer | None  # None: at most A-Z are lowered
+    normalizer: tf_text.FastBertNormalizer | None  # None: lower-cases only A-Z, if at all
 
 
 class LineTokenizer:
-    """Tokenizes a batch of lines by BERT's rule.
+    """Tokenizes a batch of lines exactly as BERT does.
 
-    Most lines are made of characters on which tensorflow_text's one-pass operations agree with the
-    rule: they go there. The others are normalised and split by `WordSplitter`, which is exact for
-    any input, and several times slower.
+    Most lines consist of characters on which tensorflow_text's one-pass ops agree with BERT's
+    tokenizer, and use these. All other lines are normalized and split by `WordSplitter`, which is
+    exact for any input but several times slower.
 
     Args:
         tokens: the vocabulary; an index is an id.
         lowercase: whether to lower-case.
-        strip_accents: whether to decompose and to drop accents.
-        exact: ids of tokens that are found whole in the text, as they are spelled.
-        max_word_length: a word of more characters becomes [UNK].
-        added: ids of tokens that are found whole in the normalised text.
-        splitting: as in `WordSplitter`; the fast roads are those of "bert".
+        strip_accents: whether to decompose characters and drop accents.
+        exact: ids of tokens matched in the text in their exact spelling.
+        max_word_length: a word with more characters becomes [UNK].
+        added: ids of tokens matched in the normalized text.
+        splitting: as in `WordSplitter`; only "bert" has fast implementations.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class LineTokenizer:
         self.lowercase = lowercase
         self.special_ids = [*exact.values(), *added.values()]
         self.max_word_length = max_word_length
-        with tf.init_scope(), tf.device("CPU"):  # we may be called while a graph is traced
+        with tf.init_scope(), tf.device("CPU"):  # may be called while a graph is traced
             self.split = WordSplitter(
                 lowercase, strip_accents, tuple(exact), tuple(added), splitting
             )
@@ -66,7 +66,7 @@ class LineTokenizer:
             self.tokens = tf.constant(list(tokens), tf.string)
             fast = self.line_model and self.found_whole is not None and splitting == "bert"
             self.roads = self._roads(strip_accents) if fast else ()
-        # One trace each, whatever the batch; a setting of offsets costs only those who ask.
+        # One trace for each `offsets`, for all batch sizes.
         signature = [tf.TensorSpec([None], tf.string)]
         self.ids = tf.function(self._ids, signature, autograph=False)
         self.pieces = tf.function(self._pieces, signature, autograph=False)
@@ -97,11 +97,11 @@ class LineTokenizer:
         return _int32(bytes_to_characters(lines, self._tokenize(lines, offsets=True)))
 
     def _tokenize(self, lines: tf.Tensor, offsets: bool) -> Pieces:
-        with tf.device("CPU"):  # strings, and integer lookups that would gain nothing on a GPU
+        with tf.device("CPU"):  # strings, and integer lookups that a GPU would not speed up
             return self.take_roads(lines, self.roads, offsets)
 
     def take_roads(self, lines: tf.Tensor, roads: tuple[Road, ...], offsets: bool) -> Pieces:
-        """Sends each line along the first of `roads` that is right for it, or else is exact."""
+        """Routes each line to the first of `roads` that is correct for it, or to the exact one."""
         if not roads:
             words, size = self.split(lines, offsets), tf.size(lines)
             return words_to_pieces(
@@ -136,13 +136,13 @@ def _int32(pieces: Pieces) -> Pieces:
 
 
 def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:
-    """Makes a string tensor of text in any form.
+    """Converts text to a string tensor.
 
     Args:
-        inputs: str, bytes, or lists (also of unequal lengths), arrays or tensors of them.
+        inputs: str, bytes, or (ragged) lists, arrays or tensors of them.
 
     Raises:
-        TypeError: `inputs` are not text.
+        TypeError: if `inputs` are not text.
     """
     if isinstance(inputs, tf.Tensor | tf.RaggedTensor):
         text = inputs
@@ -154,43 +154,43 @@ def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:
                 text = tf.ragged.constant(inputs, tf.string)
             except (TypeError, ValueError):
                 raise TypeError(
-                    f"Expected text (str, bytes, or lists, arrays or tensors of them), got "
-                    f"{type(inputs).__name__}: {inputs!r:.80}"
+                    f"{inputs!r:.80} of type {type(inputs).__name__}: expected text (str, bytes, "
+                    "or lists, arrays or tensors of them)"
                 ) from error
     if text.dtype != tf.string:
-        raise TypeError(f"Expected text, got a tensor of {text.dtype.name}.")
+        raise TypeError(f"tensor of {text.dtype.name}: expected text")
     return text
 
 
 def text_columns(columns: Sequence[Any]) -> list[tf.Tensor]:
-    """Makes string tensors of the one or two texts of each example.
+    """Converts the one or two texts of each example to string tensors.
 
     Args:
-        columns: texts, or batches of as many texts.
+        columns: texts, or batches of equal length.
 
     Returns:
-        Tensors [] or [B], all alike.
+        Tensors [] or [B], all of the same shape.
 
     Raises:
-        TypeError: a column is not text.
-        ValueError: a column is more than a batch of texts, or columns differ in length.
+        TypeError: if a column is not text.
+        ValueError: if a column has more than one axis, or columns differ in length.
     """
     found = [to_strings(column) for column in columns]
     for column in found:
         if not isinstance(column, tf.Tensor) or column.shape.rank not in (0, 1):
             raise ValueError(
-                f"texts of shape {column.shape}: expected one text or a batch of texts [B]; pairs "
-                "go in as a tuple of two batches, (firsts, seconds)"
+                f"texts of shape {column.shape}: expected one text or a batch of texts [B]; pass "
+                "pairs as a tuple of two batches, (firsts, seconds)"
             )
         if not column.shape.is_compatible_with(found[0].shape):
             raise ValueError(
-                f"texts of shapes {found[0].shape} and {column.shape}: expected as many of both"
+                f"texts of shapes {found[0].shape} and {column.shape}: expected the same shape"
             )
     return found
 
 
 def map_lines(function: Any, text: tf.Tensor | tf.RaggedTensor) -> Any:
-    """Applies `function`, from [B] lines to one or more ragged [B, None], to text of any rank."""
+    """Applies `function`, from lines [B] to one or more ragged [B, None], to text of any rank."""
 
     def each(result: Any, shape: Any) -> Any:
         return tuple(shape(part) for part in result) if isinstance(result, tuple) else shape(result)
@@ -213,9 +213,9 @@ def map_lines(function: Any, text: tf.Tensor | tf.RaggedTensor) -> Any:
 
 
 def bytes_to_characters(lines: tf.Tensor, pieces: Pieces) -> Pieces:
-    """Turns byte offsets into character offsets (code points; invalid bytes count nothing)."""
+    """Converts byte offsets to character offsets (code points; invalid bytes are not counted)."""
     _, places = tf.strings.unicode_decode_with_offsets(lines, "UTF-8", errors="ignore")
-    # Lay the lines end to end, so that one sorted search finds all characters.
+    # With the lines concatenated, one sorted search finds all characters.
     length = tf.cast(tf.strings.length(lines), tf.int64) + 1
     base = tf.cumsum(length, exclusive=True)
     line = pieces.ids.value_rowids()
@@ -231,7 +231,7 @@ def bytes_to_characters(lines: tf.Tensor, pieces: Pieces) -> Pieces:
 
 
 def join_pieces(ids: Any, tokens: tf.Tensor) -> tf.Tensor:
-    """Joins the tokens of `ids`, [..., None], with spaces, and a `##` piece to what precedes it."""
+    """Joins the tokens of `ids`, [..., None], with spaces, except before `##` pieces."""
     if not isinstance(ids, tf.Tensor | tf.RaggedTensor):
         ids = tf.ragged.constant(ids) if isinstance(ids, list | tuple) else tf.constant(ids)
     ids = tf.cast(ids, tf.int32)

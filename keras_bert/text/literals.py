@@ -1,8 +1,8 @@
-"""Finds tokens in text that are taken whole, such as [E1] or covid-19, in the graph.
+"""Finds literal tokens in text, such as [E1] or covid-19, in the graph.
 
-Of matches that overlap, the leftmost counts, and of those that begin together the longest.
+Of overlapping matches the leftmost wins, and of those with the same start the longest.
 
-Imports TensorFlow: import this module only where that is at hand.
+Imports TensorFlow, so import this module lazily.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ class Literals:
     """A trie of tokens, searched from every character of a batch at once.
 
     Args:
-        tokens: each as a list of code points, not empty; of equal ones the first counts.
+        tokens: each a non-empty list of code points; of duplicates the first counts.
     """
 
     def __init__(self, tokens: Sequence[Sequence[int]]):
-        edges: dict[int, int] = {}  # node and code point to the next node; the root is 0
-        numbers = [NOT_SPECIAL]  # by node, the token that ends there
+        edges: dict[int, int] = {}  # (node, code point) -> next node; the root is 0
+        numbers = [NOT_SPECIAL]  # node -> the token that ends there
         for number, token in enumerate(tokens):
             node = 0
             for code in token:
@@ -40,12 +40,12 @@ class Literals:
         """Finds the tokens in a batch.
 
         Args:
-            code: int32 [C], the code points of the batch, line after line.
-            line: int32 [C], the line of each; no match goes over the end of one.
+            code: int32 [C], the concatenated code points of the lines.
+            line: int32 [C], the line of each; no match crosses the end of a line.
 
         Returns:
-            (starts, ends, numbers): int64 [M], int64 [M] and int32 [M]; match m is of token
-            `numbers[m]` and covers the characters from `starts[m]` to before `ends[m]`.
+            (starts, ends, numbers): int64 [M], int64 [M] and int32 [M]; match m is token
+            `numbers[m]` and covers the characters from `starts[m]` to `ends[m]`, exclusive.
         """
         code = tf.pad(tf.cast(code, tf.int64), [[0, 1]])
         line = tf.pad(line, [[0, 1]], constant_values=-1)
@@ -86,10 +86,11 @@ class Literals:
 
 
 def _reached(following: tf.Tensor) -> tf.Tensor:
-    """Which of M matches one comes to from the first, by pointer doubling: bool [M].
+    """Which of M matches are reachable from the first, by pointer doubling: bool [M].
 
     Args:
-        following: int32 [M], the first match that begins no sooner than this one ends; M is none.
+        following: int32 [M], the first match that starts at or after the end of this one; M if
+            there is none.
     """
     count = tf.size(following)
     following = tf.concat([following, [count]], 0)

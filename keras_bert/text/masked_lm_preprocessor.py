@@ -1,4 +1,4 @@
-"""Texts, or pairs of them, to the input of the pre-training models."""
+"""Preprocessor of the pre-training models."""
 
 import math
 from typing import Any
@@ -12,18 +12,18 @@ from keras_bert.text.tokenizer import BertTokenizer
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertMaskedLMPreprocessor(BertClassifierPreprocessor):
-    """Tokenizes, truncates and pads as `BertClassifierPreprocessor`, and says how to mask.
+    """Tokenizes, truncates and pads like `BertClassifierPreprocessor`, and holds masking settings.
 
-    A call gives rows without masks, as the classifier's does. Training on texts takes rows of
-    `sequence_length` tokens, whatever `padding`, and masks them anew in every epoch.
+    A call returns rows without masks, like the classifier's. Training on texts uses rows of
+    `sequence_length` tokens, independent of `padding`, and masks them anew in every epoch.
 
     Args:
         tokenizer: a `BertTokenizer`.
-        sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
+        sequence_length: maximum number of tokens in a row, including [CLS] and [SEP].
         padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
-        masking: arguments of `keras_bert.data.masking.Masker` that differ from its own, such as
-            {"unit": "word"}. `max_predictions` is by default `rate` times `sequence_length`,
-            rounded up: 20 for 128 tokens, as in the original.
+        masking: arguments of `keras_bert.data.masking.Masker` that override its defaults, such
+            as {"unit": "word"}. The default of `max_predictions` is `rate` times
+            `sequence_length`, rounded up: 20 for 128 tokens, as in the original.
     """
 
     settings = ("sequence_length", "padding", "masking")
@@ -41,18 +41,18 @@ class BertMaskedLMPreprocessor(BertClassifierPreprocessor):
         self.masking = dict(masking or {})
 
     def masker_arguments(self) -> dict[str, Any]:
-        """Arguments of the `Masker` beside its tokenizer."""
+        """The arguments of the `Masker`, without its tokenizer."""
         most = math.ceil(self.masking.get("rate", 0.15) * self.sequence_length)
         return {"max_predictions": most} | self.masking
 
     def rows_to_mask(self, x) -> dict:
-        """Rows of the one length that masking needs, inside `tf.data` too.
+        """Converts texts to rows of the fixed length that masking needs, also inside `tf.data`.
 
         Args:
             x: a batch of strings [B], or a tuple of two of them.
 
         Returns:
-            A dict of int32 tensors [B, sequence_length], as of a call.
+            A dict of int32 tensors [B, sequence_length], as in `call`.
         """
         import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Contexts with choices to the rows of a multiple-choice model, and its scores to answers."""
+"""Preprocessor for multiple choice, and decoding of its scores."""
 
 import keras
 
@@ -8,30 +8,31 @@ from keras_bert.text.packing import pack
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
-    """Makes one row, [CLS] context [SEP] choice [SEP], of every choice.
+    """Converts every choice to a row, [CLS] context [SEP] choice [SEP].
 
-    Rule: Devlin et al. 2019, section 4.4, where SWAG's first sentence is the context and a
-    continuation the choice. A row that is too long is cut as by `BertClassifierPreprocessor`:
-    pieces fall from the longer text. An empty choice is none, and its row padding.
+    Reference: Devlin et al. 2019, section 4.4, where SWAG's first sentence is the context and a
+    continuation is a choice. Rows are truncated as by `BertClassifierPreprocessor`: pieces are
+    dropped from the longer text. An empty choice does not count, and its row is padding.
 
     Args:
         tokenizer: a `BertTokenizer`.
-        sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
+        sequence_length: maximum number of tokens in a row, including [CLS] and [SEP].
         padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
-        tail: as there.
+        tail: as in `BertClassifierPreprocessor`.
 
     Call arguments:
         x: a tuple (contexts, choices): strings [B] and strings [B, C], which may be ragged, or a
             string and strings [C].
-        y: numbers of the right choices, passed through.
+        y: indices of the correct choices, passed through.
         sample_weight: weights, passed through.
 
     Returns:
         A dict of int32 tensors `token_ids`, `segment_ids`, `padding_mask` of shape [B, C, T], or
-        [C, T] for one context; with `y` or `sample_weight` a tuple, as Keras packs them.
+        [C, T] for one context; with `y` or `sample_weight`, a tuple (x, y, sample_weight) as
+        in Keras.
 
     Raises:
-        ValueError: if x is no such tuple.
+        ValueError: if x is not such a tuple.
     """
 
     def call(self, x, y=None, sample_weight=None):
@@ -40,16 +41,16 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
         return keras.utils.pack_x_y_sample_weight(self.pack(x), y, sample_weight)
 
     def pack(self, segments: tuple):
-        """Does the work of `call` for a tuple (contexts, choices).
+        """Implements `call` for a tuple (contexts, choices).
 
         Args:
             segments: a string and strings [C], or batches [B] and [B, C].
 
         Returns:
-            A dict of int32 tensors [C, T], or [B, C, T], as of a call.
+            A dict of int32 tensors [C, T], or [B, C, T], as in `call`.
 
         Raises:
-            ValueError: if choices are no lists of texts.
+            ValueError: if choices are not lists of texts.
         """
         import tensorflow as tf
 
@@ -65,7 +66,7 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
             lists = choices.shape.rank == 2
             if not lists or not choices.shape[:1].is_compatible_with(contexts.shape):
                 raise ValueError(
-                    f"choices have shape {choices.shape}; expected a list for each context, "
+                    f"choices of shape {choices.shape}: expected a list for each context, "
                     f"[{contexts.shape[0] or 'batch'}, choices]"
                 )
             count = tf.shape(choices)
@@ -90,13 +91,13 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
 
 
 def best_choices(logits):
-    """What the scores of choices say.
+    """Decodes the scores of choices.
 
     Args:
         logits: float [B, C].
 
     Returns:
-        A dict: `choice`, int32 [B], the choice of the greatest score, of equal ones the first;
+        A dict: `choice`, int32 [B], the choice with the highest score, the first in ties;
         `probabilities`, float32 [B, C], the softmax over the choices.
     """
     import tensorflow as tf

@@ -1,10 +1,10 @@
-"""From pieces to rows of the model: truncation, special tokens, padding. TensorFlow, in graph."""
+"""Rows from word pieces: truncation, special tokens, padding. TensorFlow, in graph."""
 
 from collections.abc import Sequence
 
 
 def pair_lengths(first, second, budget):
-    """How much of two texts is kept: the longer is cut first, on ties the second.
+    """Computes the truncated lengths of two texts: the longer is cut first, the second in ties.
 
     Closed form of google-research/bert `run_classifier.py`, `_truncate_seq_pair`, which drops
     one piece at a time from the end of the longer text.
@@ -12,7 +12,7 @@ def pair_lengths(first, second, budget):
     Args:
         first: int tensor [B], pieces of the first text.
         second: int tensor [B], pieces of the second text.
-        budget: pieces of both together that fit.
+        budget: maximum number of pieces of both.
 
     Returns:
         Two int tensors [B].
@@ -21,7 +21,7 @@ def pair_lengths(first, second, budget):
 
     excess = tf.maximum(first + second - budget, 0)
     gap = first - second
-    # First the longer text comes down to the other's length, then both go down in turn.
+    # The longer text shrinks to the other's length, then both shrink in turn.
     first -= tf.minimum(excess, tf.maximum(gap, 0))
     second -= tf.minimum(excess, tf.maximum(-gap, 0))
     rest = tf.maximum(excess - tf.abs(gap), 0)
@@ -29,14 +29,14 @@ def pair_lengths(first, second, budget):
 
 
 def bucket_length(longest, sequence_length: int, smallest: int = 16):
-    """The least of `smallest`, twice it, four times it, ... that holds `longest`.
+    """The smallest of `smallest`, 2 * `smallest`, 4 * `smallest`, ... that holds `longest`.
 
-    Few lengths mean few compilations, and little padding.
+    Limits both the number of compilations and the padding.
 
     Args:
-        longest: int scalar, tokens of the longest row.
-        sequence_length: the greatest length.
-        smallest: the least length.
+        longest: int scalar, length of the longest row.
+        sequence_length: the maximum.
+        smallest: the minimum.
 
     Returns:
         int scalar, at most `sequence_length`.
@@ -48,7 +48,7 @@ def bucket_length(longest, sequence_length: int, smallest: int = 16):
 
 
 def bucket_lengths(sequence_length: int, smallest: int = 16) -> list[int]:
-    """All lengths that `bucket_length` gives, the least first."""
+    """All lengths that `bucket_length` returns, in ascending order."""
     ladder, length = [], smallest
     while length < sequence_length:
         ladder.append(length)
@@ -68,10 +68,10 @@ def pack(
     Args:
         segments: one or two int RaggedTensors [B, None] of pieces.
         tokenizer: a `BertTokenizer`, for its special ids.
-        sequence_length: the most tokens in a row.
-        padding: "full" pads to `sequence_length`; "bucket" to the least power of two, from 16
-            up, that holds the longest row.
-        tail: of a text that is cut, the share of what is kept that comes from its end.
+        sequence_length: maximum number of tokens in a row.
+        padding: "full" pads to `sequence_length`; "bucket" to the smallest power of two, at least
+            16, that holds the longest row.
+        tail: fraction of the pieces kept of a truncated text that are taken from its end.
 
     Returns:
         A dict of int32 tensors [B, T]: `token_ids`, `segment_ids` (1 on the second text and its
@@ -90,7 +90,7 @@ def pack(
     if padding == "bucket":
         width = bucket_length(tf.reduce_max(used), sequence_length)
 
-    # Every cell of the batch is looked up at once: its column says which piece belongs there.
+    # All cells of the batch are looked up at once: the column determines the piece.
     column = tf.range(width)[None, :]  # [1, T]
     token_ids = tf.where(column == 0, tokenizer.cls_token_id, tokenizer.pad_token_id)
     segment_ids = tf.zeros_like(column)
@@ -99,7 +99,7 @@ def pack(
         end = begin + length[:, None]  # column of its [SEP]
         inside = (column >= begin) & (column < end)  # [B, T]
         first = tf.cast(segment.row_starts(), "int32")[:, None]
-        if tail:  # pieces of the end follow on those of the beginning
+        if tail:  # pieces of the end follow those of the beginning
             head = length - tf.cast(tail * tf.cast(length, "float64"), "int32")
             skipped = (lengths[number] - length)[:, None]
             first += tf.where(column - begin >= head[:, None], skipped, 0)

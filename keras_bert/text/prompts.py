@@ -1,4 +1,4 @@
-"""Texts with [MASK]s to fill in, as rows of the model."""
+"""Converts texts with [MASK]s to rows of a masked language model."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,15 +12,15 @@ MASK = SPECIAL_TOKENS["mask_token"]
 
 
 class PromptRows(NamedTuple):
-    """Rows that between them hold each [MASK] of B texts once. R rows, M [MASK]s.
+    """Rows that together fill each [MASK] of B texts once. R rows, M [MASK]s.
 
     Attributes:
         pieces: int32 ragged [R, None], without [CLS] and [SEP].
-        text: int32 [R], the text that a row is of.
-        row: int32 [M], the row that a [MASK] is to be filled in by; in the order of the texts.
-        place: int32 [M], which of its pieces it is.
-        number: int32 [M], which of its text's [MASK]s it is, from 0.
-        counts: int32 [B], [MASK]s of the texts.
+        text: int32 [R], the text of each row.
+        row: int32 [M], the row that fills each [MASK], in the order of the texts.
+        place: int32 [M], its index among the pieces of the row.
+        number: int32 [M], its index among the [MASK]s of its text.
+        counts: int32 [B], the number of [MASK]s of each text.
     """
 
     pieces: Any
@@ -34,15 +34,15 @@ class PromptRows(NamedTuple):
 def prompt_rows(texts, tokenizer: BertTokenizer, sequence_length: int) -> PromptRows:
     """Tokenizes texts and finds their [MASK]s, in graph.
 
-    The literal [MASK] is one whatever the tokenizer's `special_tokens_in_text`, which still decides
-    about the other special tokens. A text that fits is one row. In one that does not, each [MASK]
-    is read in a window that has it in the middle, or as near to it as the ends of the text allow.
-    A text without [MASK] has no row.
+    A literal [MASK] always counts; the tokenizer's `special_tokens_in_text` applies to the other
+    special tokens. A text that fits is one row. Otherwise each [MASK] gets a window with
+    the [MASK] in the middle, or as close to it as the ends of the text allow. A text without [MASK]
+    has no row.
 
     Args:
         texts: strings [B].
         tokenizer: the tokenizer.
-        sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
+        sequence_length: maximum number of tokens in a row, including [CLS] and [SEP].
     """
     import tensorflow as tf
 
@@ -51,7 +51,7 @@ def prompt_rows(texts, tokenizer: BertTokenizer, sequence_length: int) -> Prompt
         ids = tokenizer.tokenize(parts)  # [B, masks + 1, None]
         mask = tf.fill(tf.shape(parts.flat_values), tf.cast(tokenizer.mask_token_id, ids.dtype))
         ids = tf.concat([ids, parts.with_flat_values(mask)[..., None]], axis=2)
-        ids = tf.cast(ids.merge_dims(1, 2)[:, :-1], tf.int32)  # no [MASK] after the last part
+        ids = tf.cast(ids.merge_dims(1, 2)[:, :-1], tf.int32)  # no [MASK] follows the last part
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         found = tf.reshape(tf.where(ids.flat_values == tokenizer.mask_token_id), [-1])
         found = tf.cast(found, tf.int32)
@@ -62,7 +62,7 @@ def prompt_rows(texts, tokenizer: BertTokenizer, sequence_length: int) -> Prompt
         budget = sequence_length - 2
         latest = tf.maximum(tf.gather(lengths, text) - budget, 0)
         start = tf.clip_by_value(place - budget // 2, 0, latest)
-        # Windows begin later from [MASK] to [MASK], so that equal ones stand together.
+        # Window starts never decrease from [MASK] to [MASK], so equal windows are adjacent.
         other = (text != tf.roll(text, 1, 0)) | (start != tf.roll(start, 1, 0)) | (number == 0)
         row = tf.cumsum(tf.cast(other, tf.int32)) - 1
         text, start = tf.boolean_mask(text, other), tf.boolean_mask(start, other)
@@ -72,11 +72,11 @@ def prompt_rows(texts, tokenizer: BertTokenizer, sequence_length: int) -> Prompt
 
 
 def mask_positions(rows: PromptRows):
-    """Columns of the [MASK]s in rows that begin with [CLS], in graph.
+    """The columns of the [MASK]s in rows that start with [CLS], in graph.
 
     Returns:
-        (positions, slots): int32 [R, P], where P is the most [MASK]s of a row and free slots are
-        0; and int32 [M], the slot of each [MASK] in its row.
+        (positions, slots): int32 [R, P], where P is the maximum number of [MASK]s in a row and
+        unused slots are 0; and int32 [M], the slot of each [MASK] in its row.
     """
     import tensorflow as tf
 
@@ -89,7 +89,7 @@ def mask_positions(rows: PromptRows):
 
 
 def check_has_mask(tokenizer: BertTokenizer) -> None:
-    """Raises a ValueError where the vocabulary has no [MASK]."""
+    """Raises a ValueError if the vocabulary has no [MASK]."""
     if tokenizer.mask_token_id is None:
         raise ValueError(
             f"the vocabulary has no {MASK} among its {tokenizer.vocabulary_size()} tokens"
@@ -99,24 +99,24 @@ def check_has_mask(tokenizer: BertTokenizer) -> None:
 def candidate_ids(
     tokenizer, top_k: int | None = None, targets: Sequence[str] | None = None
 ) -> tuple[np.ndarray, int]:
-    """The tokens that may fill a [MASK], and how many of them to give.
+    """Finds the tokens that may fill a [MASK], and the number of them to return.
 
     Args:
         tokenizer: a `BertTokenizer`.
-        top_k: how many to give; None for 5, or for all targets.
+        top_k: number of candidates; None for 5, or for all targets.
         targets: words or tokens; None for the whole vocabulary.
 
     Returns:
-        (ids int32 [C], rising, top_k).
+        (ids int32 [C], ascending; top_k).
 
     Raises:
         TypeError: if a target is not a string.
-        ValueError: if a target is no single token, or `top_k` is not from 1 to C.
+        ValueError: if a target is not a single token, or `top_k` is not from 1 to C.
     """
     ids = np.arange(tokenizer.vocabulary_size(), dtype="int32")
     what = "the tokens of the vocabulary"
     if isinstance(targets, str):
-        raise TypeError(f"targets={targets!r}: expected a list of tokens, got one string")
+        raise TypeError(f"targets={targets!r}: expected a list of tokens, not a string")
     if targets is not None:
         vocabulary = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
         found = set()

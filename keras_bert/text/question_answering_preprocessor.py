@@ -1,4 +1,4 @@
-"""Questions and the texts that answer them, to rows of a question and a window of its text."""
+"""Preprocessor for question answering: rows of a question and a window of its context."""
 
 from typing import Any, NamedTuple
 
@@ -12,20 +12,20 @@ from keras_bert.text.windows import cut, has_most_context
 
 
 class QuestionRows(NamedTuple):
-    """Rows [CLS] question [SEP] window [SEP], R of them, those of one question together.
+    """R rows [CLS] question [SEP] window [SEP], grouped by question.
 
     Attributes:
         token_ids: int32 [R, T].
         segment_ids: int32 [R, T], 1 on the window and its [SEP].
         padding_mask: int32 [R, T], 1 on tokens.
-        example: int32 [R], the question that a row is of; it never falls from row to row.
+        example: int32 [R], the question of each row, in ascending order.
         context_begin: int32 [R], the column of the window's first piece.
-        window_start: int32 [R], that piece's number in the context.
-        starts: int32 [R, T], the first character of a piece in the context, counted in Unicode
-            code points; -1 where there is no piece of the context.
-        ends: int32 [R, T], one after its last character; -1 likewise.
-        most_context: bool [R, T], whether this row is the one that knows a piece of the context
-            best; see `keras_bert.text.windows.has_most_context`.
+        window_start: int32 [R], the index of that piece in the context.
+        starts: int32 [R, T], the first character of a piece of the context, in Unicode code
+            points; -1 at all other positions.
+        ends: int32 [R, T], one after its last character; -1 at all other positions.
+        most_context: bool [R, T], whether this row has the maximum context for a piece of the
+            context; see `keras_bert.text.windows.has_most_context`.
     """
 
     token_ids: Any
@@ -39,36 +39,36 @@ class QuestionRows(NamedTuple):
     most_context: Any
 
     def ids(self) -> dict:
-        """What a model reads of the rows."""
+        """The inputs of the network."""
         names = ("token_ids", "segment_ids", "padding_mask")
         return {name: getattr(self, name) for name in names}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
-    """Tokenizes questions and contexts and cuts the contexts into overlapping windows.
+    """Tokenizes questions and contexts, and splits contexts into overlapping windows.
 
-    Rule: google-research/bert `run_squad.py`, `convert_examples_to_features`: a question keeps
-    its first pieces, a window is as long as the row has room, and windows begin `stride` pieces
-    apart. The original cuts a context at white space first and searches the text for the answer
-    afterwards; here every piece knows its characters, so that an answer is always
-    `context[start:end]`. It runs eagerly, and inside `tf.data.Dataset.map`.
+    Reference: google-research/bert `run_squad.py`, `convert_examples_to_features`: a question keeps
+    its first pieces, a window fills the rest of the row, and windows start `stride` pieces apart.
+    The original splits a context at white space first and later searches the text for the answer;
+    here every piece has character offsets, so an answer is always `context[start:end]`. It runs
+    eagerly and inside `tf.data.Dataset.map`.
 
     Args:
         tokenizer: a `BertTokenizer`.
-        sequence_length: the most tokens in a row.
-        padding: "full" gives rows of `sequence_length` tokens; "bucket" the least of 16, 32, 64,
-            ... tokens that holds the batch.
-        stride: pieces from the start of one window to that of the next; in rows with less room
-            for the context, that room, so that no piece is left out.
-        max_question_length: pieces that a question keeps.
+        sequence_length: maximum number of tokens in a row.
+        padding: "full" gives rows of `sequence_length` tokens; "bucket" pads to the smallest of
+            16, 32, 64, ... tokens that holds the batch.
+        stride: number of pieces from the start of one window to that of the next; limited to the
+            room for the context in a row, so that no piece is skipped.
+        max_question_length: maximum number of pieces of a question.
 
     Call arguments:
         x: a tuple (questions, contexts) of two strings, or of two batches of strings [B].
 
     Returns:
         A dict of int32 tensors `token_ids`, `segment_ids`, `padding_mask` of shape [R, T], R >= B.
-        `encode` also says which row is of which question.
+        `encode` also returns the question of each row.
 
     Raises:
         ValueError: if a setting leaves no room for the context, or `padding` is unknown.
@@ -90,9 +90,9 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
         check_count("max_question_length", max_question_length)
         if sequence_length - max_question_length - 3 < 1:
             raise ValueError(
-                f"sequence_length={sequence_length} has no room for a context beside [CLS], "
-                f"[SEP], [SEP] and a question of max_question_length={max_question_length} pieces:"
-                f" expected {max_question_length + 4} or more, or a smaller max_question_length"
+                f"sequence_length={sequence_length}: expected {max_question_length + 4} or more, "
+                f"room for [CLS], [SEP], [SEP], max_question_length={max_question_length} pieces "
+                "of a question and a context, or a smaller max_question_length"
             )
         self.stride = stride
         self.max_question_length = max_question_length
@@ -112,18 +112,18 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
             raise ValueError(f"expected (questions, contexts), got {type(x).__name__}: {x!r:.80}")
         if y is not None or sample_weight is not None:
             raise ValueError(
-                "a question has as many rows as its context needs, so that labels and weights of "
-                "questions fit no rows: see encode and span_labels"
+                "a question has as many rows as its context needs, so labels and weights of "
+                "questions do not match the rows: see encode and span_labels"
             )
         return self.encode(*x).ids()
 
     def encode(self, questions, contexts, padding: str | None = None) -> QuestionRows:
-        """Makes rows that also know where they come from.
+        """Converts questions and contexts to rows with their origin and offsets.
 
         Args:
             questions: strings [B], or one string.
-            contexts: as many.
-            padding: in place of the preprocessor's.
+            contexts: of the same shape.
+            padding: overrides the preprocessor's.
 
         Returns:
             `QuestionRows`, at least one row for each question.
@@ -142,7 +142,7 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
             windows = cut(lengths, room, self.stride)
             question = tf.gather(question, windows.text)
 
-            # The flat number of each window's first piece among those of all contexts, [R].
+            # The flat index of each window's first piece among those of all contexts, [R].
             first = tf.cast(tf.gather(pieces.row_starts(), windows.text), tf.int32) + windows.start
             inner = tf.ragged.range(first, first + windows.length)
             window = tf.gather(pieces.flat_values, inner)
@@ -175,16 +175,16 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
 
 
 def span_labels(rows: QuestionRows, starts, ends):
-    """Says where in each row the answer stands.
+    """Computes the columns of the answer in each row.
 
-    The answer's pieces are those that share a character with it. A row whose window lacks one of
-    them points at [CLS]. Rule: google-research/bert `run_squad.py`,
+    The answer's pieces are those that overlap it by a character. The label of a row whose window
+    lacks any of them is [CLS]. Reference: google-research/bert `run_squad.py`,
     `convert_examples_to_features`.
 
     Args:
-        rows: of N questions.
+        rows: rows of N questions.
         starts: int tensor [N], the first character of each answer in its context.
-        ends: int tensor [N], one after the last; no more than the start where there is no answer.
+        ends: int tensor [N], one after the last; at most the start if there is no answer.
 
     Returns:
         (labels, found): int32 [R, 2], the columns of the first and the last piece of the answer,
@@ -196,7 +196,7 @@ def span_labels(rows: QuestionRows, starts, ends):
         starts, ends = tf.cast(starts, tf.int32), tf.cast(ends, tf.int32)
         start, end = (tf.gather(side, rows.example)[:, None] for side in (starts, ends))  # [R, 1]
         touched = (rows.starts >= 0) & (rows.starts < end) & (rows.ends > start)  # [R, T]
-        # Every piece of a context has most context in one row, so that this counts each once.
+        # Every piece has maximum context in exactly one row, so this counts each once.
         once = tf.reduce_sum(tf.cast(touched & rows.most_context, tf.int32), axis=1)
         whole = tf.math.unsorted_segment_sum(once, rows.example, tf.size(starts))  # [N]
         here = tf.reduce_sum(tf.cast(touched, tf.int32), axis=1)

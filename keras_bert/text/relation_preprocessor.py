@@ -1,4 +1,4 @@
-"""Sentences with two entities to the rows of a relation classifier. TensorFlow, in graph."""
+"""Preprocessor for relation classification. TensorFlow, in graph."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.packing import bucket_length, pair_lengths
 from keras_bert.text.tokenizer import BertTokenizer
 
-# What to take where nothing is said, the first that the vocabulary has: around the first entity,
-# around the second. The signs are those of R-BERT (Wu and He 2019, arXiv:1905.08284).
+# Default markers around the first and the second entity; the first set in the vocabulary is used.
+# The signs are those of R-BERT (Wu and He 2019, arXiv:1905.08284).
 MARKERS = (
     ("[unused1]", "[unused2]", "[unused3]", "[unused4]"),
     ("$", "$", "#", "#"),
@@ -18,40 +18,38 @@ MARKERS = (
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertRelationPreprocessor(BertClassifierPreprocessor):
-    """Puts markers around two entities of each sentence, and makes rows of them.
+    """Inserts markers around two entities of each sentence, and converts it to a row.
 
     [CLS] before [M1] first [/M1] between [M2] second [/M2] after [SEP], or the same with the
-    second entity in front. Rule: Baldini Soares et al. 2019 (arXiv:1906.03158), section 3.2,
-    "entity markers". The five parts are tokenized one by one, so that a marker within a word
-    parts it.
+    second entity in front. Reference: Baldini Soares et al. 2019 (arXiv:1906.03158), section 3.2,
+    "entity markers". The five parts are tokenized separately, so a marker inside a word splits it.
 
-    A sentence that is too long is cut so that both entities stay in: first what is before the
-    first of them loses pieces from its front and what is after the other from its end, the longer
-    of the two first; when both are used up, pieces fall from the middle of what is between. The
-    entities themselves are not cut.
+    A sentence that is too long is truncated around the entities: first the part before both loses
+    pieces at its start and the part after both at its end, the longer of the two first; when both
+    are empty, the part between loses pieces in its middle. The entities themselves are never cut.
 
     Args:
         tokenizer: a `BertTokenizer`.
-        sequence_length: the most tokens in a row, markers, [CLS] and [SEP] among them.
+        sequence_length: maximum number of tokens in a row, including markers, [CLS] and [SEP].
         padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
-        markers: four tokens of the vocabulary, which open and close the first and the second
-            entity. By default [unused1] to [unused4] where the vocabulary has them, else $ $ # #.
+        markers: four tokens of the vocabulary that open and close the first and the second entity.
+            By default [unused1] to [unused4] if the vocabulary has them, otherwise $ $ # #.
 
     Call arguments:
-        x: a tuple (texts, spans): strings [B], and ints [B, 2, 2], where each of the two entities
-            begins and ends, in characters; an end is that of the first character after it.
+        x: a tuple (texts, spans): strings [B], and ints [B, 2, 2], (start, end) of each
+            entity in characters, `end` exclusive.
         y: labels, passed through.
         sample_weight: weights, passed through.
 
     Returns:
         A dict of int32 tensors `token_ids`, `segment_ids` (zeros) and `padding_mask` [B, T], and
-        `entity_positions` [B, 2], the tokens that open the first and the second entity; with `y`
-        or `sample_weight` a tuple, as Keras packs them.
+        `entity_positions` [B, 2], the columns of the opening markers; with `y` or
+        `sample_weight`, a tuple (x, y, sample_weight) as in Keras.
 
     Raises:
-        ValueError: if `markers` are not four tokens of the vocabulary, or there are none to take.
-        tf.errors.InvalidArgumentError: if spans overlap or do not lie in their text, or entities
-            are too long for a row.
+        ValueError: if `markers` are not four tokens of the vocabulary, or it has no default ones.
+        tf.errors.InvalidArgumentError: if spans overlap or are outside their text, or entities are
+            too long for a row.
     """
 
     settings = ("sequence_length", "padding", "markers")
@@ -73,14 +71,14 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
         if markers is not None and (isinstance(markers, str) or len(markers) != 4):
             raise ValueError(f"markers={markers!r}: expected four tokens")
         self.markers = None if markers is None else tuple(markers)
-        if tokenizer.has_vocabulary:  # one that a saved model brings is read only afterwards
+        if tokenizer.has_vocabulary:  # the vocabulary of a saved model is loaded later
             self.marker_ids()
 
     def marker_ids(self) -> list[int]:
         """The ids of the four markers.
 
         Raises:
-            ValueError: if the vocabulary has none of the usual markers, or lacks one of `markers`.
+            ValueError: if the vocabulary has no default markers, or lacks one of `markers`.
         """
         vocabulary = set(self.tokenizer.get_vocabulary())
         if self.markers is None:
@@ -93,8 +91,8 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
             )
         if missing := [token for token in self.markers if token not in vocabulary]:
             raise ValueError(
-                f"the markers {', '.join(missing)} are not in the vocabulary: pass markers=, four "
-                "of its tokens that open and close the first and the second entity"
+                f"markers {', '.join(missing)} are not in the vocabulary: expected four of its "
+                "tokens that open and close the first and the second entity"
             )
         return [self.tokenizer.token_to_id(token) for token in self.markers]
 
@@ -104,13 +102,13 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
         return keras.utils.pack_x_y_sample_weight(self.pack(x), y, sample_weight)
 
     def pack(self, segments: tuple):
-        """Does the work of `call` for a tuple (texts, spans).
+        """Implements `call` for a tuple (texts, spans).
 
         Args:
-            segments: batches of texts [B] and of spans, as of a call.
+            segments: batches of texts [B] and of spans, as in `call`.
 
         Returns:
-            A dict of int32 tensors, as of a call.
+            A dict of int32 tensors, as in `call`.
 
         Raises:
             tf.errors.InvalidArgumentError: if two entities do not fit into `sequence_length`.
@@ -118,13 +116,13 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
         import tensorflow as tf
 
         rows, fits = self.encode(*segments)
-        first = tf.argmin(tf.pad(tf.cast(fits, tf.int32), [[0, 1]]))  # an empty batch has none
+        first = tf.argmin(tf.pad(tf.cast(fits, tf.int32), [[0, 1]]))  # none in an empty batch
         message = f"entities do not fit into {self.sequence_length} tokens, in row"
         with tf.control_dependencies([tf.Assert(tf.reduce_all(fits), [message, first])]):
             return {name: tf.identity(value) for name, value in rows.items()}
 
     def encode(self, texts, spans) -> tuple[dict, object]:
-        """Makes rows, also of sentences whose entities do not fit; theirs are cut at the end.
+        """Converts sentences to rows, cutting at the end where entities do not fit.
 
         Args:
             texts: strings [B].
@@ -146,11 +144,11 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
             shape = texts.shape.concatenate([2, 2])
             if not spans.dtype.is_integer or not spans.shape.is_compatible_with(shape):
                 raise ValueError(
-                    f"spans are {spans.dtype.name} of shape {spans.shape}: expected whole numbers "
-                    f"of shape {shape}, beside texts of shape {texts.shape}"
+                    f"spans are {spans.dtype.name} of shape {spans.shape}: expected integers of "
+                    f"shape {shape} for texts of shape {texts.shape}"
                 )
             spans = tf.ensure_shape(tf.cast(spans, tf.int32), [None, 2, 2])
-            swapped = spans[:, 0, 0] > spans[:, 1, 0]  # the second entity stands in front, [B]
+            swapped = spans[:, 0, 0] > spans[:, 1, 0]  # whether the second entity is in front, [B]
             in_order = tf.where(swapped[:, None, None], spans[:, ::-1], spans)
             parts = _parts(texts, in_order)  # [B, 5]
             pieces = self.tokenizer.tokenize(tf.reshape(parts, [-1]))  # [5 B, None]
@@ -158,13 +156,13 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
             starts = tf.reshape(tf.cast(pieces.row_starts(), tf.int32), [-1, 5])
             begin, count, fits = _cut(starts, lengths, self.sequence_length - 6)
 
-            # A row is 12 slots, and each slot a stretch of one pool: pieces and special tokens.
+            # A row has 12 slots, each a slice of one pool of pieces and special tokens.
             tokenizer = self.tokenizer
             specials = [tokenizer.cls_token_id, tokenizer.sep_token_id, *self.marker_ids()]
             pool = tf.concat([pieces.flat_values, tf.constant(specials, tf.int32)], axis=0)
             cls, sep, *markers = (tf.size(pieces.flat_values) + i for i in range(6))
-            rank = tf.cast(swapped, tf.int32)  # number of the entity in front
-            # place of the marker that opens or closes an entity
+            rank = tf.cast(swapped, tf.int32)  # index of the entity in front
+            # index of the marker that opens or closes an entity
             opens = [markers[0] + 2 * rank, markers[0] + 2 * (1 - rank)]
             same, one = tf.zeros_like(rank), tf.ones_like(rank)
             slots = [
@@ -187,7 +185,7 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
             ids = tf.RaggedTensor.from_row_lengths(tf.gather(pool, stretches.flat_values), used)
             width = self.sequence_length
             if self.padding == "bucket":
-                longest = tf.minimum(tf.reduce_max(used), width)  # of those that do not fit
+                longest = tf.minimum(tf.reduce_max(used), width)  # of rows that do not fit
                 width = bucket_length(longest, width)
             token_ids = ids.to_tensor(tokenizer.pad_token_id)[:, :width]
             room = [[0, 0], [0, width - tf.shape(token_ids)[1]]]
@@ -211,18 +209,18 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
 
 
 def _parts(texts, spans):
-    """Cuts texts at the ends of two spans, the first of which is in front: strings [B, 5]."""
+    """Splits texts at the ends of two spans, the first of which is in front: strings [B, 5]."""
     import tensorflow as tf
 
     length = tf.strings.length(texts, unit="UTF8_CHAR")
     cuts = [tf.zeros_like(length), *tf.unstack(tf.reshape(spans, [-1, 4]), axis=1), length]
     places = tf.stack(cuts, axis=1)  # [B, 6]
     right = tf.reduce_all(places[:, 1:] >= places[:, :-1], axis=1)
-    message = "spans overlap or do not lie in their text, in row"
+    message = "spans overlap or are outside their text, in row"
     wrong = tf.argmin(tf.pad(tf.cast(right, tf.int32), [[0, 1]]))
     with tf.control_dependencies([tf.Assert(tf.reduce_all(right), [message, wrong, spans])]):
         places = tf.identity(places)
-    # One call for each part: `substr` wants positions of the shape of the texts.
+    # One call per part: `substr` needs positions of the shape of the texts.
     parts = [
         tf.strings.substr(texts, places[:, i], places[:, i + 1] - places[:, i], unit="UTF8_CHAR")
         for i in range(5)
@@ -231,12 +229,12 @@ def _parts(texts, spans):
 
 
 def _cut(starts, lengths, budget: int):
-    """Chooses the pieces of a sentence that stay; see the class for the rule.
+    """Truncates sentences as described in the class.
 
     Args:
-        starts: int32 [B, 5], where the pieces of each part begin in the pool.
+        starts: int32 [B, 5], the start of each part's pieces in the pool.
         lengths: int32 [B, 5].
-        budget: pieces that fit.
+        budget: number of pieces that fit.
 
     Returns:
         (starts, lengths, fits): lists of six int32 [B], for before, first, the two ends of
@@ -249,7 +247,7 @@ def _cut(starts, lengths, budget: int):
     fits = room >= 0
     room = tf.maximum(room, 0)
     kept = tf.minimum(between, room)
-    head = kept - kept // 2  # of an odd number the first entity gets one piece more
+    head = kept - kept // 2  # of an odd budget the first entity gets one piece more
     kept_before, kept_after = pair_lengths(before, after, room - kept)
     begin = tf.unstack(starts, axis=1)
     return (

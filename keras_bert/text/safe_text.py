@@ -1,24 +1,24 @@
-"""Which lines the fast operations of tensorflow_text certainly tokenize as BERT's rule does.
+"""Which lines tensorflow_text's fast ops are certain to tokenize exactly as BERT does.
 
-tensorflow_text's one-pass tokenizer is fast and close to the rule, but not the rule: it folds case
+tensorflow_text's one-pass tokenizer is fast and close to BERT's, but not identical: it folds case
 (ß becomes ss, a final sigma a plain one), applies compatibility forms (… becomes three full stops,
-a fullwidth comma an ASCII one) and counts a word's bytes. So a line takes it only if it consists of
-characters on which both agree; the tests compare every one of them. The lists need not be complete:
-a line that falls outside is tokenized exactly all the same, only slower.
+a fullwidth comma an ASCII one) and counts a word's bytes. It is therefore used only for lines of
+characters on which both agree; the tests compare every one of these. The lists need not be
+complete: any other line is tokenized exactly too, only more slowly.
 
-A list is the inside of an RE2 character class. `*_WORD` characters join their neighbours to words;
+A list is the inside of an RE2 character class. `*_WORD` characters are part of a word;
 `*_BREAK` characters (spaces, punctuation, CJK ideographs) end a word.
 """
 
 from collections.abc import Sequence
 
-MOST_FOUND_WHOLE = 20_000  # characters of all tokens together that one pattern may hold
-LONGEST_RUN = 64  # characters; a longer word may exceed a limit that only the exact path counts
+MOST_FOUND_WHOLE = 20_000  # total characters of the tokens in one pattern
+LONGEST_RUN = 64  # characters; only the exact implementation handles limits on longer words
 
 ASCII_BREAK = r" \t\n\r!-/:-@\[-`{-~"
 
-# Characters that neither lower-casing nor decomposition changes, but for A-Z: no more than these is
-# needed for English and Chinese prose, and all that is left to do is to lower ASCII letters.
+# Characters that, except for A-Z, neither lower-casing nor decomposition changes. They suffice for
+# English and Chinese prose, and only ASCII letters have to be lower-cased.
 PLAIN_BREAK = (
     ASCII_BREAK
     + r"\x{a0}\x{a1}\x{a7}\x{ab}\x{b6}\x{b7}\x{bb}\x{bf}"
@@ -33,12 +33,12 @@ PLAIN_WORD = (
     r"\x{df}\x{e6}\x{f0}\x{f7}\x{f8}\x{fe}"  # ß æ ð ÷ ø þ
     r"\x{5d0}-\x{5ea}\x{627}-\x{63a}\x{641}-\x{64a}\x{660}-\x{669}"  # Hebrew, Arabic
     r"\x{20a0}-\x{20c0}\x{2116}\x{2122}\x{2190}-\x{2199}"  # currencies, №, ™, arrows
-    r"\x{2500}-\x{26ff}\x{1f300}-\x{1f64f}"  # drawings, emoji
+    r"\x{2500}-\x{26ff}\x{1f300}-\x{1f64f}"  # box drawing, emoji
     r"\x{2044}\x{2103}\x{2212}\x{3007}\x{30fc}"  # ⁄ ℃ − 〇 ー
     r"\x{ff0b}\x{ff10}-\x{ff19}\x{ff1c}-\x{ff1e}\x{ff5e}"  # fullwidth digits and signs
 )
 
-# Cased text that keeps its accents is not changed at all.
+# Cased text with accents kept is not changed at all.
 CASED_WORD = PLAIN_WORD + (
     r"\x{c0}-\x{2af}\x{370}-\x{373}\x{376}\x{377}\x{386}\x{388}-\x{38a}\x{38c}\x{38e}-\x{3a1}"
     r"\x{3a3}-\x{482}\x{48a}-\x{52f}\x{531}-\x{556}\x{561}-\x{587}"  # Latin, Greek, Cyrillic, ...
@@ -46,7 +46,7 @@ CASED_WORD = PLAIN_WORD + (
     r"\x{3041}-\x{3096}\x{30a1}-\x{30fa}\x{30fc}-\x{30fe}\x{ac00}-\x{d7a3}"  # kana, Hangul
 )
 
-# Characters of which tensorflow_text's normalizer makes exactly one by the rule: lowered, bare.
+# Characters that tensorflow_text's normalizer maps to exactly one, as BERT does: lower, no accent.
 FOLDED_BREAK = (
     ASCII_BREAK
     + r"\x{a0}\x{a1}\x{a7}\x{ab}\x{b6}\x{b7}\x{bb}\x{bf}"
@@ -68,10 +68,10 @@ def line_pattern(word: str, breaks: str, max_word_length: int) -> str:
     """Builds the RE2 pattern that a whole line must match to be safe.
 
     Args:
-        word: the characters that words are made of, as the inside of a character class.
+        word: the characters of words, as the inside of a character class.
         breaks: the characters that end a word, as the inside of another.
-        max_word_length: the tokenizer's limit, in characters. Words are held to it, and to
-            `LONGEST_RUN`, so that no limit of the fast operations comes into play.
+        max_word_length: the tokenizer's limit, in characters. Words must not exceed it, nor
+            `LONGEST_RUN`, so that no limit of the fast ops is reached.
 
     Returns:
         The pattern, for `tf.strings.regex_full_match`.
@@ -81,14 +81,14 @@ def line_pattern(word: str, breaks: str, max_word_length: int) -> str:
 
 
 def holding_pattern(tokens: Sequence[str]) -> str | None:
-    """Builds the RE2 pattern of the lines that may hold one of some tokens.
+    """Builds the RE2 pattern of the lines that may contain one of the given tokens.
 
     Args:
-        tokens: in their normalised form.
+        tokens: in their normalized form.
 
     Returns:
-        The pattern, for `tf.strings.regex_full_match` of safe lines, normalised but for their
-        case; "" if there are no tokens, None if they are too many for a pattern.
+        The pattern, for `tf.strings.regex_full_match` of safe lines, normalized except for their
+        case; "" if there are no tokens, None if there are too many for a pattern.
     """
     if sum(map(len, tokens)) > MOST_FOUND_WHOLE:
         return None

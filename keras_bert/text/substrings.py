@@ -1,16 +1,16 @@
-"""Parts of texts by characters. TensorFlow, in graph."""
+"""Substrings by character positions. TensorFlow, in graph."""
 
 
 def substrings(texts, row, starts, ends):
-    """Cuts parts out of texts, in time and memory linear in texts and parts.
+    """Extracts substrings in time and memory linear in texts and results.
 
-    `tf.strings.substr` of gathered texts copies a whole text for each part.
+    `tf.strings.substr` on gathered texts would copy a whole text for each substring.
 
     Args:
         texts: strings [B], UTF-8.
-        row: int [E], the text that a part is of.
-        starts: int [E], its first character in the text, in code points.
-        ends: int [E], one after its last.
+        row: int [E], the text of each substring.
+        starts: int [E], its first character, in code points.
+        ends: int [E], one after its last character.
 
     Returns:
         Strings [E].

@@ -1,8 +1,8 @@
-"""From a token classifier's output to a tag for each word. TensorFlow, in graph."""
+"""Decodes a token classifier's output into a tag for each word. TensorFlow, in graph."""
 
 
 def scores_of_words(logits, rows):
-    """Takes each word's scores from the one position that answers for it.
+    """Gathers each word's scores from the position that represents it.
 
     Args:
         logits: float32 [R, T, K], the model's output for `rows.ids`.
@@ -24,11 +24,11 @@ def scores_of_words(logits, rows):
 
 
 def best_tags(scores, chain=None):
-    """Says which tags the words have.
+    """Decodes the tags of the words.
 
-    Without a chain each word has its likeliest tag, and the probability is the softmax's. With one
-    the sentence has its likeliest path (Viterbi 1967), and a tag's probability is the sum of those
-    of all paths that have it there (forward and backward algorithm).
+    Without a chain, each word gets its most likely tag, with its softmax probability. With one, the
+    sentence gets its most likely tag sequence (Viterbi 1967), and a tag's probability is its
+    marginal (forward-backward algorithm).
 
     Args:
         scores: float32 ragged [B, None, K].
@@ -44,10 +44,10 @@ def best_tags(scores, chain=None):
         tags = tf.argmax(flat, axis=-1, output_type=tf.int32)
         probabilities = tf.reduce_max(tf.nn.softmax(flat), axis=-1)
         return scores.with_flat_values(tags), scores.with_flat_values(probabilities)
-    with tf.device("cpu"):  # many small steps, one after the other
+    with tf.device("cpu"):  # many small sequential steps
         lengths = tf.cast(scores.row_lengths(), tf.int32)
-        # Two positions more, so that there are some in an empty batch too.
-        # In float64: sums over a long sentence lose what its probabilities are made of.
+        # Two more positions, so that an empty batch has some too.
+        # In float64: over a long sentence, float32 sums lose the digits of the probabilities.
         emissions = tf.cast(scores.to_tensor(), tf.float64)
         emissions = tf.pad(emissions, [[0, 0], [0, 2], [0, 0]])  # [B, W, K]
         valid = tf.sequence_mask(lengths, tf.shape(emissions)[1])  # [B, W]
@@ -63,7 +63,7 @@ def best_tags(scores, chain=None):
 
 
 def _best_path(emissions, valid, transitions, start, end):
-    """int32 [W, B] from [W, B, K] and [W, B, 1]; whatever after a sentence's end."""
+    """int32 [W, B] from [W, B, K] and [W, B, 1]; arbitrary after a sentence's end."""
     import tensorflow as tf
 
     stay = tf.broadcast_to(tf.range(tf.shape(emissions)[2]), tf.shape(emissions)[1:])
@@ -84,7 +84,7 @@ def _best_path(emissions, valid, transitions, start, end):
 
 
 def _marginals(emissions, valid, transitions, start, end):
-    """Log probability of each tag at each position, [W, B, K]."""
+    """The log probability of each tag at each position, [W, B, K]."""
     import tensorflow as tf
 
     def forward(alpha, step):

@@ -1,4 +1,4 @@
-"""Words to a token classifier's rows: one label a word, on its first piece."""
+"""Preprocessor for token classification: one label per word, on its first piece."""
 
 from typing import NamedTuple
 
@@ -10,22 +10,22 @@ from keras_bert.text.packing import pack
 from keras_bert.text.tokenizer import BertTokenizer
 from keras_bert.text.windows import cut, has_most_context
 
-IGNORED = -1  # the label of a position that has none; no class has this id
+IGNORED = -1  # the label of positions without one; not the id of any class
 
 
 class TokenRows(NamedTuple):
-    """Rows of a batch of sentences. R rows of T tokens over B sentences.
+    """R rows of T tokens for a batch of B sentences.
 
     Attributes:
         ids: int32 [R, T] by name, the backbone's inputs.
-        sentence: int32 [R], the sentence that a row is of.
-        word: int32 [R, T], at the first piece of a word its number in its sentence; -1 at all
-            other positions, and at first pieces that another row answers for. So each word is at
-            exactly one position of all rows.
-        counts: int32 [B], words of the sentences.
-        starts: int32 ragged [B, None], of a plain text the first character of each word; None of
-            sentences that are given as words.
-        ends: the same, the character after its last.
+        sentence: int32 [R], the sentence of each row.
+        word: int32 [R, T], at the first piece of a word its index in the sentence; -1 at all other
+            positions, and at first pieces represented by another row. So each word has exactly one
+            position in all rows.
+        counts: int32 [B], number of words of each sentence.
+        starts: int32 ragged [B, None], for plain texts the first character of each word; None for
+            sentences given as words.
+        ends: int32 ragged [B, None], one after its last character; None as for `starts`.
     """
 
     ids: dict
@@ -38,23 +38,23 @@ class TokenRows(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
-    """Cuts words into pieces and sentences into rows, on the host, in TensorFlow.
+    """Tokenizes words and converts sentences to rows, on the host, in TensorFlow.
 
-    The first piece of each word stands for the word; the others and special tokens stand for
-    nothing. Rule: Devlin et al. 2019, section 5.3. A sentence that a row cannot hold is cut into
-    overlapping windows, and a word is answered for in the window where its first piece has most
-    context. A word of which the tokenizer leaves nothing, such as a control character, is one
-    [UNK]: every word has its answer.
+    The first piece of a word represents it; other pieces and special tokens are ignored. Reference:
+    Devlin et al. 2019, section 5.3. A sentence that does not fit into a row is split into
+    overlapping windows, and a word is represented in the window where its first piece has maximum
+    context. A word that the tokenizer drops, such as a control character, becomes one [UNK], so
+    every word gets a prediction.
 
     Sentences are lists of words, or plain texts. The words of a plain text are those of BERT's
-    tokenizer: cut at spaces and around punctuation, each Chinese character one word.
+    tokenizer: split at spaces and around punctuation, each Chinese character a word.
 
     Args:
         tokenizer: a `BertTokenizer`.
-        sequence_length: the most tokens in a row, [CLS] and [SEP] among them.
+        sequence_length: maximum number of tokens in a row, including [CLS] and [SEP].
         padding: "full" or "bucket", as in `BertClassifierPreprocessor`.
-        stride: pieces from the start of one window to that of the next; by default half of what
-            a row can hold.
+        stride: number of pieces from the start of one window to that of the next; by default half
+            of the pieces of a row.
 
     Call arguments:
         x: a batch of texts, strings [B], or of lists of words, strings [B, None].
@@ -63,7 +63,7 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         The `ids` of `rows`, int32 [R, T].
 
     Raises:
-        ValueError: if `sequence_length` or `stride` leave no room, or `padding` is unknown.
+        ValueError: if `sequence_length` or `stride` is out of range, or `padding` is unknown.
     """
 
     settings = ("sequence_length", "padding", "stride")
@@ -81,30 +81,30 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
             check_count("stride", stride, 0)
         if stride is not None and not 1 <= stride <= sequence_length - 2:
             raise ValueError(
-                f"stride={stride}: expected 1 to {sequence_length - 2}, the pieces that a row of "
-                f"{sequence_length} tokens can hold"
+                f"stride={stride}: expected 1 to {sequence_length - 2}, the pieces that fit into "
+                f"a row of {sequence_length} tokens"
             )
         self.stride = stride
 
     def call(self, x, y=None, sample_weight=None):
         if y is not None or sample_weight is not None:
             raise ValueError(
-                "windows make more rows than there are sentences: labels and weights go through "
+                "a sentence can have several rows: pass labels and weights through "
                 "BertTokenClassifier.make_rows"
             )
         return self.rows(x).ids
 
     def rows(self, x, padding: str | None = None, by_piece: bool = False) -> TokenRows:
-        """Turns a batch of sentences into rows, in graph.
+        """Converts a batch of sentences to rows, in graph.
 
         Args:
             x: texts, strings [B]; or words, ragged strings [B, None].
-            padding: in place of the preprocessor's own.
+            padding: overrides the preprocessor's.
             by_piece: whether all pieces are to be answered for, as if each were a word; `counts`
                 are then those of pieces.
 
         Returns:
-            `TokenRows`: ids of R rows, and which words they hold.
+            `TokenRows`: the ids of R rows, and their words.
 
         Raises:
             ValueError: if x has another shape.
@@ -134,7 +134,7 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
             room = self.sequence_length - 2
             windows = cut(lengths, room, self.stride or (room + 1) // 2)
             piece = tf.cast(tf.gather(ids.row_starts(), windows.text), tf.int32) + windows.start
-            inside = tf.ragged.range(piece, piece + windows.length)  # [R, None], of the flat pieces
+            inside = tf.ragged.range(piece, piece + windows.length)  # [R, None]
             segment = inside.with_values(tf.gather(ids.flat_values, inside.values))
             padding = padding or self.padding
             batch = pack([segment], self.tokenizer, self.sequence_length, padding)
@@ -148,7 +148,7 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
             return TokenRows(batch, windows.text, place, counts, starts, ends)
 
     def _pieces_of_words(self, words):
-        """(ids, number of the word at its first piece or -1), both ragged int32 [B, None]."""
+        """(ids, index of the word at its first piece or -1), both ragged int32 [B, None]."""
         import tensorflow as tf
 
         pieces = self.tokenizer.tokenize(words.flat_values)  # [words, None]
@@ -170,12 +170,12 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         )
 
     def _pieces_of_texts(self, texts):
-        """The same, and the first character of each word and the one after its last."""
+        """The same as `_pieces_of_words`, with the start and end character of each word."""
         import tensorflow as tf
 
         ids, starts, ends = self.tokenizer.tokenize_with_offsets(texts, unit="char")
         tokens = self.tokenizer.get_vocabulary()
-        # "#" alone is a word of its own, so that no other first piece begins with it.
+        # "#" is always a word by itself, so no other first piece starts with it.
         later = tf.constant([t.startswith("##") and len(t) > 2 for t in tokens])
         begins = ids.with_flat_values(~tf.gather(later, ids.flat_values))
         number = tf.cumsum(tf.cast(begins.flat_values, tf.int32)) - 1
@@ -195,15 +195,15 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
 
 
 def labels_of_rows(rows: TokenRows, labels, ignored: int | float = IGNORED):
-    """Puts the labels, or weights, of words on their first pieces, in graph.
+    """Assigns the labels, or weights, of words to their first pieces, in graph.
 
     Args:
         rows: from `rows`.
         labels: int32 or float32 ragged [B, None], one for each word.
-        ignored: what stands where no word is answered for.
+        ignored: the value at positions that represent no word.
 
     Returns:
-        A tensor of the same type, [R, T].
+        A tensor of the same dtype, [R, T].
     """
     import tensorflow as tf
 

@@ -34,52 +34,51 @@ REQUIRED = tuple(token for name, token in SPECIAL_TOKENS.items() if name != "mas
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertTokenizer(keras_hub.tokenizers.Tokenizer):
-    """Cuts text into WordPiece ids, exactly as google-research/bert's FullTokenizer does.
+    """Tokenizes text into WordPiece ids, identical to google-research/bert's FullTokenizer.
 
-    The rule (tokenization.py there): drop invalid UTF-8, U+0000, U+FFFD and control and format
-    characters; set CJK ideographs apart; split at white space; lower-case as `str.lower` does;
-    decompose (NFD) and drop accents; split off punctuation; then cut each word into the longest
-    pieces of the vocabulary from the left, all but the first spelled with `##`. A word that cannot
-    be cut, or is too long, is one [UNK]. Unicode data is that of version 14.0, on every machine.
+    The algorithm (tokenization.py): drop invalid UTF-8, U+0000, U+FFFD, and control and format
+    characters; separate CJK ideographs; split at white space; lower-case as `str.lower` does;
+    decompose (NFD) and drop accents; split off punctuation; then split each word greedily from the
+    left into the longest pieces of the vocabulary, all but the first prefixed with `##`. A word
+    that cannot be split, or is too long, becomes one [UNK]. Unicode data is always version 14.0.
 
     All of it runs in the TensorFlow graph: eagerly, in `tf.data`, and in a SavedModel.
 
     Args:
-        vocabulary: path of a vocabulary file (one token a line, ids are line numbers), or the list
-            of tokens. None leaves it to `set_vocabulary` or `load_assets`, as loading does.
+        vocabulary: path of a vocabulary file (one token per line, ids are line numbers), or the
+            list of tokens. None defers it to `set_vocabulary` or `load_assets`.
         lowercase: whether to lower-case the text.
-        strip_accents: whether to strip accents; None does as `lowercase` says.
+        strip_accents: whether to strip accents; None follows `lowercase`.
         special_tokens_in_text: whether the literal `[MASK]`, `[SEP]`, ... in the text become the
-            special ids, for prompts to fill in. If False, text is only text, and `[MASK]` becomes
-            the pieces of a bracket, a word and a bracket: use that for any text you did not write.
-        max_word_length: a word of more characters (code points, after normalisation) is [UNK].
-        splitting: "bert" for the rule above; "whole_ideographs" does not set CJK ideographs apart,
-            as transformers with `tokenize_chinese_chars=False`; "spaces" drops no characters and
-            cuts words at white space alone, as transformers' Python tokenizer with
-            `do_basic_tokenize=False`, for text that another program has cut into words.
-        added_tokens: tokens of the vocabulary that the text is searched for before the rule cuts
-            it, such as "[E1]" or "covid-19": each is found whole, also within a word, in whatever
-            case and accents the rule gives text. Of tokens that overlap, the leftmost counts,
-            then the longest. As transformers' `add_tokens`.
-        exact_tokens: the same, but found only as they are spelled; transformers' added tokens
-            with `normalized=False`, as its special ones are.
-        dtype: of the ids, "int32" or "int64".
-        **kwargs: those of `keras_hub.tokenizers.Tokenizer`.
+            special ids, for prompts to fill in. If False, `[MASK]` is ordinary text and becomes the
+            pieces of a bracket, a word and a bracket: use this for any text you did not write.
+        max_word_length: a word of more characters (code points, normalized) becomes [UNK].
+        splitting: "bert" for the algorithm above; "whole_ideographs" does not separate CJK
+            ideographs, as transformers with `tokenize_chinese_chars=False`; "spaces" drops no
+            characters and splits only at white space, as transformers' Python tokenizer with
+            `do_basic_tokenize=False`, for text that is already split into words.
+        added_tokens: tokens of the vocabulary that are matched in the normalized text before it is
+            split into words, such as "[E1]" or "covid-19", also inside a word. Of overlapping
+            matches the leftmost wins, then the longest. As transformers' `add_tokens`.
+        exact_tokens: the same, but matched only in their exact spelling; transformers' added
+            tokens with `normalized=False`, such as its special tokens.
+        dtype: dtype of the ids, "int32" or "int64".
+        **kwargs: arguments of `keras_hub.tokenizers.Tokenizer`.
 
     Call arguments:
-        inputs: text: a str, a list of str, or an array or tensor of strings.
+        inputs: a str, a list of str, or an array or tensor of strings.
 
     Returns:
         For a batch [B], a `tf.RaggedTensor` of ids [B, None]; for one string, a tensor [None].
         No special tokens are added.
 
     Raises:
-        ImportError: at the first text, if tensorflow or tensorflow_text is missing.
-        ValueError: a setting is out of range; the vocabulary is not one, or lacks a special token
-            other than [MASK], or an added one.
+        ImportError: on the first text, if tensorflow or tensorflow_text is missing.
+        ValueError: if a setting is out of range, or the vocabulary is invalid, or lacks an added
+            token or a special token other than [MASK].
 
-    A setting that is changed later, as in `tokenizer.lowercase = False`, holds for all texts from
-    then on; graphs that are traced already, such as a dataset's, keep what they were made with.
+    A setting changed later, as in `tokenizer.lowercase = False`, applies to all following texts;
+    graphs already traced, such as a dataset's, keep the old one.
 
     Example:
 
@@ -103,7 +102,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
     ):
         super().__init__(dtype=dtype, **kwargs)
         if self.compute_dtype not in ("int32", "int64"):
-            raise ValueError(f"Expected dtype 'int32' or 'int64', got {dtype!r}.")
+            raise ValueError(f"dtype={dtype!r}: expected 'int32' or 'int64'")
         self.lowercase = lowercase
         self.strip_accents = strip_accents
         self.special_tokens_in_text = special_tokens_in_text
@@ -122,7 +121,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             known = self.__dict__.get("_tokens")
             if name in ("added_tokens", "exact_tokens") and known is not None:
                 _check_added(value, (), known)
-            # Past Keras's tracking, which would look into lists. The next text makes a new one.
+            # Bypasses Keras's tracking, which would search lists. The next text creates a new one.
             object.__setattr__(self, "_lines", None)
             object.__setattr__(self, name, value)
             return
@@ -130,23 +129,23 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
 
     @classmethod
     def from_preset(cls, preset: str | os.PathLike[str], **settings: Any) -> "BertTokenizer":
-        """Makes a tokenizer from a checkpoint.
+        """Loads a tokenizer from a checkpoint.
 
         Args:
-            preset: any checkpoint that a task's `from_preset` takes, or a folder that
-                `save_to_preset` of a tokenizer or preprocessor wrote.
-            **settings: arguments of the class in place of the checkpoint's.
+            preset: any checkpoint that a task's `from_preset` accepts, or a folder written by
+                `save_to_preset` of a tokenizer or preprocessor.
+            **settings: arguments of the class that override the checkpoint's.
 
         Returns:
             The tokenizer.
 
         Raises:
-            FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            ValueError: if a file is damaged, or there is no tokenizer.
+            FileNotFoundError: if `preset` does not exist or lacks a file.
+            ValueError: if a file is damaged or there is no tokenizer.
         """
-        if cls is not BertTokenizer:  # a user's, which KerasHub finds by its registered name
+        if cls is not BertTokenizer:  # a user's class, which KerasHub finds by its registered name
             return super().from_preset(preset, **settings)
-        from keras_bert.checkpoints import open_checkpoint  # which makes this class
+        from keras_bert.checkpoints import open_checkpoint  # which imports this class
 
         checkpoint = open_checkpoint(preset, load_weights=False)
         if not checkpoint.has_text_side():
@@ -162,7 +161,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             vocabulary: a path of a `vocab.txt`, the list of tokens, or None.
 
         Raises:
-            ValueError: it is not a vocabulary, or lacks a special token other than [MASK]; the
+            ValueError: if it is not a vocabulary, or lacks a special token other than [MASK]; the
                 message names the token and the file.
         """
         tokens: list[str] | None = None
@@ -174,9 +173,9 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             check_vocabulary(tokens, required=REQUIRED)
         if tokens is not None:
             _check_added(self.added_tokens, self.exact_tokens, tokens)
-        # Of a token on several lines the last counts, as in the original.
+        # Of duplicates the last counts, as in the original.
         ids = {token: index for index, token in enumerate(tokens or ())}
-        # Past Keras's tracking, which would look for variables in each of the tokens.
+        # Bypasses Keras's tracking, which would search each token for variables.
         object.__setattr__(self, "_tokens", tokens)
         object.__setattr__(self, "_ids", ids)
         self._lines = None
@@ -184,7 +183,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             setattr(self, f"{name}_id", ids.get(token))
 
     def _line_tokenizer(self) -> Any:
-        """What does the work; made at the first text, so that ids need no TensorFlow Text."""
+        """The implementation, created on the first text: ids do not need TensorFlow Text."""
         tokens = self._needed(self._tokens)
         if self._lines is None:
             exact = [*(self.special_tokens if self.special_tokens_in_text else ())]
@@ -210,7 +209,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
 
     @property
     def has_vocabulary(self) -> bool:
-        """Whether the vocabulary is there yet."""
+        """Whether the vocabulary has been set."""
         return self._tokens is not None
 
     def get_vocabulary(self) -> list[str]:
@@ -222,26 +221,26 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         return len(self._needed(self._tokens))
 
     def id_to_token(self, id: int) -> str:
-        """Gives the token of an id.
+        """Returns the token of an id.
 
         Args:
-            id: from 0 to below `vocabulary_size()`.
+            id: from 0 to `vocabulary_size() - 1`.
 
         Returns:
             The token.
 
         Raises:
-            ValueError: if there is none of that id.
+            ValueError: if `id` is out of range.
         """
         if not 0 <= id < self.vocabulary_size():
-            raise ValueError(f"Expected an id from 0 to {self.vocabulary_size() - 1}, got {id}.")
+            raise ValueError(f"id={id}: expected 0 to {self.vocabulary_size() - 1}")
         return self._tokens[id]
 
     def token_to_id(self, token: str) -> int:
-        """Gives the id of a token.
+        """Returns the id of a token.
 
         Args:
-            token: as it stands in the vocabulary.
+            token: as in the vocabulary.
 
         Returns:
             Its id.
@@ -251,7 +250,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         """
         self._needed(self._tokens)
         if token not in self._ids:
-            raise ValueError(f"Token {token!r} is not in the vocabulary.")
+            raise ValueError(f"token={token!r}: expected a token of the vocabulary")
         return self._ids[token]
 
     @property
@@ -265,37 +264,36 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         self._needed(self._tokens)
         return [self._ids[token] for token in self.special_tokens]
 
-    # Text to ids and back.
+    # Tokenizing and detokenizing.
 
     def tokenize(self, inputs: Any) -> Any:
-        """Cuts text into ids; the same as calling the layer.
+        """Converts text to ids; the same as calling the layer.
 
         Args:
-            inputs: text, as for a call.
+            inputs: text, as in a call.
 
         Returns:
-            Ids, as of a call.
+            Ids, as in a call.
         """
         lines = self._line_tokenizer()
         return self._cast(_line_module().map_lines(lines.ids, _line_module().to_strings(inputs)))
 
     def tokenize_with_offsets(self, inputs: Any, unit: str = "byte") -> tuple[Any, Any, Any]:
-        """Cuts text into ids, and says where in the original text each piece lies.
+        """Converts text to ids with the offsets of each piece in the original text.
 
         Args:
-            inputs: text, as for a call.
-            unit: what offsets count: "byte" (of UTF-8) or "char" (code points, as Python does).
+            inputs: text, as in a call.
+            unit: unit of the offsets: "byte" (of UTF-8) or "char" (code points, as in Python).
 
         Returns:
-            `(ids, starts, ends)`, all of the shape of the ids; offsets are int32, and an end lies
-            after the last byte or character. An [UNK] covers its whole word; an accent that was
-            stripped belongs to the letter before it.
+            `(ids, starts, ends)`, all of the same shape; offsets are int32, ends are exclusive. An
+            [UNK] covers its whole word; a stripped accent belongs to the letter before it.
 
         Raises:
-            ValueError: `unit` is neither.
+            ValueError: if `unit` is neither.
         """
         if unit not in ("byte", "char"):
-            raise ValueError(f"Expected unit 'byte' or 'char', got {unit!r}.")
+            raise ValueError(f"unit={unit!r}: expected 'byte' or 'char'")
         lines, module = self._line_tokenizer(), _line_module()
         function = lines.pieces if unit == "byte" else lines.pieces_by_character
         ids, starts, ends = module.map_lines(function, module.to_strings(inputs))
@@ -305,25 +303,25 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         """Joins the tokens of ids to text, with a space before all but `##` pieces.
 
         Args:
-            inputs: ids [..., None], in lists (also of unequal lengths), an array or a tensor.
+            inputs: ids [..., None], as (ragged) lists, an array or a tensor.
 
         Returns:
-            A string tensor [...]. Case and spacing that tokenizing took away do not come back.
+            A string tensor [...]. Case and spacing lost in tokenization are not restored.
         """
         return _line_module().join_pieces(inputs, self._line_tokenizer().tokens)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        # Keras looks at every string of a list by itself, which takes longer than to cut them.
+        # Keras inspects every string of a list, which takes longer than tokenizing them.
         if not hasattr(inputs, "dtype"):
             inputs = _line_module().to_strings(inputs)
         ids = super().__call__(inputs, *args, **kwargs)
         if not in_grain():
             return ids
-        # Grain's workers hand arrays and lists to each other, no tensors.
+        # Grain's workers exchange arrays and lists, not tensors.
         return ids.to_list() if hasattr(ids, "to_list") else ids.numpy()
 
     def call(self, inputs: Any, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
-        # KerasHub's own `call` makes Python lists of ragged results; here they stay tensors.
+        # KerasHub's `call` converts ragged results to Python lists; here they stay tensors.
         return self.tokenize(inputs, *args, **kwargs)
 
     def compute_output_spec(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
@@ -335,13 +333,13 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
     # Saving.
 
     def get_config(self) -> dict[str, Any]:
-        """Returns every setting; the vocabulary travels as a file, by `save_assets`."""
+        """Returns all settings; the vocabulary is saved as a file by `save_assets`."""
         settings = {name: getattr(self, name) for name in SETTINGS}
         return super().get_config() | settings
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "BertTokenizer":
-        """Makes a tokenizer of what `get_config` gives.
+        """Creates a tokenizer from the result of `get_config`.
 
         Args:
             config: arguments of the constructor.
@@ -350,14 +348,14 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
             The tokenizer.
 
         Raises:
-            ValueError: the config, which a downloaded model may bring, names a file to read, and
-                Keras loads in safe mode.
+            ValueError: if the config, which may come from a downloaded model, names a file to
+                read, and Keras loads in safe mode.
         """
         path = config.get("vocabulary")
         if isinstance(path, str | os.PathLike) and serialization_lib.in_safe_mode():
             raise ValueError(
-                f"vocabulary={str(path)!r}: expected no file outside of the saved model; if you "
-                "trust where it comes from, load it with safe_mode=False"
+                f"vocabulary={str(path)!r}: expected no file outside the saved model; if you "
+                "trust its source, load it with safe_mode=False"
             )
         return super().from_config(config)
 
@@ -365,7 +363,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         """Writes `vocab.txt` into a directory.
 
         Args:
-            dir_path: of a directory that is there.
+            dir_path: an existing directory.
         """
         write_vocabulary(os.path.join(dir_path, VOCABULARY_FILE), self.get_vocabulary())
 
@@ -373,20 +371,20 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         """Reads `vocab.txt` from a directory.
 
         Args:
-            dir_path: of a directory with a `vocab.txt`.
+            dir_path: a directory with a `vocab.txt`.
         """
         self.set_vocabulary(os.path.join(dir_path, VOCABULARY_FILE))
 
 
 def _checked(name: str, value: Any) -> Any:
-    """A setting in the form that the tokenizer keeps it in."""
+    """A setting, validated and converted to the form in which it is stored."""
     if name in ("added_tokens", "exact_tokens"):
         if isinstance(value, str) or not all(isinstance(token, str) for token in value):
             raise ValueError(f"{name}={value!r:.200}: expected a list of tokens")
         return list(dict.fromkeys(value))
     if name == "max_word_length":
         if type(value) is not int or value < 1:
-            raise ValueError(f"max_word_length={value!r}: expected a whole number from 1 on")
+            raise ValueError(f"max_word_length={value!r}: expected a positive integer")
     elif name == "splitting":
         if value not in SPLITTINGS:
             raise ValueError(f"splitting={value!r}: expected one of {', '.join(SPLITTINGS)}")
@@ -397,17 +395,17 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _check_added(added: Sequence[str], exact: Sequence[str], tokens: Sequence[str]) -> None:
-    """Raises a ValueError if the vocabulary lacks a token that texts are searched for."""
+    """Raises a ValueError if the vocabulary lacks an added token."""
     known = set(tokens)
     if missing := [token for token in (*added, *exact) if token not in known]:
         raise ValueError(
-            f"added_tokens, exact_tokens: {', '.join(map(repr, missing[:5]))} are not in the "
-            f"vocabulary of {len(tokens)} tokens: add them to it"
+            f"added_tokens, exact_tokens: {', '.join(map(repr, missing[:5]))} are not among the "
+            f"{len(tokens)} tokens of the vocabulary: add them to it"
         )
 
 
 def _line_module() -> Any:
-    """Imports the part that needs TensorFlow, which the package itself does not."""
+    """Imports the part that needs TensorFlow, which importing the package does not."""
     try:
         from keras_bert.text import lines
     except ImportError as error:

@@ -1,8 +1,8 @@
-"""What the tokenizer knows about each Unicode code point: read from `unicode14.npz`, NumPy only.
+"""The tokenizer's Unicode tables, read from `unicode14.npz`. NumPy only.
 
-The facts are those of Unicode 14.0 (Python 3.11), frozen in that file by
-`tools/make_unicode_tables.py`, so that ids depend neither on the Python nor on the ICU at hand. A
-table has two stages, code point -> block -> value, since many blocks of 128 code points are alike.
+They are those of Unicode 14.0 (Python 3.11), frozen in that file by
+`tools/make_unicode_tables.py`, so ids depend on neither the Python nor the ICU version. A table
+has two stages, code point -> block -> value, since many blocks of 128 code points are equal.
 """
 
 import functools
@@ -15,18 +15,18 @@ UNICODE_VERSION = "14.0.0"
 BLOCK_BITS = 7
 BLOCK_SIZE = 1 << BLOCK_BITS
 
-# Bits of a value of `properties`; the canonical combining class stands above them.
+# Bits of a value of `properties`; the canonical combining class is above them.
 DROPPED = 1  # U+0000, U+FFFD, categories Cc and Cf, but not tab, LF, CR
 SPACE = 2  # what str.split() splits on
-IDEOGRAPH = 4  # in one of the CJK blocks that BERT sets apart, each character a word
-PUNCTUATION = 8  # ASCII neither letter, digit nor space; categories P*
+IDEOGRAPH = 4  # in one of the CJK blocks that BERT separates, each character a word
+PUNCTUATION = 8  # ASCII except letters, digits and space; categories P*
 MARK = 16  # category Mn, which stripping accents removes
 CASED = 32  # makes a sigma after it final (and is not case-ignorable)
-CASE_IGNORABLE = 64  # looked through when a sigma looks for a cased letter
+CASE_IGNORABLE = 64  # skipped when a sigma looks for a cased letter
 COMBINING_SHIFT = 8
 
-# A value of a mapping is 0 (the character stands for itself) or `place << LENGTH_BITS | length`:
-# the replacement's place and length in `sequences`.
+# A value of a mapping is 0 (the character is unchanged) or `place << LENGTH_BITS | length`: the
+# replacement's place and length in `sequences`.
 LENGTH_BITS = 3
 
 
@@ -41,8 +41,8 @@ class UnicodeTables(NamedTuple):
     """The tables for one setting of lower-casing and accent stripping."""
 
     properties: Table
-    mapping: Table | None  # None: every character stands for itself
-    sequences: np.ndarray  # [N] int32, the replacements, one after the other
+    mapping: Table | None  # None: no character changes
+    sequences: np.ndarray  # [N] int32, the concatenated replacements
 
 
 @functools.cache
@@ -50,10 +50,10 @@ def load_tables(lowercase: bool, decompose: bool) -> UnicodeTables:
     """Reads the tables for one setting.
 
     Args:
-        lowercase: whether the mapping lowers as `str.lower` does (but for the final sigma, which
-            depends on its neighbours).
-        decompose: whether the mapping decomposes canonically (NFD, but for the order of marks,
-            which depends on the neighbours too).
+        lowercase: whether the mapping lower-cases as `str.lower` does (except for the final sigma,
+            which depends on its neighbours).
+        decompose: whether the mapping decomposes canonically (NFD, except for the order of marks,
+            which also depends on the neighbours).
 
     Returns:
         `UnicodeTables`, all int32.

@@ -1,4 +1,4 @@
-"""The vocabulary file: one token a line, and the line's number is the token's id."""
+"""The vocabulary file: one token per line; line numbers are ids."""
 
 import codecs
 import os
@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 UNKNOWN = "[UNK]"
-MOST_TOKENS = 10_000_000  # of a word table; far above any vocabulary
-_SHOWN = 40  # characters of a bad line that an error shows
+MOST_TOKENS = 10_000_000  # far above any vocabulary
+_SHOWN = 40  # characters of an invalid line shown in an error
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
     """Reads a vocabulary file.
 
-    Lines end with LF or CRLF and nothing else, since a vocabulary may hold U+2028 and its like as
-    tokens. A byte order mark, and spaces and tabs around a token, are dropped (the original strips
-    them too), as are blank lines at the end; a blank line further up holds its id but matches no
-    text. Doubles keep their rows.
+    Lines end only with LF or CRLF, because a vocabulary can contain U+2028 and similar characters
+    as tokens. A byte order mark, spaces and tabs around a token (as in the original), and blank
+    lines at the end are dropped; any other blank line keeps its id but matches no text.
+    Duplicates keep their ids.
 
     Args:
         path: the file, UTF-8.
@@ -26,25 +26,25 @@ def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
         The tokens; a token's index is its id.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is not a vocabulary; the message names the file, the line and what
-            was expected there.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if the file is not a vocabulary; the message names the file, the line and what
+            was expected.
     """
     data = Path(path).read_bytes().removeprefix(codecs.BOM_UTF8)
     if data.count(b"\n") > MOST_TOKENS:
-        raise ValueError(f"{path} has more than {MOST_TOKENS:,} lines; expected one token a line")
+        raise ValueError(f"{path} has more than {MOST_TOKENS:,} lines; expected one token per line")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(
-            f"{path}, line {line}: expected UTF-8 text, one token a line, but found the byte "
+            f"{path}, line {line}: expected UTF-8 text, one token per line, but found the byte "
             f"0x{data[error.start]:02x} ({error.reason})."
         ) from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise ValueError(
-            f"{path}, line {line}: expected text, one token a line, but found a NUL character; "
+            f"{path}, line {line}: expected text, one token per line, but found a NUL character; "
             "this looks like a binary file."
         )
     lines = [line.removesuffix("\r").strip(" \t") for line in text.split("\n")]
@@ -63,18 +63,18 @@ def check_vocabulary(
 
     Args:
         tokens: the tokens in the order of their ids.
-        source: where they come from, for the message; None means a list given by the caller.
-        required: tokens that must be there.
+        source: their origin, for the message; None for a list passed by the caller.
+        required: tokens that must be present.
     """
     name = "the vocabulary list" if source is None else str(source)
     if not tokens:
-        raise ValueError(f"{name}: expected one token a line, but it is empty.")
+        raise ValueError(f"{name}: expected one token per line, but it is empty.")
     for index, token in enumerate(tokens):
         if not isinstance(token, str) or "\n" in token or token.endswith("\r"):
             raise ValueError(
                 f"{name}, token {index}: expected a string without a line end, got {token!r}."
             )
-        # A file of lines can't hold these: the ids of a saved vocabulary would be others.
+        # A text file cannot store these: the ids of a saved vocabulary would differ.
         if token != token.strip(" \t"):
             raise ValueError(
                 f"{name}, token {index}: expected no spaces or tabs around a token, got {token!r}."
@@ -91,16 +91,16 @@ def check_vocabulary(
         shown = repr(tokens[0][:_SHOWN])
         hint = " This looks like JSON." if tokens[0].startswith(("{", '["')) else ""
         raise ValueError(
-            f"{name}: expected a vocabulary that holds {' '.join(required)}, one token a line, but "
+            f"{name}: expected a vocabulary with {' '.join(required)}, one token per line, but "
             f"{' and '.join(missing)} is on none of its {len(tokens)} lines; line 1 is {shown}."
             f"{hint}"
         )
 
 
 def write_vocabulary(path: str | os.PathLike[str], tokens: Sequence[str]) -> None:
-    """Writes a vocabulary file, UTF-8 with LF, that `read_vocabulary` reads back to the same ids.
+    """Writes a vocabulary file, UTF-8 with LF, that `read_vocabulary` reads with the same ids.
 
-    The file appears whole or not at all: it is written beside its place, then moved there.
+    The file is written atomically.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def write_vocabulary(path: str | os.PathLike[str], tokens: Sequence[str]) -> Non
     try:
         with open(handle, "wb") as file:
             file.write("".join(f"{token}\n" for token in tokens).encode("utf-8"))
-        os.chmod(temporary, 0o644)  # mkstemp's own mode shuts other users out
+        os.chmod(temporary, 0o644)  # mkstemp's default mode excludes other users
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

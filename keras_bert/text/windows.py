@@ -1,15 +1,15 @@
-"""Texts that are too long, cut into overlapping windows. TensorFlow, in graph."""
+"""Splits long texts into overlapping windows. TensorFlow, in graph."""
 
 from typing import NamedTuple
 
 
 class Windows(NamedTuple):
-    """Where each window lies. W windows over B texts, in the order of the texts.
+    """The positions of W windows over B texts, in the order of the texts.
 
     Attributes:
-        text: int32 [W], the text that a window is of.
-        start: int32 [W], its first piece, counted in the text.
-        length: int32 [W], how many pieces it has; 0 only for a text without pieces.
+        text: int32 [W], the text of each window.
+        start: int32 [W], the index of its first piece in the text.
+        length: int32 [W], its number of pieces; 0 only for a text without pieces.
     """
 
     text: object
@@ -18,24 +18,24 @@ class Windows(NamedTuple):
 
 
 def cut(lengths, size: int, stride: int) -> Windows:
-    """Cuts texts into windows that begin `stride` pieces apart.
+    """Splits texts into windows that start `stride` pieces apart.
 
-    Each text has one window at least, so that none is lost, and every piece is in one. Rule:
-    google-research/bert `run_squad.py`, `convert_examples_to_features`: windows are as long as
-    they may be, and the last one ends with the text.
+    Each text has at least one window, and each piece is in one. Reference: google-research/bert
+    `run_squad.py`, `convert_examples_to_features`: windows have the maximum length, and the last
+    one ends with the text.
 
     Args:
-        lengths: int tensor [B], pieces of the texts.
-        size: the most pieces of a window; an int or an int tensor [B], one for each text.
-        stride: pieces from the start of one window to that of the next, as `size`; where a text's
-            size is less, that.
+        lengths: int tensor [B], number of pieces of each text.
+        size: maximum number of pieces of a window; an int or an int tensor [B].
+        stride: number of pieces from the start of one window to that of the next, like `size`;
+            limited to the text's size.
 
     Returns:
         `Windows`.
 
     Raises:
         ValueError: if `size` or `stride` is less than 1.
-        tf.errors.InvalidArgumentError: the same, of tensors.
+        tf.errors.InvalidArgumentError: the same for tensors.
     """
     import tensorflow as tf
 
@@ -57,14 +57,14 @@ def cut(lengths, size: int, stride: int) -> Windows:
 
 
 def take(pieces, windows: Windows):
-    """Gives the pieces of each window.
+    """Gathers the pieces of each window.
 
     Args:
-        pieces: RaggedTensor [B, None], one value a piece.
+        pieces: RaggedTensor [B, None], one value per piece.
         windows: from `cut`.
 
     Returns:
-        RaggedTensor [W, None] of the same type.
+        RaggedTensor [W, None] of the same dtype.
     """
     import tensorflow as tf
 
@@ -76,20 +76,19 @@ def take(pieces, windows: Windows):
 
 
 def has_most_context(windows: Windows, lengths, width):
-    """Says for each piece of each window whether this is the window that knows it best.
+    """Computes for each piece of each window whether it has its maximum context there.
 
-    That is the one where the fewer of the pieces before and after it are most; one hundredth of
-    the window's length is added, and of equal windows the first is taken. Rule:
-    google-research/bert `run_squad.py`, `_check_is_max_context`. Every piece of a text has
-    exactly one such window.
+    That is the window with the largest min(pieces before, pieces after) + 0.01 * length, the first
+    one in ties. Reference: google-research/bert `run_squad.py`, `_check_is_max_context`. Every
+    piece of a text has exactly one such window.
 
     Args:
         windows: from `cut`.
-        lengths: int tensor [B], pieces of the texts.
+        lengths: int tensor [B], number of pieces of each text.
         width: int scalar, at least as long as the longest window.
 
     Returns:
-        bool [W, width]; False where the window has no piece.
+        bool [W, width]; False beyond the end of a window.
     """
     import tensorflow as tf
 
@@ -98,12 +97,12 @@ def has_most_context(windows: Windows, lengths, width):
     length = windows.length[:, None]
     inside = place < length  # [W, S]
     fewer = tf.minimum(place, length - 1 - place)
-    # Hundredths, as whole numbers: 0.01 has no exact float.
+    # In hundredths, as integers, because 0.01 is not exact in floating point.
     score = 100 * fewer + length
     begin = tf.cumsum(lengths, exclusive=True)
     piece = tf.gather(begin, windows.text)[:, None] + windows.start[:, None] + place
     total = tf.reduce_sum(lengths)
-    piece = tf.where(inside, piece, total)  # one more piece takes what is outside
+    piece = tf.where(inside, piece, total)  # one more piece collects everything outside
     best = tf.math.unsorted_segment_max(score, piece, total + 1)
     equal = inside & (score == tf.gather(best, piece))
     window = tf.broadcast_to(tf.range(tf.size(windows.text))[:, None], tf.shape(piece))

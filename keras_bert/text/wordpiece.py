@@ -1,6 +1,6 @@
-"""WordPiece, in the graph: words or whole lines to ids, with the operations of tensorflow_text.
+"""WordPiece in the graph: words or whole lines to ids, with tensorflow_text's ops.
 
-Imports TensorFlow and tensorflow_text: import this module only where those are at hand.
+Imports TensorFlow and tensorflow_text, so import this module lazily.
 """
 
 from collections.abc import Sequence
@@ -13,31 +13,31 @@ from tensorflow_text.core.pybinds import pywrap_fast_wordpiece_tokenizer_model_b
 from keras_bert.text.vocabulary import UNKNOWN
 from keras_bert.text.words import NOT_SPECIAL, Words, owner, utf8_length
 
-NO_LIMIT = 1 << 30  # bytes in a word: limits are counted in characters, by the callers
+NO_LIMIT = 1 << 30  # bytes per word; callers check the limit in characters
 
 
 class Pieces(NamedTuple):
-    """Pieces of a batch. All `RaggedTensor` [B, None]; None where nobody asked for it."""
+    """The pieces of a batch. All are `RaggedTensor` [B, None], or None if not requested."""
 
     ids: tf.RaggedTensor  # int32
-    starts: tf.RaggedTensor | None = None  # int64, first byte in the line
-    ends: tf.RaggedTensor | None = None  # int64, byte after the last
+    starts: tf.RaggedTensor | None = None  # int64, the first byte in the line
+    ends: tf.RaggedTensor | None = None  # int64, one after the last byte
 
 
 def build_model(tokens: Sequence[str], whole_lines: bool) -> tf_text.FastWordpieceTokenizer | None:
-    """Builds tensorflow_text's model of a vocabulary: longest match first, from the left.
+    """Builds tensorflow_text's model of a vocabulary: greedy longest match, from the left.
 
     Args:
         tokens: the vocabulary; an index is an id.
-        whole_lines: whether the model is given lines, which it splits at spaces, punctuation and
+        whole_lines: whether the model takes lines, which it splits at spaces, punctuation and
             ideographs, or single words.
 
     Returns:
-        The tokenizer; None if the vocabulary holds nothing that could match in a whole line.
+        The tokenizer; None if no entry of the vocabulary can match in a whole line.
     """
-    # The builder refuses doubles, and tokens with a NUL, and cannot leave an id out. A row that no
-    # text can match (a double but for the last, a token with a space or NUL, an empty one) is
-    # therefore built as U+0001 and its number: cleaning leaves no control character in a text.
+    # The builder rejects duplicates and tokens with a NUL, and cannot skip an id. An entry that no
+    # text can match (a duplicate except for the last, a token with a space or NUL, an empty one) is
+    # therefore replaced by U+0001 and its id: cleaning removes control characters from texts.
     last = {token: index for index, token in enumerate(tokens)}
     rows = [
         token
@@ -53,7 +53,7 @@ def build_model(tokens: Sequence[str], whole_lines: bool) -> tf_text.FastWordpie
         if whole_lines and "No valid vocab tokens" in str(error):
             return None
         raise
-    # Through NumPy: tf_text's own conversion makes a list of a million integers.
+    # Through NumPy: tf_text's own conversion creates a list of a million integers.
     buffer = tf.constant(memoryview(model), tf.uint8)
     return tf_text.FastWordpieceTokenizer(model_buffer=buffer, token_out_type=tf.int32)
 
@@ -65,14 +65,14 @@ def words_to_pieces(
     max_word_length: int,
     batch_size: tf.Tensor,
 ) -> Pieces:
-    """Cuts words into pieces by the rule, counting characters.
+    """Splits words into pieces exactly, with limits in characters.
 
     Args:
-        words: what `WordSplitter` makes of a batch of lines; if it kept track of offsets, the
-            pieces have them.
+        words: the result of `WordSplitter` for a batch of lines; pieces have offsets if it has
+            them.
         model: a model of single words.
-        special_ids: the id of each literal that the splitter looks for.
-        max_word_length: a word of more characters is one [UNK].
+        special_ids: the id of each literal that the splitter matches.
+        max_word_length: a word of more characters becomes one [UNK].
         batch_size: int32, the number of lines.
 
     Returns:
@@ -95,7 +95,7 @@ def words_to_pieces(
     if characters.start is None:
         return Pieces(rows)
 
-    # From bytes of a word to characters, to bytes of the line.
+    # From bytes of a word to characters to bytes of the line.
     length = utf8_length(characters.code)
     byte = tf.concat([[0], tf.cumsum(length)], 0)
     character_at = owner(byte[1:], byte[-1])
@@ -114,14 +114,14 @@ def lines_to_pieces(
     lowercase: bool,
     offsets: bool,
 ) -> Pieces:
-    """Cuts whole lines into pieces at one go; right only for lines known to be safe.
+    """Splits whole lines into pieces in one pass; correct only for safe lines.
 
     Args:
         lines: [B] string, UTF-8.
         model: a model of whole lines.
-        normalizer: what to lower-case and strip with; None leaves all but ASCII as it is.
-        lowercase: without a normalizer, whether to lower A-Z.
-        offsets: whether the pieces have them.
+        normalizer: lower-cases and strips accents; None leaves non-ASCII characters unchanged.
+        lowercase: without a normalizer, whether to lower-case A-Z.
+        offsets: whether the pieces have offsets.
 
     Returns:
         `Pieces`.
@@ -139,7 +139,7 @@ def lines_to_pieces(
     starts, ends = tf.cast(starts, tf.int64), tf.cast(ends, tf.int64)
     if sources is None:
         return Pieces(ids, starts, ends)
-    # `sources` holds, line after line, the original byte of each normal byte and of the end.
+    # `sources`: for each line, the original byte of each normalized byte and of the end.
     line = owner(ids.row_splits[1:], tf.size(ids.flat_values))
     base = tf.gather(sources.row_splits, line)
 

@@ -1,14 +1,14 @@
-"""Text to words, in the graph: BERT's cleaning, lower-casing, accent stripping and splitting.
+"""Splits text into words in the graph: BERT's cleaning, lower-casing, accent stripping, splitting.
 
 This is the BasicTokenizer of google-research/bert (tokenization.py), computed on the code points of
-a whole batch at once by lookups in frozen Unicode tables. Every character carries the bytes of the
-text that it comes from, so that pieces can be placed in the original.
+a whole batch at once by lookups in frozen Unicode tables. Every character keeps its byte range in
+the original text, for the offsets of pieces.
 
-All steps work on flat vectors. A line feed put after each line keeps the lines apart, so that no
-step has to know where one ends, and `tf.roll` brings a space before the first character. The graph
-is kept small, since tf.data takes it apart anew, a fraction of a millisecond a node, at each epoch.
+All steps work on flat vectors. A line feed after each line separates the lines, so no step has to
+know where one ends, and with `tf.roll` a space precedes the first character. The graph is kept
+small, because tf.data instantiates it in each epoch, at a fraction of a millisecond per node.
 
-Imports TensorFlow: import this module only where that is at hand.
+Imports TensorFlow, so import this module lazily.
 """
 
 from typing import NamedTuple
@@ -20,18 +20,18 @@ from keras_bert.text.literals import NOT_SPECIAL, Literals
 from keras_bert.text.unicode_tables import Table, UnicodeTables, load_tables
 
 CAPITAL_SIGMA, FINAL_SIGMA = 0x3A3, 0x3C2
-# Stands for a token that was found whole: nothing changes it, and it is a word of its own.
+# Placeholder for a matched literal: never changed, and always a word by itself.
 STAND_IN = ord("[")
 
 
 class Characters(NamedTuple):
-    """The characters of a batch, line after line. All [C]; None where nobody asked for it."""
+    """The concatenated characters of a batch's lines. All are [C], or None if not requested."""
 
     code: tf.Tensor  # int32, code point
-    line: tf.Tensor  # int32, the line of the batch
-    special: tf.Tensor | None  # int32, which literal it stands for, or NOT_SPECIAL
-    start: tf.Tensor | None  # int64, first byte in that line
-    end: tf.Tensor | None  # int64, byte after the last
+    line: tf.Tensor  # int32, the line in the batch
+    special: tf.Tensor | None  # int32, index of its literal, or NOT_SPECIAL
+    start: tf.Tensor | None  # int64, the first byte in that line
+    end: tf.Tensor | None  # int64, one after the last byte
 
     def take(self, indices: tf.Tensor) -> "Characters":
         return Characters(*(x if x is None else tf.gather(x, indices) for x in self))
@@ -40,7 +40,7 @@ class Characters(NamedTuple):
 class Words(NamedTuple):
     """The words of a batch: word w is `characters[splits[w] : splits[w + 1]]`."""
 
-    characters: Characters  # [C], normalised, without spaces
+    characters: Characters  # [C], normalized, without spaces
     splits: tf.Tensor  # [W + 1] int64
 
 
@@ -48,17 +48,17 @@ class WordSplitter:
     """Splits lines of text into BERT's words.
 
     Args:
-        lowercase: whether to lower as `str.lower` does, final sigma and all.
+        lowercase: whether to lower-case as `str.lower` does, including the final sigma.
         strip_accents: whether to decompose canonically (NFD) and drop marks of category Mn.
-        exact: where the text holds one of these as it is spelled, it becomes a word of one
-            character whose `special` is its index here.
-        added: the same of the normalised text, in which they are looked for in their own
-            normalised form; their indices follow those of `exact`.
-        splitting: "bert"; "whole_ideographs", which does not set ideographs apart; or "spaces",
-            which cleans nothing and splits at white space alone.
+        exact: tokens that are matched in the text in their exact spelling; a match becomes a word
+            of one character whose `special` is its index here.
+        added: tokens whose normalized form is matched in the normalized text; their indices follow
+            those of `exact`.
+        splitting: "bert"; "whole_ideographs", which does not separate ideographs; or "spaces",
+            which removes nothing and splits only at white space.
 
     Raises:
-        ValueError: if normalisation leaves nothing of a token in `added`.
+        ValueError: if a token in `added` is empty after normalization.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class WordSplitter:
         self.splitting = splitting
         self.lowercase = lowercase
         self.strip_accents = strip_accents
-        # As eager tensors, graphs capture the tables; as NumPy arrays, each lookup would put a
-        # copy of its table into the graph, and tf.data would take it apart at every epoch.
+        # Graphs capture eager tensors; with NumPy arrays, each lookup would copy its table into
+        # the graph, and tf.data would process it in every epoch.
         tables = load_tables(lowercase, strip_accents)
         self.tables = tf.nest.map_structure(lambda x: x if x is None else tf.constant(x), tables)
-        self.exact = self.added = None  # not while forms are made
+        self.exact = self.added = None  # not while computing normal forms
         if added:
             self.added = Literals([[*map(ord, form)] for form in self.normal_forms(added)])
         if exact:
@@ -84,10 +84,10 @@ class WordSplitter:
         self.number_of_exact = len(exact)
 
     def normal_forms(self, tokens: tuple[str, ...]) -> list[str]:
-        """Gives what normalisation makes of tokens, with U+0020 for all white space.
+        """Normalizes tokens, with U+0020 for all white space.
 
         Raises:
-            ValueError: if it leaves nothing of one.
+            ValueError: if one is empty after normalization.
         """
         characters, flags, _ = self._normalise(tf.constant(tokens), False)
         code = _plain_spaces(characters.code, flags)
@@ -95,7 +95,9 @@ class WordSplitter:
         forms = [text.decode() for text in tf.strings.unicode_encode(lines, "UTF-8").numpy()]
         for token, form in zip(tokens, forms, strict=True):
             if not form.strip(" "):
-                raise ValueError(f"added token {token!r}: expected a token with text in it")
+                raise ValueError(
+                    f"added token {token!r}: expected one that is not empty after normalization"
+                )
         return [form[:-1] for form in forms]  # without the line feed
 
     def __call__(self, lines: tf.Tensor, offsets: bool) -> Words:
@@ -103,7 +105,7 @@ class WordSplitter:
 
         Args:
             lines: [B] string of UTF-8; bytes that are not UTF-8 are dropped.
-            offsets: whether to keep track of where in the text the characters come from.
+            offsets: whether to track the byte range of each character.
         """
         characters, flags, number = self._normalise(lines, offsets)
         if self.added is not None:
@@ -120,10 +122,10 @@ class WordSplitter:
     def _normalise(
         self, lines: tf.Tensor, offsets: bool
     ) -> tuple[Characters, tf.Tensor, tf.Tensor]:
-        """Cleans, lowers and strips.
+        """Cleans, lower-cases and strips accents.
 
         Returns:
-            The characters, spaces among them; their flags; and a number for each, see `_group`.
+            The characters, including spaces; their flags; and a number for each, see `_group`.
         """
         tables = self.tables
         characters = _decode(lines, offsets)
@@ -137,8 +139,8 @@ class WordSplitter:
         if self.lowercase:
             code = _finish_sigmas(characters.code, flags)
             characters = characters._replace(code=code)
-        # Characters of one number make one word: -1, or, for an ideograph, one of its own, which
-        # passes to whatever replaces it.
+        # Adjacent characters with the same number form a word: -1, or for an ideograph a unique
+        # one, which its replacement inherits.
         apart = unicode.IDEOGRAPH if self.splitting == "bert" else 0
         number = tf.where(_lacks(flags, apart), -1, -2 - tf.range(tf.size(characters.code)))
         if tables.mapping is not None:
@@ -152,19 +154,19 @@ class WordSplitter:
 
 
 def utf8_length(code: tf.Tensor) -> tf.Tensor:
-    """The number of bytes, int64, of each code point in UTF-8."""
+    """The UTF-8 length in bytes of each code point, int64."""
     return 1 + sum(tf.cast(code >= first, tf.int64) for first in (0x80, 0x800, 0x10000))
 
 
 def true_indices(mask: tf.Tensor) -> tf.Tensor:
-    """The places, int64, at which a vector is true."""
+    """The indices, int64, where a vector is true."""
     return tf.reshape(tf.where(mask), [-1])
 
 
 def owner(ends: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """The run, int32, that each of `size` places lies in, where run i ends before `ends[i]`.
+    """The run, int32, of each of `size` places, where run i ends before `ends[i]`.
 
-    The same as `tf.repeat(tf.range(runs), lengths)`, which is some seventy operations.
+    The same as `tf.repeat(tf.range(runs), lengths)`, which takes some seventy ops.
     """
     return tf.searchsorted(ends, tf.range(size, dtype=ends.dtype), side="right")
 
@@ -183,7 +185,7 @@ def _lacks(flags: tf.Tensor, flag: int) -> tf.Tensor:
 
 
 def _decode(lines: tf.Tensor, offsets: bool) -> Characters:
-    """Decodes lines, each with a line feed after it."""
+    """Decodes lines, with a line feed after each."""
     lines = tf.strings.join([lines, "\n"])
     code, start = tf.strings.unicode_decode_with_offsets(lines, "UTF-8", errors="ignore")
     line = owner(code.row_splits[1:], tf.size(code.flat_values))
@@ -201,17 +203,17 @@ def _plain_spaces(code: tf.Tensor, flags: tf.Tensor) -> tf.Tensor:
 def _stand_in(
     characters: Characters, starts: tf.Tensor, ends: tf.Tensor, numbers: tf.Tensor, first: int = 0
 ) -> tuple[Characters, tf.Tensor]:
-    """Makes one character of each token that `Literals.find` found.
+    """Replaces each match of `Literals.find` by one character.
 
     Args:
-        characters: in which it was found.
-        starts: [M], as from there.
-        ends: [M], as from there.
-        numbers: [M], as from there.
-        first: is added to the numbers.
+        characters: the searched characters.
+        starts: [M], from `Literals.find`.
+        ends: [M], from `Literals.find`.
+        numbers: [M], from `Literals.find`.
+        first: added to the numbers.
 
     Returns:
-        The characters, and the indices of those that are kept.
+        The characters, and the indices of those kept.
     """
     size = tf.size(characters.code)
     place = starts[:, None]
@@ -230,16 +232,16 @@ def _stand_in(
         )
     begins = tf.searchsorted(starts, tf.range(size, dtype=tf.int64), side="left")
     ended = tf.searchsorted(ends, tf.range(size, dtype=tf.int64), side="right")
-    kept = true_indices(begins == ended)  # else a token began before, and has not ended yet
+    kept = true_indices(begins == ended)  # otherwise inside a match
     return characters.take(kept), kept
 
 
 def _finish_sigmas(code: tf.Tensor, flags: tf.Tensor) -> tf.Tensor:
-    """Replaces each capital sigma that ends a word by a final one, as `str.lower` does.
+    """Replaces each capital sigma at the end of a word by a final sigma, as `str.lower` does.
 
-    It is final if the nearest characters to its left and right, looking through case-ignorable
-    ones, are cased and not cased (Unicode 3.13, Final_Sigma). Spaces and ideographs, where BERT
-    cuts before it lowers, are neither.
+    It is final if the nearest character to its left is cased and that to its right is not, skipping
+    case-ignorable ones (Unicode 3.13, Final_Sigma). Spaces and ideographs, where BERT splits before
+    lower-casing, are neither.
     """
 
     def replace() -> tf.Tensor:
@@ -256,10 +258,10 @@ def _finish_sigmas(code: tf.Tensor, flags: tf.Tensor) -> tf.Tensor:
 
 
 def _replace(characters: Characters, tables: UnicodeTables) -> tuple[Characters, tf.Tensor]:
-    """Replaces each character by what it maps to, one to four characters.
+    """Replaces each character by its mapping, one to four characters.
 
     Returns:
-        The characters, and for each the index of the one that it comes from.
+        The characters, and for each the index of its source.
     """
     entry = _lookup(tables.mapping, characters.code)
     length = tf.where(entry == 0, 1, entry & ((1 << unicode.LENGTH_BITS) - 1))
@@ -274,12 +276,12 @@ def _replace(characters: Characters, tables: UnicodeTables) -> tuple[Characters,
 
 
 def _strip_marks(characters: Characters, flags: tf.Tensor) -> tuple[Characters, tf.Tensor]:
-    """Drops marks (Mn) and puts the marks that are left into canonical order.
+    """Drops marks (Mn) and sorts the remaining marks into canonical order.
 
-    A dropped mark's bytes go to the character before it: an accent belongs to its letter.
+    A dropped mark's bytes go to the previous character: an accent belongs to its letter.
 
     Returns:
-        The characters, and the indices of those that are kept.
+        The characters, and the indices of those kept.
     """
     kept = true_indices(_lacks(flags, unicode.MARK))
     if characters.end is not None:
@@ -292,8 +294,8 @@ def _strip_marks(characters: Characters, flags: tf.Tensor) -> tuple[Characters, 
     run = tf.cumsum(tf.cast(combining == 0, tf.int64))
     key = tf.gather(run * 256 + combining, kept)
     characters = characters.take(kept)
-    # NFD sorts the marks after each starter (combining class 0) by class. Sorting what is left (a
-    # few marks of category Mc) is the same, since both sorts are stable: top_k is, on ties.
+    # NFD sorts the marks after each starter (combining class 0) by class. Sorting only those that
+    # remain (a few of category Mc) gives the same order, since both sorts are stable, as top_k is.
     code = tf.cond(
         tf.reduce_any(key % 256 != 0),
         lambda: tf.gather(characters.code, tf.math.top_k(-key, tf.size(key)).indices),
@@ -303,7 +305,7 @@ def _strip_marks(characters: Characters, flags: tf.Tensor) -> tuple[Characters, 
 
 
 def _group(characters: Characters, flags: tf.Tensor, number: tf.Tensor) -> Words:
-    """Cuts at spaces, around punctuation and special tokens, and where the number changes."""
+    """Splits at spaces, around punctuation and special tokens, and where the number changes."""
     alone = ~_lacks(flags, unicode.PUNCTUATION)
     if characters.special is not None:
         alone |= characters.special != NOT_SPECIAL

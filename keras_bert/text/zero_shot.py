@@ -1,18 +1,18 @@
-"""What an inference model's logits say about candidate labels. TensorFlow, in graph."""
+"""Zero-shot scores of candidate labels from NLI logits. TensorFlow, in graph."""
 
 
 def candidate_probabilities(logits, entailment: int, contradiction: int | None, several: bool):
-    """Turns logits of (text, hypothesis) pairs into probabilities of the candidates.
+    """Converts logits of (text, hypothesis) pairs to probabilities of the candidates.
 
-    Rule: Yin et al. 2019 (arXiv:1909.00161) as transformers' zero-shot pipeline has it.
+    Reference: Yin et al. 2019 (arXiv:1909.00161), as in transformers' zero-shot pipeline.
 
     Args:
-        logits: float [B, C, K], of each text with the hypothesis of each candidate.
-        entailment: which of the K classes is entailment.
-        contradiction: which is contradiction; read only if `several`.
-        several: False where one candidate is true: a softmax of the entailment logits over the
-            candidates. True where each may be: for each a softmax over contradiction and
-            entailment.
+        logits: float [B, C, K], for each text and the hypothesis of each candidate.
+        entailment: index of the class entailment.
+        contradiction: index of the class contradiction; used only if `several`.
+        several: if False, exactly one candidate is true: a softmax of the entailment logits over
+            the candidates. If True, each may be true: a softmax over contradiction and entailment
+            for each.
 
     Returns:
         float32 [B, C].

@@ -3,7 +3,7 @@
 from keras_bert.training.budget import TimeBudget
 from keras_bert.training.callbacks import BestWeights, ValidationScores
 from keras_bert.training.durations import total_steps
-from keras_bert.training.guards import SpikeRollback, StopOnNaN
+from keras_bert.training.guards import StopOnNaN
 from keras_bert.training.log import JsonLines
 from keras_bert.training.optimizers import AdamW, Lamb
 from keras_bert.training.rate_scales import layerwise_rate_scales
@@ -19,7 +19,6 @@ __all__ = [
     "Lamb",
     "Resume",
     "ShareSchedule",
-    "SpikeRollback",
     "StopOnNaN",
     "Throughput",
     "TimeBudget",

@@ -1,38 +1,8 @@
-"""The callbacks that every recipe runs with."""
+"""Scores of validation data after each epoch, and the weights of the best one."""
 
-import importlib.util
-import logging
-import time
 from pathlib import Path
 
 import keras
-
-logger = logging.getLogger("keras_bert")
-
-
-class TrainingTimer(keras.callbacks.Callback):
-    """Times the training part of every epoch, validation left out.
-
-    Attributes:
-        seconds: one number an epoch. The first includes compilation.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.seconds: list[float] = []
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._begin = time.perf_counter()
-        self._end = None
-
-    def on_test_begin(self, logs=None):
-        counters = getattr(self.model, "counters", None)
-        if self._end is None and counters is not None:
-            counters.read()  # waits for the steps that the device has yet to make
-        self._end = self._end or time.perf_counter()
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.seconds.append((self._end or time.perf_counter()) - self._begin)
 
 
 class ValidationScores(keras.callbacks.Callback):
@@ -82,29 +52,3 @@ class BestWeights(keras.callbacks.ModelCheckpoint):
             state: from `get_state`.
         """
         self.best = state["best"]
-
-
-def standard_callbacks(
-    output_dir: str | Path, monitor: str, mode: str = "max"
-) -> list[keras.callbacks.Callback]:
-    """Logs for TensorBoard and the weights of the best epoch.
-
-    Args:
-        output_dir: folder to write into, made if need be: `tensorboard/` and `best.weights.h5`.
-        monitor: what the best epoch is judged by, such as "val_accuracy".
-        mode: "max" or "min".
-
-    Returns:
-        The callbacks; without the `tensorboard` package only the second, with a warning.
-    """
-    output_dir = Path(output_dir)
-    output_dir.mkdir(parents=True, exist_ok=True)
-    callbacks: list[keras.callbacks.Callback] = [
-        BestWeights(output_dir / "best.weights.h5", monitor, mode)
-    ]
-    if importlib.util.find_spec("tensorboard") is None:
-        logger.warning("no TensorBoard log: the tensorboard package is not installed")
-    else:
-        logs = str(output_dir / "tensorboard")
-        callbacks.append(keras.callbacks.TensorBoard(logs, write_graph=False))
-    return callbacks

@@ -176,7 +176,7 @@ def test_numbers_of_another_type_stay_exact(tmp_path):
     check_same(old, open_checkpoint(tmp_path / "hf").contents)
 
 
-def test_original_files_by_folder_prefix_and_index(tmp_path):  # B67
+def test_original_files_by_folder_prefix_and_index(tmp_path):
     save_checkpoint(make("pretrainer"), tmp_path / "google", "google")
     prefix = tmp_path / "google" / "bert_model.ckpt"
     for path in (tmp_path / "google", prefix, f"{prefix}.index"):
@@ -184,7 +184,7 @@ def test_original_files_by_folder_prefix_and_index(tmp_path):  # B67
         assert not model.loading_report.new
 
 
-def test_next_sentence_order_is_the_originals(tmp_path):  # B48
+def test_next_sentence_order_is_the_originals(tmp_path):
     old = make("pretrainer")
     old.tensors["next_sentence_head/dense/kernel"][:] = 0
     old.tensors["next_sentence_head/dense/bias"][:] = [3, -3]
@@ -193,7 +193,7 @@ def test_next_sentence_order_is_the_originals(tmp_path):  # B48
     assert model.next_sentence("the cat", "sat") > 0.99
 
 
-def test_no_head_for_next_sentences_is_needed(tmp_path):  # B50
+def test_no_head_for_next_sentences_is_needed(tmp_path):
     save_checkpoint(make("masked_lm"), tmp_path / "google", "google")
     model = keras_bert.BertPretrainer.from_preset(tmp_path / "google", next_sentence=False)
     assert list(model.output) == ["mlm"] and not model.loading_report.new

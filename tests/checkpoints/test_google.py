@@ -179,7 +179,7 @@ def test_reads_an_original_checkpoint(tmp_path):
 
 
 def test_the_published_toy_checkpoint(shared_dir):
-    """B67, B48: the tiny file of CyberZHG/keras-bert, written by TensorFlow 1."""
+    """The tiny file of CyberZHG/keras-bert, written by TensorFlow 1."""
     folder = shared_dir / "data" / "tiny_checkpoints" / "keras_bert_tf1"
     found = google.read(Source(folder))
     assert found.config["vocabulary_size"] == 15 and len(found.tensors) == 46
@@ -201,7 +201,7 @@ def test_settings_alone_open_no_weight_file(tmp_path):
     assert found.config == READ_CONFIG and found.tensors == {} and found.vocabulary == TOKENS
 
 
-def test_b48_row_0_of_the_next_sentence_head_is_is_next(tmp_path):
+def test_row_0_of_the_next_sentence_head_is_is_next(tmp_path):
     tensors = variables()
     tensors["cls/seq_relationship/output_bias"] = np.array([7, -7], "float32")
     tensors["cls/seq_relationship/output_weights"][0] = 5
@@ -214,7 +214,7 @@ def test_b48_row_0_of_the_next_sentence_head_is_is_next(tmp_path):
     np.testing.assert_array_equal(written.get_tensor(name), tensors[name])
 
 
-def test_b67_prefix_among_several(tmp_path):
+def test_prefix_among_several(tmp_path):
     folder = original(tmp_path / "bert", prefix="model.ckpt-9")
     save(folder / "model.ckpt-10", variables())
     save(folder / "model.ckpt-100", variables())
@@ -235,7 +235,7 @@ def test_b67_prefix_among_several(tmp_path):
     assert (first.tensors[name] != by_prefix.tensors[name]).all()
 
 
-def test_b67_where_nothing_fits(tmp_path):
+def test_where_nothing_fits(tmp_path):
     folder = original(tmp_path / "bert", {"dense/kernel": numbers((2, 3)), "other": numbers(3)})
     text = message(ValueError, folder)
     assert "bert/embeddings/word_embeddings is missing" in text
@@ -249,14 +249,14 @@ def test_b67_where_nothing_fits(tmp_path):
     assert "expected bert_model.ckpt.index" in text and "vocab.txt" in text
 
 
-def test_b68_a_missing_layer_is_an_error_with_names(tmp_path):
+def test_a_missing_layer_is_an_error_with_names(tmp_path):
     tensors = {name: v for name, v in variables().items() if "layer_1/" not in name}
     text = message(ValueError, original(tmp_path / "bert", tensors))
     assert "bert/encoder/layer_1/attention/self/query/kernel is missing" in text
     assert "and 8 more" in text and "bert_model.ckpt" in text
 
 
-def test_b68_other_variables_are_listed(tmp_path):
+def test_other_variables_are_listed(tmp_path):
     tensors = variables() | {
         "bert/extra/kernel": numbers((3, 2)),
         "a/name": tf.constant(["text"]),  # of another type altogether

@@ -59,7 +59,7 @@ def same_tensors(first: Contents, second: Contents) -> None:
         if kind != "BertForPreTraining"
     ],
 )
-def test_b72_b73_every_class_gives_the_logits_of_transformers(kind, activation, tmp_path):
+def test_every_class_gives_the_logits_of_transformers(kind, activation, tmp_path):
     golden = np.load(GOLDEN / "hf_heads.npz")
     contents = read(make_folder(tmp_path / "hf", kind, hidden_act=activation))
     assert contents.left_over == [] and contents.has("pooler/") == (kind not in POOLERLESS)
@@ -73,7 +73,7 @@ def test_b72_b73_every_class_gives_the_logits_of_transformers(kind, activation, 
         assert abs(golden[key] - golden[f"{kind}/{other}/{name}"]).max() > 2e-4
 
 
-def test_b73_without_its_pooler_a_bert_model_has_the_same_token_outputs(tmp_path):
+def test_without_its_pooler_a_bert_model_has_the_same_token_outputs(tmp_path):
     golden = np.load(GOLDEN / "hf_heads.npz")
     folder = make_folder(tmp_path / "hf", "BertModel")
     change_tensors(folder, pooler__dense__weight=None, pooler__dense__bias=None)
@@ -88,7 +88,7 @@ def test_b73_without_its_pooler_a_bert_model_has_the_same_token_outputs(tmp_path
 
 @pytest.mark.parametrize("old", [True, False])
 @pytest.mark.parametrize("prefix", ["bert.", ""])
-def test_b70_four_spellings_of_the_names(prefix, old, tmp_path):
+def test_four_spellings_of_the_names(prefix, old, tmp_path):
     folder = make_folder(tmp_path / "hf")
     wanted = read(folder)
     renamed = {}
@@ -104,7 +104,7 @@ def test_b70_four_spellings_of_the_names(prefix, old, tmp_path):
     assert found.left_over == []
 
 
-def test_b70_an_unknown_spelling(tmp_path):
+def test_an_unknown_spelling(tmp_path):
     folder = make_folder(tmp_path / "hf", "BertModel")
     tensors = load_file(folder / "model.safetensors")
     save_file({f"module.{n}": v for n, v in tensors.items()}, folder / "model.safetensors")

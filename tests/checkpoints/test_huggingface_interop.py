@@ -61,7 +61,7 @@ def written(contents: Contents, folder: Path) -> Path:
     return folder
 
 
-def test_b72_every_class_that_we_write(tmp_path):
+def test_every_class_that_we_write(tmp_path):
     rng, runs, ours = np.random.default_rng(1), [], []
     for kind in GOLDEN_CLASSES:
         for activation in GOLDEN_ACTIVATIONS:
@@ -94,7 +94,7 @@ def test_narrow_weights_that_we_write(dtype, tmp_path):
         assert abs(outputs[name] - value).max() <= 2e-5, name
 
 
-def test_b73_a_file_of_pytorch(shared_dir, tmp_path):
+def test_a_file_of_pytorch(shared_dir, tmp_path):
     """AllenNLP's toy BertModel: a pytorch_model.bin of 2019's format, and no settings for text."""
     folder = shared_dir / "data/tiny_checkpoints/allennlp_xsmall_hf"
     contents = huggingface.read(Source(folder))

@@ -57,7 +57,7 @@ def their_backbone(**kwargs):
     return keras_hub.models.BertBackbone(**sizes, dropout=0.15, **kwargs)
 
 
-def test_b72_classifier_by_kerashub(tmp_path):
+def test_classifier_by_kerashub(tmp_path):
     tokenizer = keras_hub.models.BertTokenizer(VOCABULARY, lowercase=True)
     theirs = keras_hub.models.BertTextClassifier(
         their_backbone(),
@@ -84,7 +84,7 @@ def test_b72_classifier_by_kerashub(tmp_path):
     assert read(tmp_path).problem == "multi_label"
 
 
-def test_b72_masked_lm_by_kerashub(tmp_path):
+def test_masked_lm_by_kerashub(tmp_path):
     theirs = randomize(keras_hub.models.BertMaskedLM(their_backbone()))
     theirs.save_to_preset(str(tmp_path))
     found = read(tmp_path)
@@ -108,7 +108,7 @@ def test_b72_masked_lm_by_kerashub(tmp_path):
         assert open_checkpoint(tmp_path / form).contents.masked_lm == found.masked_lm
 
 
-def test_b72_the_head_computes_as_it_does_in_kerashub(tmp_path):
+def test_the_head_computes_as_it_does_in_kerashub(tmp_path):
     theirs = randomize(keras_hub.models.BertMaskedLM(their_backbone()))
     theirs.save_to_preset(str(tmp_path))
     model = BertMaskedLM.from_preset(tmp_path)
@@ -159,7 +159,7 @@ def test_settings_alone(copy):
     assert found.vocabulary == wanted.vocabulary and found.problem == wanted.problem
 
 
-def test_b68_other_tensors_are_named(copy):
+def test_other_tensors_are_named(copy):
     with h5py.File(copy / "model.weights.h5", "r+") as file:
         file["layers/extra/vars/0"] = [1.0]
         file["layers/elsewhere"] = h5py.SoftLink("/layers/dense")

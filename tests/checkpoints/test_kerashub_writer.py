@@ -77,7 +77,7 @@ def test_without_a_text_side(tmp_path):
     assert not (tmp_path / "tokenizer.json").exists()
 
 
-def test_b73_without_a_pooler(tmp_path):
+def test_without_a_pooler(tmp_path):
     contents = make("masked_lm")
     for name in ("pooler/kernel", "pooler/bias"):
         del contents.tensors[name]

@@ -47,7 +47,7 @@ def rename(folder, change):
 
 @pytest.mark.parametrize("prefix", ["bert.", ""])
 @pytest.mark.parametrize("old", [True, False])
-def test_four_spellings_of_hugging_face_names(copy, batch, prefix, old):  # B70
+def test_four_spellings_of_hugging_face_names(copy, batch, prefix, old):
     def spell(name):
         name = name.replace("bert.", prefix)
         if old and "LayerNorm" in name:
@@ -78,14 +78,14 @@ def test_sharded_safetensors(copy, batch):
         BertClassifier.from_preset(copy)
 
 
-def test_missing_pooler_is_new_and_said(copy, caplog):  # B73
+def test_missing_pooler_is_new_and_said(copy, caplog):
     rename(copy, lambda name: None if "pooler" in name else name)
     model = BertClassifier.from_preset(copy)
     assert model.loading_report.new == ["pooler/kernel", "pooler/bias"]
     assert "newly initialised: pooler/kernel, pooler/bias" in caplog.text
 
 
-def test_missing_weight_raises_and_extra_is_listed(copy):  # B68
+def test_missing_weight_raises_and_extra_is_listed(copy):
     rename(copy, lambda n: n.replace("layer.1.output.dense.weight", "layer.9.output.dense.weight"))
     with pytest.raises(ValueError, match="encoder.layer.1.output.dense.weight is missing"):
         BertClassifier.from_preset(copy)
@@ -95,7 +95,7 @@ def test_missing_weight_raises_and_extra_is_listed(copy):  # B68
     assert BertClassifier.from_preset(copy).loading_report.left_over == ["extra"]
 
 
-def test_every_weight_takes_a_value():  # B68
+def test_every_weight_takes_a_value():
     checkpoint = open_checkpoint(TINY)
     new = checkpoint.backbone(load_weights=False)
     loaded = checkpoint.backbone()
@@ -103,7 +103,7 @@ def test_every_weight_takes_a_value():  # B68
         assert (np.asarray(before) != np.asarray(after)).all(), after.path
 
 
-def test_another_number_of_classes(copy):  # B75
+def test_another_number_of_classes(copy):
     with pytest.raises(ValueError, match="3 classes .* not for 5 .*skip_mismatch=True"):
         BertClassifier.from_preset(copy, num_classes=5)
     model = BertClassifier.from_preset(copy, num_classes=5, skip_mismatch=True)
@@ -369,5 +369,5 @@ def test_a_tokenizer_with_another_rule(copy):
 def test_other_peoples_folders_are_not_replaced(tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").write_text("...")
-    with pytest.raises(FileExistsError, match="is not replaced, for it holds chapter1.tex"):
+    with pytest.raises(FileExistsError, match="is not replaced because it contains chapter1.tex"):
         BertClassifier.from_preset(TINY).save_to_preset(tmp_path / "thesis")

@@ -1,4 +1,4 @@
-"""B89: quantized models are saved, loaded and exported with the same outputs."""
+"""Quantized models are saved, loaded and exported with the same outputs."""
 
 import keras
 import numpy as np
@@ -48,7 +48,7 @@ def check_same(model, again):
 
 
 @pytest.mark.parametrize("mode", ["int8", pytest.param("int4", marks=pytest.mark.slow)])
-def test_b89_preset(mode, quantized, tmp_path):
+def test_preset(mode, quantized, tmp_path):
     model = quantized if mode == "int8" else make(mode)
     model.save_to_preset(tmp_path / "preset")
     again = BertClassifier.from_preset(tmp_path / "preset")
@@ -56,13 +56,13 @@ def test_b89_preset(mode, quantized, tmp_path):
     check_same(model, again)
 
 
-def test_b89_keras_file(quantized, tmp_path):
+def test_keras_file(quantized, tmp_path):
     quantized.save(tmp_path / "model.keras")
     check_same(quantized, keras.saving.load_model(tmp_path / "model.keras"))
 
 
 @pytest.mark.parametrize("text", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_b89_export(text, quantized, tmp_path):
+def test_export(text, quantized, tmp_path):
     import tensorflow as tf
 
     quantized.export(tmp_path / "export", text=text)

@@ -71,24 +71,25 @@ def test_rounding_is_to_the_nearest_and_counted(tmp_path):
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ([1], "its header is a list"),
-        ('{"', "whole safetensors file: Unterminated"),
-        ("[" * 100_000, "not a whole safetensors file"),
-        ('{"a": {"dtype": "F32"}, "a": {}}', "has the key 'a' twice"),
-        (B | {"a": [1]}, "of a it does not say dtype"),
-        (B | {"a": entry() | {"more": 1}}, "of a it does not say dtype"),
-        (B | {"a": entry(kind="F128")}, "a is of the unknown type 'F128'"),
-        (B | {"a": entry(kind=["F32"])}, "a is of the unknown type"),
-        (B | {"a": entry([3, -5])}, r"a has the shape \[3, -5\]"),
-        (B | {"a": entry([15.0])}, r"a has the shape \[15.0\]"),
-        (B | {"a": entry([1] * 9 + [15])}, "a has the shape"),
-        (B | {"a": entry([10**9, 10**9])}, r"F32 of the shape .* takes up 60 bytes"),
-        (B | {"a": entry(offsets=[56, 112])}, r"F32 of the shape \(?\[3, 5\].* takes up 56 bytes"),
-        (B | {"a": entry(offsets=[116, 56])}, "takes up -60 bytes"),
-        (B | {"a": entry(offsets=[56, None])}, "data_offsets"),
-        (B | {"a": entry(offsets=[60, 120])}, "a begins at byte 60 of the numbers; expected 56"),
-        (B | {"a": entry(offsets=[52, 112])}, "a begins at byte 52"),
-        (B, "its tensors take up 56 bytes, and the file has 116 for them"),
+        ([1], "invalid JSON in header: invalid type: sequence"),
+        ('{"', "EOF while parsing"),
+        ("[" * 100_000, "invalid JSON"),
+        ('{"b":%s' % ('{"b":' * 100_000), "invalid JSON"),
+        ('{"a": {"dtype": "F32"}, "a": {}}', "missing field `shape`"),
+        (B | {"a": [1]}, "invalid JSON"),
+        (B | {"a": entry(kind="F128")}, "unknown variant `F128`"),
+        (B | {"a": entry(kind=["F32"])}, "invalid type: sequence"),
+        (B | {"a": entry([3, -5])}, "invalid value: integer `-5`"),
+        (B | {"a": entry([15.0])}, "invalid type: floating point `15.0`"),
+        (B | {"a": entry([10**9, 10**9, 10**9])}, "overflow computing buffer size"),
+        (B | {"a": entry([10**6, 10**6])}, "invalid shape, data type, or offset for tensor"),
+        (B | {"a": entry(offsets=[56, 112])}, "invalid shape, data type, or offset for tensor"),
+        (B | {"a": entry(offsets=[116, 56])}, "invalid"),
+        (B | {"a": entry(offsets=[56, None])}, "invalid type: null"),
+        (B | {"a": entry(offsets=[60, 120])}, "invalid offset for tensor `a`"),
+        (B | {"a": entry(offsets=[52, 112])}, "invalid offset for tensor `a`"),
+        (B | {"a\x1b[2J": entry()}, "expected printable characters"),
+        (B, "file not fully covered"),
     ],
 )
 def test_headers_that_lie(header, message, tmp_path):
@@ -96,7 +97,7 @@ def test_headers_that_lie(header, message, tmp_path):
     path.write_bytes(with_header(whole(path), header))
     with pytest.raises(ValueError, match=message) as error:
         read_headers([path])
-    assert str(path) in str(error.value)
+    assert str(error.value).startswith(f"{path} is not a whole safetensors file: ")
 
 
 @pytest.mark.parametrize("length", [0, 7, 8, 40, -1])
@@ -110,7 +111,7 @@ def test_cut_off(length, tmp_path):
 def test_a_header_of_exabytes(tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(b"\xff" * 7 + b"\x7f" + whole(path)[8:])
-    with pytest.raises(ValueError, match="its header claims 9,223,372,036,854,775,807 bytes, of"):
+    with pytest.raises(ValueError, match="is not a whole safetensors file: .*header too large"):
         read_headers([path])
 
 

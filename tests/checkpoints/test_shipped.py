@@ -18,10 +18,10 @@ def model():
     return keras_bert.BertPretrainer.from_preset(NAME)
 
 
-def test_it_is_at_most_ten_megabytes_with_a_card():
+def test_it_is_at_most_twenty_megabytes_with_a_card():
     assert shipped() == [NAME]
     files = [path for path in (SHIPPED / NAME).rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 10e6
+    assert sum(path.stat().st_size for path in files) < 20e6
     card = (SHIPPED / NAME / "README.md").read_text(encoding="utf-8")
     for word in ("## Data", "## Training", "H200", "held-out", "curves.png"):
         assert word in card
@@ -64,7 +64,7 @@ def test_held_out_scores_are_those_of_the_card(
     batches = keras_bert.data.pretraining_dataset(records, repeat=False, batch_size=64)
     scores = model.evaluate(batches, return_dict=True, verbose=0)
     card = (SHIPPED / NAME / "README.md").read_text(encoding="utf-8")
-    told = re.search(r"packed: accuracy ([\d.]+), perplexity ([\d.]+) and accuracy ([\d.]+)", card)
+    told = re.search(r"shipped: accuracy ([\d.]+), perplexity ([\d.]+) and accuracy ([\d.]+)", card)
     masked, _, sentence = map(float, told.groups())
     assert abs(scores["mlm_accuracy"] - masked) < masked_within
     assert abs(scores["nsp_accuracy"] - sentence) < sentence_within

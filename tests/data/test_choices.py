@@ -65,11 +65,11 @@ def changed(column, value):
     return row
 
 
-# B117: labels are 0 to 3
+# labels are 0 to 3
 @pytest.mark.parametrize("label", ["4", "-1", "", "2.0", "gold"])
 def test_unknown_labels(tmp_path, label):
     path = write(tmp_path / "a.csv", [ROWS[0], changed("label", label)])
-    with pytest.raises(ValueError, match=f"a.csv, line 4: label '{label}' is not one of .*'3'"):
+    with pytest.raises(ValueError, match=f"a.csv, line 4: label '{label}': expected one of .*'3'"):
         read_choices(path)
 
 

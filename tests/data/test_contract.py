@@ -45,14 +45,14 @@ def test_optional_keys_may_be_absent():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"token_ids": np.zeros((3, 7), "int64")}, "token_ids has dtype int64; expected int32"),
-        ({"mask_weights": np.zeros((3, 5))}, "mask_weights has dtype float64; expected float32"),
-        ({"mask_ids": np.zeros((3, 4), "int32")}, r"mask_ids has shape \(3, 4\); .* P = 5, as in"),
+        ({"token_ids": np.zeros((3, 7), "int64")}, "token_ids of dtype int64: expected int32"),
+        ({"mask_weights": np.zeros((3, 5))}, "mask_weights of dtype float64: expected float32"),
+        ({"mask_ids": np.zeros((3, 4), "int32")}, r"mask_ids of shape \(3, 4\): .* P = 5, as in"),
         ({"padding_mask": np.zeros((3, 5), "int32")}, "padding_mask .* T = 7, as in token_ids"),
-        ({"next_sentence_labels": np.zeros((3, 1), "int32")}, r"\(3, 1\); expected \[B\]"),
+        ({"next_sentence_labels": np.zeros((3, 1), "int32")}, r"\(3, 1\): expected \[B\]"),
         ({"input_ids": np.zeros((3, 7), "int32")}, r"unknown \['input_ids'\]; known are"),
-        ({"mask_positions": np.full((3, 5), 7, "int32")}, "run from 7 to 7; expected 0 to 6"),
-        ({"mask_positions": np.full((3, 5), -1, "int32")}, "run from -1 to -1; expected 0 to 6"),
+        ({"mask_positions": np.full((3, 5), 7, "int32")}, "from 7 to 7: expected 0 to 6"),
+        ({"mask_positions": np.full((3, 5), -1, "int32")}, "from -1 to -1: expected 0 to 6"),
     ],
 )
 def test_what_is_wrong_is_named(changes, message):
@@ -65,9 +65,9 @@ def test_what_is_missing_is_named():
     del given["segment_ids"], given["mask_ids"]
     with pytest.raises(ValueError, match=r"missing \['segment_ids', 'mask_ids'\]"):
         check_batch(given, require=["mask_ids"])
-    with pytest.raises(TypeError, match="a batch is a dict of arrays by key, got tuple"):
+    with pytest.raises(TypeError, match="batch of type tuple: expected a dict of arrays"):
         check_batch((given,))
-    with pytest.raises(TypeError, match="token_ids is a list"):
+    with pytest.raises(TypeError, match="token_ids of type list"):
         check_batch(batch(token_ids=[[0]]))
 
 
@@ -89,11 +89,11 @@ def test_tensors_of_unknown_size_are_checked_as_far_as_known():
     checked({})
     checked({"mask_ids": tf.TensorSpec(None, tf.int32)})
     checked({"mask_ids": tf.TensorSpec([None, 5], tf.int32)})
-    with pytest.raises(ValueError, match="mask_weights has dtype float16"):
+    with pytest.raises(ValueError, match="mask_weights of dtype float16"):
         checked({"mask_weights": tf.TensorSpec([None, None], tf.float16)})
-    with pytest.raises(ValueError, match=r"mask_ids has shape \(None,\); expected \[B, P\]"):
+    with pytest.raises(ValueError, match=r"mask_ids of shape \(None,\): expected \[B, P\]"):
         checked({"mask_ids": tf.TensorSpec([None], tf.int32)})
-    with pytest.raises(ValueError, match="mask_ids has shape .* P = 5, as in mask_positions"):
+    with pytest.raises(ValueError, match="mask_ids of shape .* P = 5, as in mask_positions"):
         checked(
             {
                 "mask_positions": tf.TensorSpec([None, 5], tf.int32),

@@ -225,13 +225,13 @@ def test_a_whole_corpus_is_not_made_again(prepared, files, tokenizer, monkeypatc
 
 
 OTHERS = {
-    "seed": (dict(seed=8), "with seed 7, but asked for is 8"),
-    "shards": (dict(shards=4), "with shards 5, but asked for is 4"),
-    "format": (dict(format="paragraphs"), "with format 'sentences', but asked for is 'paragraphs'"),
+    "seed": (dict(seed=8), "with seed 7, not 8"),
+    "shards": (dict(shards=4), "with shards 5, not 4"),
+    "format": (dict(format="paragraphs"), "with format 'sentences', not 'paragraphs'"),
     "vocabulary": (dict(tokenizer=[*VOCABULARY[:-1], "!"]), "with vocabulary_sha256 '"),
-    "case": (dict(lowercase=False), "with lowercase True, but asked for is False"),
-    "files": (dict(names=["b.txt"]), "with files .*'a.txt.gz'.* but asked for is .*'b.txt'"),
-    "text": (dict(append="be\n"), "with files .*'bytes': 0,.* but asked for is .*'bytes': 3,"),
+    "case": (dict(lowercase=False), "with lowercase True, not False"),
+    "files": (dict(names=["b.txt"]), "with files .*'a.txt.gz'.* not .*'b.txt'"),
+    "text": (dict(append="be\n"), "with files .*'bytes': 0,.* not .*'bytes': 3,"),
 }
 
 
@@ -282,7 +282,7 @@ def test_overwrite(prepared, files, tokenizer, tmp_path):
         prepare_corpus(files / "*", tmp_path, tokenizer, **arguments)
     (tmp_path / "shard-00000-of-00009.tfrecord").write_bytes(b"")
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match="holds thesis.txt, which is no part of a corpus"):
+    with pytest.raises(FileExistsError, match="contains thesis.txt, not part of a corpus"):
         prepare_corpus(files / "*", tmp_path, tokenizer, overwrite=True, **arguments)
     (tmp_path / "thesis.txt").unlink()
     prepare_corpus(files / "*", tmp_path, tokenizer, overwrite=True, **arguments)
@@ -291,7 +291,7 @@ def test_overwrite(prepared, files, tokenizer, tmp_path):
 
 def test_few_documents(tokenizer, tmp_path):
     (tmp_path / "a.txt").write_text("ba\n\n" * 5)
-    with pytest.warns(UserWarning, match="2 shards were written, not 8, since 5 documents"):
+    with pytest.warns(UserWarning, match="wrote 2 shards, not 8, because 5 documents"):
         index = prepare_corpus(tmp_path / "a.txt", tmp_path / "5", tokenizer, **QUIET)
     assert [shard.documents for shard in index.shards] == [2, 3]
     (tmp_path / "b.txt").write_text("ba\nbe")
@@ -304,7 +304,7 @@ def test_a_document_too_long_for_memory_is_cut(tokenizer, tmp_path, monkeypatch)
     monkeypatch.setattr(documents, "MAX_DOCUMENT_TOKENS", 10)
     monkeypatch.setattr(corpus, "MAX_DOCUMENT_TOKENS", 10)
     (tmp_path / "a.txt").write_text("ba be bi\n" * 7 + "\nbo\n")
-    with pytest.warns(UserWarning, match="1 documents have more than 10 tokens and were cut"):
+    with pytest.warns(UserWarning, match="1 documents have more than 10 tokens and were split"):
         index = prepare_corpus(tmp_path / "a.txt", tmp_path / "c", tokenizer, 1, **QUIET)
     (found,) = read_documents(index)
     assert sorted(map(len, found)) == [1, 1, 3, 3] and index.tokens == 22
@@ -370,7 +370,7 @@ BAD_TEXTS = {
     "not UTF-8": ({"a.txt": b"ba\n\nb\xe9\n"}, r"a\.txt, line 3: byte 0xe9 at position 1"),
     "not UTF-8 in gzip": ({"a.gz": gzip.compress(b"\xff\n")}, r"a\.gz, line 1: byte 0xff"),
     "the first of two": ({"a.txt": b"\n\xfe", "b.txt": b"\xff"}, r"a\.txt, line 2: byte 0xfe"),
-    "broken gzip": ({"a.gz": gzip.compress(b"ba\n" * 99)[:-9]}, r"a\.gz, .*broken gzip"),
+    "broken gzip": ({"a.gz": gzip.compress(b"ba\n" * 99)[:-9]}, r"a\.gz, .*damaged gzip"),
     "empty": ({"a.txt": b"", "b.txt": b""}, r"corpus is empty: .*a\.txt, .*b\.txt"),
     "only blank lines": ({"a.txt": b"\n \n"}, "the corpus is empty"),
     "no tokens": ({"a.txt": b"\x07\n"}, "the corpus is empty"),
@@ -402,7 +402,7 @@ def test_bad_text_stays_bad(tokenizer, tmp_path):
 
 
 def test_files_that_are_not_there(tokenizer, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"\*\.txt: no such file, and no file matches"):
+    with pytest.raises(FileNotFoundError, match=r"\*\.txt: no such file, and no match"):
         prepare_corpus(tmp_path / "*.txt", tmp_path / "c", tokenizer)
     (tmp_path / "a.txt").write_text("ba\n")
     with pytest.raises(ValueError, match=r"a\.txt is named twice"):
@@ -411,16 +411,24 @@ def test_files_that_are_not_there(tokenizer, tmp_path):
 
 
 BAD_ARGUMENTS = {
-    "no tokenizer": (dict(tokenizer="vocab.txt"), TypeError, "a BertTokenizer, got str"),
-    "no mask": (dict(tokenizer=BertTokenizer(VOCABULARY[:4])), ValueError, r"lacks \[MASK\]"),
+    "no tokenizer": (
+        dict(tokenizer="vocab.txt"),
+        TypeError,
+        "tokenizer of type str: expected a BertTokenizer",
+    ),
+    "no mask": (dict(tokenizer=BertTokenizer(VOCABULARY[:4])), ValueError, r"has no \[MASK\]"),
     "specials": (
         dict(tokenizer=BertTokenizer(VOCABULARY, special_tokens_in_text=True)),
         ValueError,
-        "text is only text",
+        "special_tokens_in_text=True: expected",
     ),
-    "shards": (dict(shards=0), ValueError, "1 shard or more, got 0"),
-    "seed": (dict(seed=1.5), ValueError, "an integer of 64 bits, got 1.5"),
-    "format": (dict(format="lines"), ValueError, "sentences, paragraphs, got 'lines'"),
+    "shards": (dict(shards=0), ValueError, "shards=0: expected 1 or more"),
+    "seed": (dict(seed=1.5), ValueError, "seed=1.5: expected a 64-bit integer"),
+    "format": (
+        dict(format="lines"),
+        ValueError,
+        "format='lines': expected one of sentences, paragraphs",
+    ),
 }
 
 

@@ -171,14 +171,14 @@ def test_counts_round_as_python_does(tokenizer, rate):
 
 
 def test_special_tokens_are_never_masked(tokenizer):
-    """B33, on its row of ids; the other positions are masked evenly."""
+    """The other positions are masked uniformly."""
     row = [CLS, 9, 7, 8, SEP, 10, 7, SEP]
     seen = chosen(repeat(Masker(tokenizer, 3), row, 10_000))
     assert_follow(seen, {(position,): 1 for position in (1, 2, 3, 5, 6)})
 
 
 def test_short_rows_have_one_mask_and_bare_ones_none(tokenizer):
-    """B35: rows of 3, 4, 5 and 8 ids; a row without a candidate weighs nothing."""
+    """Rows of 3, 4, 5 and 8 ids; a row without a candidate weighs nothing."""
     for length in (3, 4, 5, 8):
         row = [CLS, *range(FIRST_WORD, FIRST_WORD + length - 2), SEP]
         assert repeat(Masker(tokenizer, 2), row, 1)["mask_weights"].tolist() == [[1, 0]]
@@ -191,7 +191,7 @@ def test_short_rows_have_one_mask_and_bare_ones_none(tokenizer):
 
 
 def test_shares_of_mask_random_and_same():
-    """B37: a million masked tokens of a large vocabulary, all three kinds with their labels."""
+    """A million masked tokens of a large vocabulary, all three kinds with their labels."""
     size = 20_000
     tokenizer = BertTokenizer([*SPECIAL, *(f"w{i}" for i in range(size - 5))])
     ids = np.random.default_rng(0).integers(5, size, [8000, 128], "int32")
@@ -316,18 +316,21 @@ def test_shapes_are_static(tokenizer, settings):
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"max_predictions": 0}, "max_predictions of 1 or more, got 0"),
-        ({"max_predictions": 2.5}, "max_predictions of 1 or more, got 2.5"),
-        ({"max_ngram": 0}, "max_ngram of 1 or more, got 0"),
-        ({"rate": 0.0}, "rate above 0, up to 1, got 0.0"),
-        ({"rate": 1.5}, "rate above 0, up to 1, got 1.5"),
-        ({"rate": float("nan")}, "rate above 0, up to 1, got nan"),
-        ({"mask_share": 0.8, "random_share": 0.3}, "up to 1, got 0.8 and 0.3"),
-        ({"random_share": -0.1}, "up to 1, got 0.8 and -0.1"),
-        ({"unit": "token"}, "unit 'piece' or 'word', got 'token'"),
-        ({"unit": "word", "replace": "span"}, "replace 'piece' or 'word', got 'span'"),
-        ({"replace": "word"}, "replace='piece' with unit='piece'"),
-        ({"random_from": "none"}, "random_from 'all' or 'words', got 'none'"),
+        ({"max_predictions": 0}, "max_predictions=0: expected 1 or more"),
+        ({"max_predictions": 2.5}, "max_predictions=2.5: expected 1 or more"),
+        ({"max_ngram": 0}, "max_ngram=0: expected 1 or more"),
+        ({"rate": 0.0}, "rate=0.0: expected above 0"),
+        ({"rate": 1.5}, "rate=1.5: expected above 0 and up to 1"),
+        ({"rate": float("nan")}, "rate=nan: expected above 0"),
+        (
+            {"mask_share": 0.8, "random_share": 0.3},
+            "mask_share=0.8, random_share=0.3: expected .*at most 1",
+        ),
+        ({"random_share": -0.1}, "mask_share=0.8, random_share=-0.1: expected 0 or more"),
+        ({"unit": "token"}, "unit='token': expected 'piece' or 'word'"),
+        ({"unit": "word", "replace": "span"}, "replace='span': expected 'piece' or 'word'"),
+        ({"replace": "word"}, "replace='word': expected 'piece' with unit='piece'"),
+        ({"random_from": "none"}, "random_from='none': expected 'all' or 'words'"),
     ],
     ids=str,
 )
@@ -337,7 +340,7 @@ def test_bad_settings_are_named(tokenizer, settings, message):
 
 
 def test_a_vocabulary_needs_a_mask_and_words():
-    with pytest.raises(ValueError, match=r"vocabulary with \[MASK\].*none of its 5 tokens"):
+    with pytest.raises(ValueError, match=r"vocabulary of 5 tokens has no \[MASK\]"):
         Masker(BertTokenizer([*SPECIAL[:4], "word"]), 3)
     with pytest.raises(ValueError, match="no words"):
         Masker(BertTokenizer([*SPECIAL, *UNUSED]), 3, random_from="words")
@@ -347,10 +350,10 @@ def test_a_vocabulary_needs_a_mask_and_words():
 
 def test_rows_must_fit(tokenizer):
     ids = np.zeros([2, 5], "int32")
-    with pytest.raises(ValueError, match="at least max_predictions = 6 tokens, got 5"):
+    with pytest.raises(ValueError, match="rows of 5 tokens: expected at least max_predictions=6"):
         Masker(tokenizer, 6)(ids, ids, [0, 0])
     spec = tf.TensorSpec([None, None], tf.int32)
-    with pytest.raises(ValueError, match="got an unknown number"):
+    with pytest.raises(ValueError, match="rows of an unknown number of tokens"):
         tf.function(Masker(tokenizer, 3)).get_concrete_function(
             spec, spec, tf.TensorSpec([2], tf.int32)
         )

@@ -58,7 +58,7 @@ def test_edges():
     assert pack_lengths([0, 0], 8).tolist() == [[0, 1]]
     assert pack_lengths([8, 8], 8).tolist() == [[0], [1]]
     for length in (9, -1):
-        message = f"text 1 has {length} tokens; expected 0 to 8"
+        message = f"text 1 of {length} tokens: expected 0 to 8"
         with pytest.raises(ValueError, match=message):
             pack_lengths([3, length], 8)
 

@@ -322,7 +322,6 @@ def test_target_lengths():
 
 
 def test_documents_of_one_sentence_are_all_random():
-    """Case B46."""
     documents = generate(random.Random(6), 6, 1, 8)
     spans = pairing.next_sentence_spans(*lengths_of(documents), 64, 0.1, SEED)
     assert spans.labels.numpy().tolist() == 6 * [1]
@@ -333,7 +332,7 @@ def test_documents_of_one_sentence_are_all_random():
 
 @pytest.mark.parametrize("sizes", [[4, 6, 3], [5, 5], [30, 7], [3] * 13, [40, 2, 40, 2, 9, 8, 7]])
 def test_one_document_alone(sizes):
-    """Case B44: no random pair in which B truly follows A, and none in which they overlap."""
+    """No random pair in which B truly follows A, and none in which they overlap."""
     lengths, sentences = tf.constant(sizes, tf.int32), tf.constant([len(sizes)], tf.int32)
     draw = tf.function(
         lambda seed: pairing.next_sentence_spans(lengths, sentences, 203, 0.5, seed, alone=True)

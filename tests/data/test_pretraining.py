@@ -144,7 +144,7 @@ def test_batches_keep_the_contract(stream, batches):
 
 
 def test_labels_say_the_truth(batches):
-    """Case B48: 0 if B follows A in its document, 1 if it comes from another."""
+    """0 if B follows A in its document, 1 if it comes from another."""
     of_token, begins_sentence = places(documents(200))
     labels, together = [], 0
     for batch in batches:
@@ -165,7 +165,7 @@ def test_labels_say_the_truth(batches):
 
 
 def test_every_epoch_has_everything_in_new_pairs_and_masks(corpus, batches):
-    """Case B38; and nothing is lost between epochs."""
+    """Nothing is lost between epochs."""
     one_pass = pretraining_dataset(corpus, repeat=False, **SETTINGS, **SMALL_BLOCKS)
     epoch = list(one_pass.as_numpy_iterator())
     assert_same(epoch, list(one_pass.as_numpy_iterator()))  # with the same masks
@@ -228,7 +228,7 @@ def test_sentence_order(corpus):
 
 @pytest.mark.parametrize(("cross", "shards"), [(False, 4), (True, 1)])
 def test_packed_rows_hold_every_token_once(tmp_path, cross, shards):
-    """Case B50: without next sentence prediction there are no labels and no second segment."""
+    """Without next sentence prediction there are no labels and no second segment."""
     lengths = documents(30)
     write_corpus(tmp_path, lengths, shards)
     dataset = pretraining_dataset(
@@ -247,7 +247,6 @@ def test_packed_rows_hold_every_token_once(tmp_path, cross, shards):
 
 
 def test_one_document(tmp_path):
-    """Case B44."""
     write_corpus(tmp_path, [[5, 4, 6, 3, 5, 7, 6, 4, 3, 2, 6, 5]])
     with pytest.warns(UserWarning, match="the corpus is one document"):
         dataset = pretraining_dataset(tmp_path, **SETTINGS)
@@ -262,8 +261,8 @@ def test_one_document(tmp_path):
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [
-        ([[5]] * 6, "6 documents have 6 sentences.*blank line after every sentence"),  # case B46
-        ([[40, 50], [60, 40]], "47 tokens on average.*one sentence a line"),
+        ([[5]] * 6, "6 documents have 6 sentences.*blank line after every sentence"),
+        ([[40, 50], [60, 40]], "47 tokens on average.*one sentence per line"),
     ],
 )
 def test_corpora_with_next_to_no_true_pairs(tmp_path, lengths, message):
@@ -275,21 +274,27 @@ def test_corpora_with_next_to_no_true_pairs(tmp_path, lengths, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"objective": "rtd"}, "Expected an objective of nsp, sop, mlm, got 'rtd'"),
-        ({"sequence_length": 4}, "at least 5, for 3 special and 2 other tokens, got 4"),
+        ({"objective": "rtd"}, "objective='rtd': expected one of nsp, sop, mlm"),
+        (
+            {"sequence_length": 4},
+            "sequence_length=4: expected at least 5, for 3 special",
+        ),
         ({"sequence_length": 3, "objective": "mlm"}, "at least 4, for 2 special"),
-        ({"max_predictions": 30}, "max_predictions of 29 or less.* got 30"),
-        ({"max_predictions": 0}, "max_predictions of 1 or more, got 0"),
-        ({"batch_size": 0}, "batch_size of 1 or more, got 0"),
-        ({"block_tokens": 0}, "block_tokens of 1 or more, got 0"),
-        ({"start": -1}, "start of 0 or more, got -1"),
-        ({"short_seq_prob": 1.5}, "short_seq_prob from 0 to 1, got 1.5"),
-        ({"cross_documents": True}, "for the objective 'mlm', not 'nsp'"),
-        ({"unit": "sentence"}, "Expected unit 'piece' or 'word', got 'sentence'"),
-        ({"tokenizer": BertTokenizer(SPECIALS)}, r"vocabulary of \d+ tokens.* another, of 5"),
+        ({"max_predictions": 30}, "max_predictions=30: expected at most 29"),
+        ({"max_predictions": 0}, "max_predictions=0: expected 1 or more"),
+        ({"batch_size": 0}, "batch_size=0: expected 1 or more"),
+        ({"block_tokens": 0}, "block_tokens=0: expected 1 or more"),
+        ({"start": -1}, "start=-1: expected 0 or more"),
+        ({"short_seq_prob": 1.5}, "short_seq_prob=1.5: expected 0 to 1"),
+        ({"cross_documents": True}, "expected objective='mlm', not 'nsp'"),
+        ({"unit": "sentence"}, "unit='sentence': expected 'piece' or 'word'"),
+        (
+            {"tokenizer": BertTokenizer(SPECIALS)},
+            r"vocabulary of \d+ tokens.* a different one, of 5",
+        ),
     ],
 )
-@pytest.mark.filterwarnings("ignore:max_predictions is 0")
+@pytest.mark.filterwarnings("ignore:max_predictions=0")
 def test_wrong_settings(corpus, settings, message):
     with pytest.raises(ValueError, match=message):
         pretraining_dataset(corpus, **SETTINGS | settings)
@@ -306,7 +311,7 @@ def test_wrong_settings(corpus, settings, message):
         (512, 20, 0.15, "rows get fewer masks"),
         (128, 18, 0.15, "rows get fewer masks"),
         (128, 20, 0.4, "rows get fewer masks"),
-        (128, 80, 0.15, "most slots stay free"),
+        (128, 80, 0.15, "most slots are unused"),
     ],
 )
 def test_cap_and_length_that_do_not_match(length, cap, rate, effect):
@@ -318,13 +323,13 @@ def test_cap_and_length_that_do_not_match(length, cap, rate, effect):
 
 def test_vocabulary_without_mask(tmp_path):
     write_corpus(tmp_path, documents(5), specials=SPECIALS[:4])
-    with pytest.raises(ValueError, match=r"vocabulary with \[MASK\]") as raised:
+    with pytest.raises(ValueError, match=r"has no \[MASK\]") as raised:
         pretraining_dataset(tmp_path, **SETTINGS)
     assert str(tmp_path) in str(raised.value)
 
 
 def test_corpora_that_are_none(tmp_path, corpus):
-    with pytest.raises(FileNotFoundError, match="is no prepared corpus"):
+    with pytest.raises(FileNotFoundError, match="is not a prepared corpus"):
         pretraining_dataset(tmp_path, **SETTINGS)
     write_corpus(tmp_path, [])
     with pytest.raises(ValueError, match="the corpus is empty"):
@@ -335,7 +340,7 @@ def test_corpora_that_are_none(tmp_path, corpus):
     write_corpus(tmp_path, documents(9))
     (shard,) = tmp_path.glob("*.tfrecord")
     shard.write_bytes(shard.read_bytes()[:-7])
-    with pytest.raises(ValueError, match="cut short") as raised:
+    with pytest.raises(ValueError, match="truncated") as raised:
         pretraining_dataset(tmp_path, **SETTINGS)
     assert shard.name in str(raised.value)
 

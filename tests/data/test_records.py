@@ -101,7 +101,7 @@ BAD_RECORDS = {
         r"ids from 0 to 7.*another vocabulary",
     ),
     "negative id": (example(tokens=[5, -1], sentence_lengths=[2]), "ids from 0 to 7"),
-    "another kind of record": (example(input_ids=[2, 5, 3]), "no document of a prepared corpus"),
+    "another kind of record": (example(input_ids=[2, 5, 3]), "not a document of a prepared corpus"),
     "no tokens": (example(sentence_lengths=[2]), "do not add up"),
     "lengths too short": (example(tokens=[5, 6], sentence_lengths=[1]), "do not add up"),
     "empty sentence": (example(tokens=[5, 6], sentence_lengths=[2, 0]), "a sentence of no tokens"),
@@ -142,11 +142,15 @@ def cut(path):
 
 
 BAD_FOLDERS = {
-    "no index": (lambda f: (f / "index.json").unlink(), FileNotFoundError, "no prepared corpus"),
-    "no JSON": (lambda f: cut(f / "index.json"), ValueError, "no index of a corpus"),
-    "JSON list": (lambda f: (f / "index.json").write_text("[]"), ValueError, "no index of a"),
+    "no index": (lambda f: (f / "index.json").unlink(), FileNotFoundError, "not a prepared corpus"),
+    "no JSON": (lambda f: cut(f / "index.json"), ValueError, "not an index of a corpus"),
+    "JSON list": (lambda f: (f / "index.json").write_text("[]"), ValueError, "not an index of a"),
     "other format": (lambda f: change(f / "index.json", format=2), ValueError, "format 2.*1"),
-    "unknown field": (lambda f: change(f / "index.json", x=2), ValueError, "no index of a corpus"),
+    "unknown field": (
+        lambda f: change(f / "index.json", x=2),
+        ValueError,
+        "not an index of a corpus",
+    ),
     "no shards": (lambda f: change(f / "index.json", shards=[]), ValueError, "corpus is empty"),
     "cut shard": (
         lambda f: cut(f / "shard-00000-of-00001.tfrecord"),
@@ -156,7 +160,7 @@ BAD_FOLDERS = {
     "lost shard": (
         lambda f: (f / "shard-00000-of-00001.tfrecord").unlink(),
         FileNotFoundError,
-        "shard-00000-of-00001.tfrecord is not there",
+        "shard-00000-of-00001.tfrecord is missing",
     ),
     "lost vocabulary": (lambda f: (f / "vocab.txt").unlink(), FileNotFoundError, "vocab.txt is"),
     "other vocabulary": (lambda f: cut(f / "vocab.txt"), ValueError, "not the vocabulary of this"),

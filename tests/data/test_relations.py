@@ -66,9 +66,12 @@ ERRORS = {
     "empty entity": ('1\t"<e1></e1> <e2>b</e2>"\n', "line 1: an entity without text"),
     "unknown relation": (
         GOOD.replace("Other", "Cause-Effect"),
-        r"line 2: relation 'Cause-Effect' is not one of \['Cause-Effect\(e1,e2\)'",
+        r"line 2: relation 'Cause-Effect': expected one of \['Cause-Effect\(e1,e2\)'",
     ),
-    "no relation": ('1\t"<e1>a</e1> <e2>b</e2>"\nComment:\n', "line 2: relation 'Comment:' is"),
+    "no relation": (
+        '1\t"<e1>a</e1> <e2>b</e2>"\nComment:\n',
+        "line 2: relation 'Comment:': expected",
+    ),
     "no comment": (GOOD.replace("Comment:", "Remark"), "line 3: expected 'Comment: ...'"),
     "more after the comment": (GOOD.replace("Comment:", "Comment:\nx"), "line 4: expected a num"),
     "one without relation": (GOOD + '2\t"<e1>a</e1> <e2>b</e2>"\n', "line 5: a sentence without"),
@@ -94,7 +97,7 @@ def test_keys_with_and_without_directions(tmp_path):
     ("content", "message"),
     [
         ("1\tOther\n1\tOther\n", "line 2: a second relation for the number 1"),
-        ("1\tother\n", "line 1: relation 'other' is not one of"),
+        ("1\tother\n", "line 1: relation 'other': expected one of"),
         ("1 Other\n", "line 1: expected a number, a tab and a relation, got '1 Other'"),
         ("", "no relations"),
     ],

@@ -59,7 +59,7 @@ def test_a_run_that_is_cut_short(tmp_path):
     path = tmp_path / (runs[1].rsplit("/", 1)[1] + ".examples")
     path.write_bytes(path.read_bytes()[:-1])
     _, examples = merge_runs(runs, 0, None)
-    with pytest.raises(ValueError, match=f"{path.name} is cut short"):
+    with pytest.raises(ValueError, match=f"{path.name} is truncated"):
         list(examples)
 
 

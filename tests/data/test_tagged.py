@@ -36,11 +36,11 @@ def test_four_columns_in_iob1_with_documents(tmp_path, name, end):
     assert sentences.head(2).documents == [0, 0] and sentences.head(None) == sentences
 
 
-def test_b108_iob1_becomes_iob2(tmp_path):
+def test_iob1_becomes_iob2(tmp_path):
     tags = ["I-PER", "I-PER", "O", "I-LOC", "B-LOC"]
     path = write(tmp_path / "a", "".join(f"w {tag}\n" for tag in tags))
     assert read_tagged(path, scheme="iob1").tags == [["B-PER", "I-PER", "O", "B-LOC", "B-LOC"]]
-    with pytest.raises(ValueError, match=r"a, line 1, word 'w': tag 'I-PER' after 'O' begins an"):
+    with pytest.raises(ValueError, match=r"a, line 1, word 'w': tag 'I-PER' after 'O' starts an"):
         read_tagged(path)
 
 
@@ -69,7 +69,7 @@ def test_an_entity_without_beginning(tmp_path, content, message):
 def test_tags_of_no_scheme(tmp_path, tag):
     path = write(tmp_path / "a", f"a O\nb {tag}\n")
     for scheme in ("iob1", "iob2"):
-        with pytest.raises(ValueError, match=f"line 2, word 'b': tag '{tag}' is none of O, B-TYPE"):
+        with pytest.raises(ValueError, match=f"line 2, word 'b': tag '{tag}': expected O, B-TYPE"):
             read_tagged(path, scheme=scheme)
     assert read_tagged(path, scheme=None).tags == [["O", tag]]
 
@@ -108,8 +108,8 @@ ERRORS = {
     "short row": ("a O\nb\n", r"line 2: 1 columns \['b'\], but expected 2 as in line 1"),
     "long row": ("\na O\nb c O\n", "line 3: 3 columns .*, but expected 2 as in line 2"),
     "no tag": ("a\tO\nb\t\n", r"line 2: 1 columns \['b'\]"),
-    "no word": ("a\tO\n\tO\n", r"line 2: the row \['', 'O'\] has an empty word"),
-    "word is a space": ("a O\n  O\n", r"line 2: the row \['', 'O'\] has an empty word"),
+    "no word": ("a\tO\n\tO\n", r"line 2: empty word or tag in \['', 'O'\]"),
+    "word is a space": ("a O\n  O\n", r"line 2: empty word or tag in \['', 'O'\]"),
     "not UTF-8": (b"a O\n\n\xe9 O\n", "line 3: byte 0xe9 at position 0 of the line is not UTF-8"),
     "gzipped": (gzip.compress(b"a O\n"), "line 1: byte .*without .gz in its name"),
     "empty": ("\n-DOCSTART- O\n\n", "no sentences"),
@@ -132,7 +132,7 @@ def test_encodings_other_than_utf8(tmp_path):
 
 
 def test_unknown_scheme(tmp_path):
-    with pytest.raises(ValueError, match="scheme must be .* got 'IOB2'"):
+    with pytest.raises(ValueError, match="scheme='IOB2': expected 'iob2'"):
         read_tagged(tmp_path / "a", scheme="IOB2")
 
 

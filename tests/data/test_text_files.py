@@ -26,13 +26,13 @@ def test_find_files(tmp_path):
     assert find_files([d, tmp_path / "b.t?t"]) == [b, d]
     with pytest.raises(FileNotFoundError, match=r"e\.txt: no such file"):
         find_files([b, tmp_path / "e.txt"])
-    with pytest.raises(FileNotFoundError, match=r"\*\.csv: no such file, and no file matches"):
+    with pytest.raises(FileNotFoundError, match=r"\*\.csv: no such file, and no match"):
         find_files(tmp_path / "*.csv")
     with pytest.raises(ValueError, match=r"b\.txt is named twice, by '.*b\.\*' and by '.*/\./b"):
         find_files([tmp_path / "b.*", f"{tmp_path}/./b.txt"])
-    with pytest.raises(IsADirectoryError, match="name the files in it"):
+    with pytest.raises(IsADirectoryError, match="is a folder: expected files"):
         find_files(tmp_path)
-    with pytest.raises(ValueError, match="no files were given"):
+    with pytest.raises(ValueError, match="expected names or globs .* got none"):
         find_files([])
 
 
@@ -78,7 +78,7 @@ def test_gzip_that_is_broken_or_not_named_so(tmp_path):
         list(read_lines(path))
     for data in (packed[:-20], b"plain"):
         (tmp_path / "b.gz").write_bytes(data)
-        with pytest.raises(ValueError, match=r"b\.gz, after byte \d+: broken gzip file"):
+        with pytest.raises(ValueError, match=r"b\.gz, after byte \d+: damaged gzip file"):
             list(read_lines(str(tmp_path / "b.gz")))
 
 

@@ -99,14 +99,16 @@ def test_a_word_of_a_rare_character_is_left_out(tmp_path):
 
 
 def test_what_does_not_fit(tmp_path):
-    with pytest.raises(ValueError, match=r"of 20 tokens is too small: .* 7 unused ones and \d+ ch"):
+    with pytest.raises(ValueError, match=r"size=20: expected at least .* 7 unused ones and \d+ ch"):
         tokens_of(tmp_path, size=20, unused=7)
-    with pytest.warns(UserWarning, match=r"gives \d+ tokens, fewer than the 5000 .* met 2 times"):
+    with pytest.warns(
+        UserWarning, match=r"gives \d+ tokens, fewer than size=5000.* occurs 2 times"
+    ):
         assert len(tokens_of(tmp_path, size=5000)) < 200
     with pytest.raises(ValueError, match=r"no words in .*a\.txt"):
         tokens_of(tmp_path, " \n\x07\n")
     for name in ("size", "min_frequency", "alphabet_size"):
-        with pytest.raises(ValueError, match=f"expected {name} of 1 or more, got 0"):
+        with pytest.raises(ValueError, match=f"{name}=0: expected 1 or more"):
             tokens_of(tmp_path, **{name: 0})
     with pytest.raises(FileNotFoundError, match=r"b\.txt"):
         build_vocabulary(tmp_path / "b.txt", 100)

@@ -108,7 +108,7 @@ def test_logits_come_in_the_compute_type(rng, dtype):
 
 def test_masked_lm_head_refuses_another_width(rng):
     layer, embeddings = head(rng)
-    with pytest.raises(ValueError, match="'other' got x of width 10, but the word table is 11"):
+    with pytest.raises(ValueError, match="'other' got x of width 10: expected 11"):
         MaskedLMHead(embeddings, name="other").build((None, TOKENS, 10))
 
 

@@ -141,7 +141,7 @@ def test_dropout_repeats_with_a_drawn_seed():
 
 @pytest.mark.parametrize("layer", [SelfAttention(HEADS), EncoderBlock(HEADS, WIDE)])
 def test_hidden_size_must_divide_by_heads(layer):
-    with pytest.raises(ValueError, match="hidden_dim=20 does not divide by num_heads=7"):
+    with pytest.raises(ValueError, match="hidden_dim=20: expected a multiple of num_heads=7"):
         layer(np.zeros((1, 3, 20), "float32"))
 
 

@@ -93,7 +93,7 @@ def test_names_of_several_kinds(names, labels, outputs, message):
 
 def test_thresholds_where_none_apply():
     for names, outputs in ((["accuracy"], np.zeros((2, 2))), (["pearson"], [0.5, 0.7])):
-        with pytest.raises(ValueError, match="thresholds are for several labels"):
+        with pytest.raises(ValueError, match="thresholds: expected None for .*several labels"):
             evaluate(names, [0, 1], outputs, thresholds=0.5)
 
 
@@ -106,14 +106,14 @@ def test_all_names_are_listed_once():
 @pytest.mark.parametrize(
     ("labels", "logits", "message"),
     [
-        ([0, 1, 1], np.zeros((2, 2)), r"got \[3\] and \[2, 2\]"),
-        ([[0], [1]], np.zeros((2, 2)), r"got \[2, 1\] and \[2, 2\]"),
+        ([0, 1, 1], np.zeros((2, 2)), r"of shape \[3\] and .* of shape \[2, 2\]: expected"),
+        ([[0], [1]], np.zeros((2, 2)), r"of shape \[2, 1\] and .* of shape \[2, 2\]: expected"),
         ([0, 1], np.zeros((2, 1)), "C at least 2"),
-        ([0, 1], np.zeros(2), r"got \[2\] and \[2\]"),
+        ([0, 1], np.zeros(2), r"of shape \[2\] and .* of shape \[2\]: expected"),
         ([], np.zeros((0, 2)), "Nothing to score"),
         ([0.0, 1.0], np.zeros((2, 2)), "dtype float64"),
-        ([0, 2], np.zeros((2, 2)), "Label 2 of example 1 is not from 0 to 1"),
-        ([0, -1], np.zeros((2, 2)), "Label -1 of example 1"),
+        ([0, 2], np.zeros((2, 2)), "label 2 of example 1: expected 0 to 1"),
+        ([0, -1], np.zeros((2, 2)), "label -1 of example 1"),
         ([0, 1], np.array([[0.0, 1.0], [np.nan, 0.0]]), "NaN in the logits of 1 examples"),
     ],
 )
@@ -123,7 +123,7 @@ def test_inputs_that_cannot_be_scored(labels, logits, message):
 
 
 def test_unknown_metric_and_f1_of_three_classes():
-    with pytest.raises(ValueError, match=r"Unknown metrics \['F1'\]; known are \['accuracy'"):
+    with pytest.raises(ValueError, match=r"metric_names=\['F1'\]: expected some of \['accuracy'"):
         evaluate(["F1"], [0], np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="there are 3 classes"):
+    with pytest.raises(ValueError, match="expected 2 classes, not 3"):
         evaluate(["f1"], [0], np.zeros((1, 3)))

@@ -89,11 +89,15 @@ def test_a_class_without_a_positive_label_keeps_a_half():
 @pytest.mark.parametrize(
     ("labels", "probabilities", "message"),
     [
-        (np.zeros((2, 3)), np.zeros((2, 2)), r"got \[2, 3\] and \[2, 2\]"),
+        (
+            np.zeros((2, 3)),
+            np.zeros((2, 2)),
+            r"of shape \[2, 3\] and .* of shape \[2, 2\]: expected",
+        ),
         (np.zeros((0, 3)), np.zeros((0, 3)), "Nothing to score"),
-        ([[0, 2]], [[0.1, 0.2]], "Label 2 of example 0, class 1 is not 0 or 1"),
-        ([[0, 1]], [[0.1, 1.2]], "Probability 1.2 of example 0, class 1 is not from 0 to 1"),
-        ([[0, 1]], [[np.nan, 0.2]], "Probability nan of example 0, class 0"),
+        ([[0, 2]], [[0.1, 0.2]], "label 2 of example 0, class 1: expected 0 or 1"),
+        ([[0, 1]], [[0.1, 1.2]], "probability 1.2 of example 0, class 1: expected from 0 to 1"),
+        ([[0, 1]], [[np.nan, 0.2]], "probability nan of example 0, class 0"),
     ],
 )
 def test_inputs_that_cannot_be_scored(labels, probabilities, message):
@@ -105,5 +109,7 @@ def test_inputs_that_cannot_be_scored(labels, probabilities, message):
 
 @pytest.mark.parametrize("thresholds", [[0.5, 0.5], np.nan, [[0.5] * 3]])
 def test_thresholds_that_fit_no_class(thresholds):
-    with pytest.raises(ValueError, match="one threshold, or one for each of 3 classes, got"):
+    with pytest.raises(
+        ValueError, match="thresholds=.*: expected one, or one for each of 3 classes"
+    ):
         evaluate(["micro_f1"], LABELS, PROBABILITIES, thresholds)

@@ -61,7 +61,7 @@ def test_the_mean_of_f1_and_not_the_f1_of_the_means():
 
 
 def test_relations_that_no_label_has_are_named_and_not_averaged():
-    with pytest.warns(UserWarning, match="that no label has: E-F, G-H") as caught:
+    with pytest.warns(UserWarning, match="not among the labels: E-F, G-H") as caught:
         scores = relation_scores(
             ["A-B(e1,e2)", "A-B(e2,e1)", "Other"], ["A-B(e1,e2)", "G-H(e1,e2)", "E-F(e2,e1)"]
         )

@@ -70,7 +70,7 @@ def test_an_unanswered_question_counts_0_and_is_named():
 
 def test_answers_to_no_question_are_named():
     answers = dict.fromkeys(REFERENCES, "x") | {f"stray{i}": "x" for i in range(22)}
-    with pytest.warns(UserWarning, match="22 answers to no question.*: stray0, .*and 2 more"):
+    with pytest.warns(UserWarning, match="22 answers without a question.*: stray0, .*and 2 more"):
         assert squad_v1_scores(REFERENCES, answers)["total"] == 3
 
 
@@ -188,10 +188,10 @@ def test_v1_knows_no_questions_without_an_answer(texts):
 @pytest.mark.parametrize(
     ("odds", "message"),
     [
-        (None, "A threshold .0.0. needs null_odds"),
+        (None, "threshold=0.0: expected null_odds"),
         ({"q": 1.0}, "null_odds lack 1 of the 2 answered questions, the first is 'n'"),
         ({"q": 1.0, "n": math.nan}, "1 questions are not finite; the first is nan of 'n'"),
-        ({"q": 1.0, "n": -math.inf}, "the first is -inf of 'n'"),  # B93
+        ({"q": 1.0, "n": -math.inf}, "the first is -inf of 'n'"),
     ],
 )
 def test_v2_odds_that_cannot_be_compared(odds, message):

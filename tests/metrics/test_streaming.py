@@ -161,13 +161,13 @@ def test_shapes_of_labels_and_weights(make):
     )
 
 
-def test_b115_a_column_of_predictions_does_not_broadcast():
+def test_a_column_of_predictions_does_not_broadcast():
     assert stream(PearsonCorrelation(), np.array([1, 2]), np.array([[1.0], [2.0]])) == 1
     with pytest.raises(ValueError, match="2 labels, but 3 predictions"):
         PearsonCorrelation().update_state([1, 2], [1.0, 2.0, 3.0])
 
 
-def test_b64_rows_without_weight_count_nowhere_whatever_lies_in_them():
+def test_rows_without_weight_count_nowhere_whatever_lies_in_them():
     labels, logits, weights = classes_and_weights(11, 2)
     labels[weights == 0], logits[weights == 0] = -100, np.nan
     weights[3], labels[3], logits[3] = 0, 7, np.nan

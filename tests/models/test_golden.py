@@ -58,7 +58,7 @@ def test_every_layer_of_a_small_bert_matches_transformers():
         np.testing.assert_allclose(np.asarray(ours)[queries], wanted[queries], atol=5e-6)
 
 
-def test_classifier_head_of_a_hugging_face_directory_is_loaded():  # B72
+def test_classifier_head_of_a_hugging_face_directory_is_loaded():
     golden = np.load(GOLDEN / "tiny_hf.npz")
     model = BertClassifier.from_preset(GOLDEN / "tiny_hf")
     assert model.labels == ["calm", "storm", "thaw"]

@@ -10,8 +10,9 @@ import pytest
 from keras_bert import BertTokenClassifier
 from keras_bert.data import read_tagged
 from keras_bert.metrics import entity_scores
-from keras_bert.training.experiment import read_tagged_parts
 from recipes import ner
+
+from experiment import read_tagged_parts
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
 

@@ -16,7 +16,7 @@ LABELS = ["Cause-Effect(e1,e2)", "Cause-Effect(e2,e1)", "Other"]
 
 @pytest.mark.slow  # what recipes share is run by the test of swag.py
 # With so few sentences the model may predict relations that none of them has.
-@pytest.mark.filterwarnings("ignore:Predicted relations that no label has")
+@pytest.mark.filterwarnings("ignore:Predicted relations that are not among")
 def test_recipe_writes_what_it_promises(tmp_path):
     blocks = [
         f'{i}\t"The <e1>rain</e1> froze{" red" * (i % 5)} <e2>wind</e2>"\n{LABELS[i % 3]}\n'

@@ -101,7 +101,7 @@ def test_articles_are_held_out_whole(tmp_path):
     titles = [{e.title for e in part} for part in (train, dev)]
     assert not titles[0] & titles[1] and list(map(len, titles)) == [8, 3]
     assert hold_out_articles(examples[::-1], 0.3)[1] == dev[::-1]  # whatever the order
-    with pytest.raises(ValueError, match="share of 0.01 of 11 articles"):
+    with pytest.raises(ValueError, match="share=0.01 of 11 articles"):
         hold_out_articles(examples, 0.01)
 
 

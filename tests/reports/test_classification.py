@@ -1,13 +1,12 @@
-"""Reports: the counts against scikit-learn and by hand, the files as they are."""
+"""Reports: calibration by hand, the files as they are."""
 
 import html.parser
 
 import numpy as np
 import pytest
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from keras_bert.reports import write_report
-from keras_bert.reports.counts import calibration, class_scores, confusion, softmax
+from keras_bert.reports.classification import calibration
 from keras_bert.reports.mistakes import mistakes_page
 
 
@@ -15,16 +14,6 @@ from keras_bert.reports.mistakes import mistakes_page
 def example():
     rng = np.random.default_rng(0)
     return rng.integers(0, 5, 83), rng.normal(size=(83, 5)) * 2
-
-
-def test_counts_are_scikit_learns(example):
-    labels, logits = example
-    predictions = logits.argmax(axis=1)
-    matrix = confusion(labels, predictions, 5)
-    np.testing.assert_array_equal(matrix, confusion_matrix(labels, predictions))
-    expected = precision_recall_fscore_support(labels, predictions, zero_division=0)
-    for mine, theirs in zip(class_scores(matrix), expected, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
 def test_calibration_by_hand():
@@ -35,10 +24,6 @@ def test_calibration_by_hand():
     assert found.confidence[9] == pytest.approx((0.95 + 0.91 + 1.0) / 3)
     assert found.accuracy[9] == pytest.approx(2 / 3)
     assert found.expected_error == pytest.approx(0.25 * 0.4 + 0.75 * abs(2.86 / 3 - 2 / 3))
-
-
-def test_softmax_of_great_numbers():
-    np.testing.assert_allclose(softmax([[1e4, 1e4 - 1]]), [[1 / (1 + np.exp(-1)), 0.2689414]])
 
 
 class Cells(html.parser.HTMLParser):

@@ -160,7 +160,7 @@ def test_an_index_with_settings_that_are_none(tmp_path, fields):
 def test_an_index_nested_without_end(tmp_path):
     write_corpus(tmp_path / "c")
     (tmp_path / "c" / "index.json").write_text(DEEP)
-    with pytest.raises(ValueError, match="index.json is no index"):
+    with pytest.raises(ValueError, match="index.json is not an index"):
         read_index(tmp_path / "c")
 
 
@@ -172,5 +172,5 @@ def test_lengths_whose_sum_runs_over():
 
     features = {"tokens": integers([5]), "sentence_lengths": integers([2**62] * 4 + [1])}
     example = tf.train.Example(features=tf.train.Features(feature=features))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="more tokens than there are"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more tokens than the document"):
         parse_documents(tf.constant([example.SerializeToString()]), 8)

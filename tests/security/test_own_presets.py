@@ -10,7 +10,6 @@ import pytest
 
 from keras_bert import BertClassifier
 from keras_bert.checkpoints import open_checkpoint
-from keras_bert.checkpoints.int8_weights import to_int8
 from tests.security.limits import soon_and_small
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
@@ -218,6 +217,9 @@ H5_ATTACKS = {
     "zeros packed elsewhere": lambda f, d: f.create_dataset(
         "layers/more/vars/0", data=np.zeros((12000, 8000), "i1"), **ZEROS
     ),
+    "another compression": lambda f, d: f.create_dataset(
+        "layers/more/vars/0", data=np.ones((20, 20), "i1"), compression="lzf"
+    ),
     "strings": lambda f, d: made(f, shape=(20, 20), dtype=h5py.string_dtype()),
     "references": lambda f, d: made(f, shape=(20, 20), dtype=h5py.ref_dtype),
     "records": lambda f, d: made(f, data=np.zeros((20, 20), [("a", "f4")])),
@@ -256,35 +258,3 @@ def test_groups_that_hold_each_other(preset):
             file.require_group(f"x{i + 1}")
             file[f"x{i}/a"] = file[f"x{i}/b"] = file[f"x{i + 1}"]
     BertClassifier.from_preset(preset)
-
-
-SCALE = f"{KERNEL}.scale"
-INT8_ATTACKS = {
-    "scales in another file": lambda f, d: linked(
-        f, SCALE, h5py.ExternalLink(other_file(d), KERNEL)
-    ),
-    "scales of a matrix": lambda f, d: linked(f, SCALE, np.ones((20, 20), "f4")),
-    "scales of strings": lambda f, d: linked(f, SCALE, np.array([b"x"] * 20)),
-    "scales of a group": lambda f, d: (f.__delitem__(SCALE), f.create_group(SCALE)),
-    "one number": lambda f, d: linked(f, f"{KERNEL}.int8", np.int8(3)),
-    "a name twice": lambda f, d: f.__setitem__(KERNEL, np.ones((20, 20), "f4")),
-    "zeros packed": lambda f, d: f.create_dataset(
-        "layers/more/vars/0.int8", data=np.zeros((12000, 8000), "i1"), **ZEROS
-    ),
-    "terabytes": lambda f, d: f.create_dataset(
-        "layers/more/vars/0.int8", (2**20, 2**20), "i1", chunks=(64, 64)
-    ),
-    "another compression": lambda f, d: f.create_dataset(
-        "layers/more/vars/0.int8", data=np.ones((20, 20), "i1"), compression="lzf"
-    ),
-}
-
-
-@pytest.mark.parametrize("attack", INT8_ATTACKS)
-def test_int8_files_of_weights(preset, tmp_path, attack):
-    path = preset / "model.weights.h5"
-    to_int8(path, path)
-    with h5py.File(path, "r+") as file:
-        INT8_ATTACKS[attack](file, tmp_path)
-    with pytest.raises(ValueError, match="model.weights.h5"):
-        open_checkpoint(preset).backbone()

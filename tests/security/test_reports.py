@@ -14,9 +14,9 @@ from keras_bert import BertClassifier
 from keras_bert.atomic import write_file
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.checkpoints.part_file import read_part
-from keras_bert.data.batch_view import rows_to_html
 from keras_bert.reports import write_report
 from keras_bert.reports.mistakes import mistakes_page
+from tools.batch_view import rows_to_html
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
 STEERING = "\x1b]0;owned\x07\x1b[2J\x9b31m"

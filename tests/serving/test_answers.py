@@ -1,4 +1,4 @@
-"""Every task's export says in a fresh process what the task says (cases B80, B81)."""
+"""Every task's export says in a fresh process what the task says."""
 
 import gzip
 import json
@@ -117,7 +117,7 @@ def test_a_thousand_real_texts_and_the_torture_file(kind, shared_dir, tmp_path):
 
 @slow
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
-def test_quantized_and_tuned_models_serve_alike(tmp_path):  # B87, B89
+def test_quantized_and_tuned_models_serve_alike(tmp_path):
     model = make("classifier")
     exact = make("classifier")
     model.quantize("int8")

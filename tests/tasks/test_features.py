@@ -130,5 +130,5 @@ def test_options_that_are_wrong(model):
         extract_features(model, TEXTS, per="line")
     with pytest.raises(ValueError, match="has no tokenizer"):
         extract_features(model.backbone, TEXTS)
-    with pytest.raises(TypeError, match=r"sentences\[1\] is nan"):
+    with pytest.raises(TypeError, match=r"sentences\[1\]=nan"):
         extract_features(model, ["cat", float("nan")])

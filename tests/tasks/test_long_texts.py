@@ -157,7 +157,7 @@ def test_tails_that_make_no_sense():
     for tail in (-0.1, 1.5, "0.5", None):
         with pytest.raises(ValueError, match="tail=.*expected a number from 0 to 1"):
             BertClassifierPreprocessor(BertTokenizer(WORDS), 12, tail=tail)
-    with pytest.raises(ValueError, match="BertTokenClassifierPreprocessor cuts no end off"):
+    with pytest.raises(ValueError, match="BertTokenClassifierPreprocessor does not truncate"):
         BertTokenClassifierPreprocessor(BertTokenizer(WORDS), 12, tail=0.5)
 
 

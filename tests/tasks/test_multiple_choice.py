@@ -68,7 +68,7 @@ def test_rows_are_made_in_a_graph_of_any_size():
     assert [VOCAB[i] for i in row.numpy()] == "[CLS] it rains [SEP] wet wet [SEP]".split()
 
 
-def test_logits_permute_with_the_choices(model):  # B117
+def test_logits_permute_with_the_choices(model):
     rng = np.random.default_rng(0)
     mask = (np.arange(16) < rng.integers(2, 17, (8, 4, 1))).astype("int32")
     ids = {
@@ -303,7 +303,7 @@ def test_errors_name_the_line_and_the_text(model):
         model.fit(data)
     with pytest.raises(ValueError, match=r"row 2 \(line 4\) has 1 choices"):
         model.choose(data)
-    with pytest.raises(TypeError, match=r"choices of row 1: choices\[2\] is nan of type float"):
+    with pytest.raises(TypeError, match=r"choices of row 1: choices\[2\]=nan of type float"):
         model.choose(CONTEXTS[:2], [CHOICES[0], ["a", "b", float("nan")]])
     with pytest.raises(TypeError, match="the choices of row 0 are one string"):
         model.choose(CONTEXTS[:1], ["dry"])
@@ -316,7 +316,7 @@ def test_errors_name_the_line_and_the_text(model):
     ids = np.ones((2, 3, 7), "int32")
     with pytest.raises(ValueError, match="'segment_ids' has shape.*expected three axes"):
         model({"token_ids": ids, "segment_ids": ids[0], "padding_mask": ids})
-    with pytest.raises(ValueError, match="token_ids run from 99 to 99"):
+    with pytest.raises(ValueError, match="token_ids from 99 to 99"):
         model.predict({n: ids * (99 if n == "token_ids" else 1) for n in SMALL})
 
 

@@ -93,7 +93,7 @@ def test_numbers_are_learnt(tmp_path):
         model.classify(new_texts)
 
 
-def test_the_squared_error_does_not_broadcast():  # B115
+def test_the_squared_error_does_not_broadcast():
     model = model_for("regression")
     loss = model.default_loss()
     assert float(loss(model.encode_labels([1, 2]), np.array([[1.0], [2.0]]))) == 0.0

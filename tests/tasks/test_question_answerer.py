@@ -308,13 +308,13 @@ def test_settings_that_are_wrong():
         model.answer("where", "the cat", top_k=21)
     with pytest.raises(ValueError, match="null_threshold=nan: expected a number or None"):
         model.answer("where", "the cat", null_threshold=math.nan)
-    with pytest.raises(TypeError, match="firsts\\[0\\] is None"):
+    with pytest.raises(TypeError, match="firsts\\[0\\]=None"):
         model.answer([None], ["the cat"])
     with pytest.raises(ValueError, match="exceeds the backbone's 32 positions"):
         model_for(length=33)
     assert model.answer([], []) == []
     empty = model.answer(["where", "where is"], ["", "the cat"])
-    assert empty[0].text == "" and math.isfinite(empty[0].null_score) and empty[1].text  # B93
+    assert empty[0].text == "" and math.isfinite(empty[0].null_score) and empty[1].text
 
 
 @pytest.mark.parametrize("form", ["examples", "columns", "split"])

@@ -97,7 +97,7 @@ def test_the_same_in_a_graph_of_any_size():
             np.testing.assert_array_equal(
                 found["entity_positions"][row], alone["entity_positions"][0]
             )
-    with pytest.raises(tf.errors.InvalidArgumentError, match="do not lie in their text, in row"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="are outside their text, in row"):
         pack(tf.constant(["key"]), tf.constant([[[0, 1], [2, 9]]]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="do not fit into 13 tokens"):
         pack(tf.constant(["box " * 9 + "key"]), tf.constant([[[0, 35], [36, 39]]]))
@@ -225,13 +225,13 @@ def test_other_errors(fitted):
         fitted.fit([TEXT], ["Other"])
     with pytest.raises(ValueError, match="neither .unused1. to .unused4. nor . and #: pass mark"):
         preprocessor(vocabulary=[t for t in SIGNS if t != "#"])
-    with pytest.raises(ValueError, match="the markers <e1> are not in the vocabulary"):
+    with pytest.raises(ValueError, match="markers <e1> are not in the vocabulary"):
         preprocessor(markers=("<e1>", "$", "#", "#"))
     with pytest.raises(ValueError, match="expected four tokens"):
         preprocessor(markers=("$", "#"))
     with pytest.raises(ValueError, match="sequence_length=7: expected at least 8"):
         preprocessor(7)
-    rows = dict(fitted._rows(([TEXT], [SPANS])))
+    rows = fitted.make_rows(([TEXT], [SPANS]))[0]
     rows["entity_positions"] = np.array([[2, 77]], "int32")
     with pytest.raises(ValueError, match="entity_positions run from 2 to 77; expected 0 to 15"):
         fitted.predict(rows)

@@ -44,7 +44,7 @@ class Steps(keras.callbacks.Callback):
         return np.median(np.diff(self.times)[3:])
 
 
-def test_strings_keep_the_step_no_longer_than_ids():  # B126
+def test_strings_keep_the_step_no_longer_than_ids():
     rows = texts(32 * 10)
     labels = np.arange(len(rows)) % 2
     model = classifier(128)
@@ -59,7 +59,7 @@ def test_strings_keep_the_step_no_longer_than_ids():  # B126
     assert medians["strings"] <= 1.2 * medians["ids"], medians
 
 
-def test_short_sequences_are_short_in_the_model_too():  # B127
+def test_short_sequences_are_short_in_the_model_too():
     rows, best = texts(96), {}  # so many that the start of the pipeline counts for little
     for length in (128, 512):
         model = classifier(length)

@@ -325,7 +325,7 @@ def test_negatives_that_are_wrong():
         model.fit((ANCHORS, POSITIVES, [["a", "b"], ["car"], ["a", "b"]]), verbose=0)
     with pytest.raises(ValueError, match="3 first texts but 2 third texts"):
         model.fit((ANCHORS, POSITIVES, ["a", "b"]), verbose=0)
-    with pytest.raises(TypeError, match=r"thirds\[1\] is 3"):
+    with pytest.raises(TypeError, match=r"thirds\[1\]=3"):
         model.fit((ANCHORS, POSITIVES, ["a", 3, "b"]), verbose=0)
     with pytest.raises(ValueError, match="the loss 'cosine' takes two"):
         made(loss="cosine").fit((ANCHORS, POSITIVES, ANCHORS), [0.1, 0.2, 0.3], verbose=0)

@@ -107,5 +107,5 @@ def test_a_classifier_of_ours_reads_text_and_hypothesis():
 def test_errors(labels, kwargs, match):
     with pytest.raises(ValueError, match=match):
         zero_shot(KnownLogits(labels), TEXTS, **{"candidates": CANDIDATES, **kwargs})
-    with pytest.raises(TypeError, match=r"candidates\[1\] is 3"):
+    with pytest.raises(TypeError, match=r"candidates\[1\]=3"):
         zero_shot(KnownLogits(), TEXTS, ["a", 3])

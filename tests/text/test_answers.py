@@ -174,7 +174,7 @@ def peaked(rows, *peaks, low=-9.0):
     return start, end
 
 
-def test_null_is_the_least_over_windows():  # B99
+def test_null_is_the_least_over_windows():
     contexts = ["a b c d the cat on"]
     rows = encode(["where is"], contexts, length=10, stride=2)
     assert len(rows.example) == 2
@@ -191,7 +191,7 @@ def test_null_is_the_least_over_windows():  # B99
     assert found.text[int(choose(found, -1.0)[0])].numpy() == b"a b"  # not above the threshold
 
 
-def test_each_text_once():  # B101
+def test_each_text_once():
     contexts = ["the cat on a mat . the cat on a mat . the cat"]
     rows = encode(["where"], contexts, length=12, stride=4)
     assert len(rows.example) >= 2
@@ -207,7 +207,7 @@ def test_each_text_once():  # B101
 
 
 @pytest.mark.parametrize("with_null", [False, True])
-def test_peaks_outside_of_the_context(with_null):  # B102
+def test_peaks_outside_of_the_context(with_null):
     contexts = ["the cat on a mat"]
     rows = encode(["where is the"], contexts)
     question, separator, last = 2, 4, int(rows.padding_mask.sum()) - 1
@@ -230,7 +230,7 @@ def test_peaks_outside_of_the_context(with_null):  # B102
 
 
 @pytest.mark.parametrize("with_null", [False, True])
-def test_no_valid_span(with_null):  # B93
+def test_no_valid_span(with_null):
     contexts = ["the cat on a mat", ""]
     rows = encode(["where is the", "where"], contexts)
     start, end = peaked(rows)

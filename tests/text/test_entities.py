@@ -35,7 +35,7 @@ def as_tuples(entities):
     ("tags", "expected"),
     [
         ("B-PER I-PER O B-LOC O", [("PER", 0, 2), ("LOC", 3, 4)]),
-        ("I-PER I-PER O I-LOC B-LOC", [("PER", 0, 2), ("LOC", 3, 4), ("LOC", 4, 5)]),  # B108, IOB1
+        ("I-PER I-PER O I-LOC B-LOC", [("PER", 0, 2), ("LOC", 3, 4), ("LOC", 4, 5)]),  # IOB1
         ("I-PER I-LOC I-LOC", [("PER", 0, 1), ("LOC", 1, 3)]),
         ("B-PER B-PER I-PER", [("PER", 0, 1), ("PER", 1, 3)]),
         ("B-PER I-LOC", [("PER", 0, 1), ("LOC", 1, 2)]),
@@ -90,7 +90,7 @@ def test_offsets_into_a_text_and_a_function_of_any_batch():
 def test_labels_of_other_schemes():
     places, types = tag_places(["O", "B-A-B", "M-X", "L-X", "U-X"])
     assert places == [0, 1, 2, 3, 4] and types == ["", "A-B", "X", "X", "X"]
-    with pytest.raises(ValueError, match="the label 'NN' marks no entity.*predict_tags"):
+    with pytest.raises(ValueError, match="label 'NN': expected O, B-TYPE.*predict_tags"):
         tag_places(["O", "NN"])
 
 
@@ -99,7 +99,7 @@ def test_words_of_characters():
     assert join_segments(characters, tags) == ["我", "爱", "北京", "天安门", "!"]
     assert join_segments(list("北京人"), ["M", "E", "E"]) == ["北京", "人"]
     assert join_segments([], []) == []
-    with pytest.raises(ValueError, match="3 characters but 2 tags"):
+    with pytest.raises(ValueError, match="got 2 tags: expected one for each of 3 characters"):
         join_segments("abc", ["B", "E"])
     with pytest.raises(ValueError, match="tag 'O' of character 1"):
         join_segments("ab", ["B", "O"])

@@ -46,7 +46,7 @@ def make(kind):
     ids=["lists", "tuples", "unequal", "array", "rank 3", "tensor", "ragged", "three"],
 )
 def test_pairs_are_a_tuple_of_two_batches(kind, x):
-    with pytest.raises(ValueError, match="expected (one|a tuple|.questions)"):
+    with pytest.raises(ValueError, match="expected (one|a text|a tuple|.questions)"):
         make(kind)(x)
 
 
@@ -55,8 +55,11 @@ def test_pairs_are_a_tuple_of_two_batches(kind, x):
     ("x", "message"),
     [
         ((PAIRS, PAIRS), "texts of shape .2, 2.: expected one text or a batch"),
-        ((["one", "two"], ["three"]), r"texts of shapes \(2,\) and \(1,\): expected as many"),
-        (("one", ["two", "three"]), r"texts of shapes \(\) and \(2,\): expected as many"),
+        (
+            (["one", "two"], ["three"]),
+            r"texts of shapes \(2,\) and \(1,\): expected the same shape",
+        ),
+        (("one", ["two", "three"]), r"texts of shapes \(\) and \(2,\): expected the same shape"),
     ],
 )
 def test_columns_are_of_one_length(kind, x, message):
@@ -94,7 +97,7 @@ def test_negatives_are_columns_of_an_example():
 
 def test_choices_and_spans_stand_beside_their_texts():
     chooser, relator = make(BertMultipleChoicePreprocessor), make(BertRelationPreprocessor)
-    with pytest.raises(ValueError, match=r"choices have shape \(1, 2\).*expected.*\[2, choices"):
+    with pytest.raises(ValueError, match=r"choices of shape \(1, 2\).*expected.*\[2, choices"):
         chooser((["one", "two"], [["three", "four"]]))
     with pytest.raises(ValueError, match="spans are string"):
         relator((["one two"], ["three"]))

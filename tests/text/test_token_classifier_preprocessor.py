@@ -33,12 +33,12 @@ def numbers(*rows):
     return tf.ragged.constant(rows, tf.int32, ragged_rank=1)
 
 
-def test_first_pieces_have_the_labels():  # B104
+def test_first_pieces_have_the_labels():
     rows = preprocessor().rows(words(["unaffable", "cat"]))
     assert rows.ids["token_ids"][0, :6].numpy().tolist() == [2, 48, 49, 50, 7, 3]
     labels = labels_of_rows(rows, numbers([5, 0]))
     assert labels[0, :6].numpy().tolist() == [-1, 5, -1, -1, 0, -1]
-    assert (labels[0, 6:] == -1).numpy().all()  # B110: padding is no label 0
+    assert (labels[0, 6:] == -1).numpy().all()  # padding is no label 0
     assert rows.ids["padding_mask"][0].numpy().tolist() == [1] * 6 + [0] * 10
 
 
@@ -133,7 +133,7 @@ def test_windows_against_a_walk(length, stride):
         assert word == numbers + [-1] * (len(word) - len(numbers))
 
 
-def test_each_word_has_one_answer():  # B107
+def test_each_word_has_one_answer():
     sentence = ["unaffable", "cat", "sat"] * 50
     text_side = preprocessor(16)
     rows = text_side.rows(words(["cat"], sentence, []))

@@ -35,7 +35,7 @@ def most_context_by_loops(spans, window, position):
 
 
 def test_the_issues_example():
-    """30 pieces, 20 tokens a row of which 5 are a question: case B95."""
+    """30 pieces, 20 tokens a row of which 5 are a question."""
     found = windows.cut([30], size=12, stride=6)
     assert found.start.numpy().tolist() == [0, 6, 12, 18]
     assert found.length.numpy().tolist() == [12, 12, 12, 12]

@@ -55,7 +55,7 @@ def test_options_arrive(vocabulary, tmp_path, capsys):
     # Once more: it is there already, and other settings are refused.
     prepare_corpus.main(command)
     assert capsys.readouterr().out.splitlines()[1:] == said.splitlines()[1:]
-    with pytest.raises(FileExistsError, match="with strip_accents False, but asked for is None"):
+    with pytest.raises(FileExistsError, match="with strip_accents False, not None"):
         prepare_corpus.main([option for option in command if option != "--no-strip_accents"])
 
 

@@ -20,7 +20,6 @@ from keras_bert.training import (
     JsonLines,
     Resume,
     ShareSchedule,
-    SpikeRollback,
     StopOnNaN,
     Throughput,
     TimeBudget,
@@ -29,7 +28,6 @@ from keras_bert.training import (
     training_flops,
 )
 from keras_bert.training.callbacks import BestWeights
-from keras_bert.training.state import read_state
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS, BATCH, STEPS, T = 22, 4, 6, 5  # the last of the 6 batches has 2 rows
@@ -116,7 +114,7 @@ def assert_holds_batch(path, step, weights):
         assert (found["sample_weight"] > 1e38).any()
 
 
-def test_nan_stops_and_saves_its_batch(tmp_path, caplog):  # B60
+def test_nan_stops_and_saves_its_batch(tmp_path, caplog):
     model = tiny_model()
     start = model.get_weights()
     weights = weights_with_bad_row(2 * BATCH + 1)
@@ -148,53 +146,6 @@ def test_nan_in_a_resumed_run(tmp_path):
     fit(model, Resume(tmp_path / "run", 100), stop, sample_weight=weights)
     assert stop.bad_step == 4 and model.position.done == 5
     assert_holds_batch(tmp_path / "bad" / "bad-step-4.npz", 4, weights)
-
-
-# === SpikeRollback ===
-
-
-class Spoil:
-    """Records the state after each step, then multiplies the head's weights after some."""
-
-    def __init__(self, model, factors):
-        self.model, self.factors, self.states = model, factors, {}
-        self.callback = Do(step=self)
-
-    def __call__(self, done):
-        self.states[done] = read_state(self.model)
-        if done in self.factors:
-            kernel = self.model.head.kernel
-            kernel.assign(kernel * self.factors[done])
-
-
-def assert_same_state(a, b):
-    assert a.keys() == b.keys()
-    for name in a:
-        if not name.startswith("metrics."):
-            np.testing.assert_array_equal(a[name], b[name], err_msg=name)
-
-
-def test_spikes_are_rolled_back(caplog):
-    model = tiny_model()
-    spoil = Spoil(model, {4: 1e4, 6: math.nan})
-    spikes = SpikeRollback(factor=5.0, window=2, snapshot_every=3)
-    history = fit(model, spikes, spoil.callback)
-    # The first is seen in step 4 (from 0), the other in step 6, the first of the second epoch.
-    assert spikes.rollbacks == [(5, 3), (7, 6)]
-    assert_same_state(spoil.states[5], spoil.states[3])
-    assert_same_state(spoil.states[7], spoil.states[6])
-    assert model.position.done == 12 and int(model.optimizer.iterations) == 12 - 2 - 1
-    assert max(history["loss"]) < 3, "the spikes are in the logs"
-    assert "the loss of step 4 is" in caplog.text and "the loss of step 6 is nan" in caplog.text
-    assert "rollback 2 of 3" in caplog.text
-
-    # Spike after spike leads further back, and in the end to an error.
-    spoil = Spoil(model, {2: 1e4, 3: math.nan, 8: math.nan})
-    spikes = SpikeRollback(factor=5.0, window=2, snapshot_every=2, most=2)
-    with pytest.raises(RuntimeError, match="loss of step 8 .*after 2 rollbacks"):
-        fit(model, spikes, spoil.callback)
-    assert spikes.rollbacks == [(3, 2), (4, 0)]
-    assert int(spoil.states[4]["optimizer.0000.iteration"]) == 0
 
 
 # === TimeBudget ===
@@ -397,21 +348,16 @@ def record(done):
     rates.append([float(rate) for rate in found])
 
 
-spikes = training.SpikeRollback(factor=5.0, window=2, snapshot_every=3)
-spoil = t.Spoil(model, {4: 1e4})
 speed = training.Throughput()
 history = t.fit(
     model,
     clock.callback,
     training.TimeBudget(75, schedule),
-    spikes,
-    spoil.callback,
     speed,
     t.Do(step=record),
 )
-t.assert_same_state(spoil.states[5], spoil.states[3])
-assert spikes.rollbacks == [(5, 3)] and model.position.done == 8, spikes.rollbacks
-assert int(t.keras.ops.convert_to_numpy(model.optimizer.iterations)) == 8 - 2
+assert model.position.done == 8
+assert int(t.keras.ops.convert_to_numpy(model.optimizer.iterations)) == 8
 want = [1e-2 * min(1, 2 * s, 2 - 2 * s) for s in (min(1, 10 * i / 75) for i in range(1, 9))]
 t.np.testing.assert_allclose(rates, [[rate] * 2 for rate in want], rtol=1e-5, atol=1e-9)
 assert abs(speed._counters.read()["rows"] - 22 - 8) < 1, speed._counters.read()
@@ -439,7 +385,7 @@ def test_on_two_devices(tmp_path):
     assert process.returncode == 0 and process.stdout.endswith("passed\n"), process.stdout[-4000:]
 
 
-@pytest.mark.parametrize("make", [Throughput, lambda: StopOnNaN("bad"), SpikeRollback])
+@pytest.mark.parametrize("make", [Throughput, lambda: StopOnNaN("bad")])
 def test_a_step_that_does_not_count_is_refused(make):
     callback = make()
     callback.set_model(SimpleNamespace())
@@ -461,11 +407,6 @@ def test_several_workers_have_several_clocks():
         (lambda: Throughput(every_steps=0), "every_steps=0"),
         (lambda: Throughput(peak_flops=-1.0), "peak_flops=-1.0"),
         (lambda: StopOnNaN("bad", every_steps=-3), "every_steps=-3"),
-        (lambda: SpikeRollback(factor=1.0), "factor=1.0"),
-        (lambda: SpikeRollback(window=0), "window=0"),
-        (lambda: SpikeRollback(snapshot_every=0), "snapshot_every=0"),
-        (lambda: SpikeRollback(most=-1), "most=-1"),
-        (lambda: SpikeRollback(check_every=0), "check_every=0"),
         (lambda: TimeBudget(0), "seconds=0"),
         (lambda: TimeBudget(math.nan), "seconds=nan"),
         (lambda: JsonLines("log", every_steps=0), "every_steps=0"),

@@ -54,7 +54,7 @@ def expected(rule, corrected):
 @pytest.mark.parametrize(
     ("rule", "corrected"), [(AdamW, True), (AdamW, False), (Lamb, True), (Lamb, False)]
 )
-def test_updates_match_float64(rule, corrected, way):  # B56
+def test_updates_match_float64(rule, corrected, way):
     initial, all_gradients = weights_and_gradients()
     variables = [keras.Variable(value) for value in initial]
     optimizer = rule(
@@ -116,7 +116,7 @@ def test_the_original_starts_with_larger_updates():
 
 
 @pytest.mark.parametrize("rule", [AdamW, Lamb])
-def test_decay_spares_biases_and_layer_norm(rule):  # B56
+def test_decay_spares_biases_and_layer_norm(rule):
     model = classifier()
     before = {w.path: np.asarray(w).copy() for w in model.trainable_weights}
     optimizer = rule(0.1, weight_decay=0.01)

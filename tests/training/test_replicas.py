@@ -83,7 +83,7 @@ def assert_same(a, b):
     np.testing.assert_array_equal(a["counts"], b["counts"])
 
 
-def test_two_devices_with_three_micro_batches_are_one_device(few):  # B59, B118, B119
+def test_two_devices_with_three_micro_batches_are_one_device(few):
     assert_same(few["classifier-1-1"], few["classifier-2-3"])
 
 
@@ -99,7 +99,7 @@ def test_keras_optimizers_on_two_devices_are_those_on_one(results, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CLASSIFIER[1:])
-def test_classifier_is_that_of_one_device(results, case):  # B59, B118, B119
+def test_classifier_is_that_of_one_device(results, case):
     assert_same(results["classifier-1-1"], results[f"classifier-{case}"])
 
 
@@ -118,7 +118,7 @@ def test_compiled_losses_are_those_not_compiled(results):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PRETRAINER[1:])
-def test_pretrainer_is_that_of_one_device(results, case):  # B54
+def test_pretrainer_is_that_of_one_device(results, case):
     assert_same(results["pretrainer-1-1"], results[f"pretrainer-{case}"])
 
 
@@ -132,7 +132,7 @@ def test_counts_leave_out_rows_without_weight(few):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["", "-Adam"])
-def test_two_worker_processes_are_one_device(few, tmp_path, optimizer):  # B121
+def test_two_worker_processes_are_one_device(few, tmp_path, optimizer):
     case = f"classifier-workers-1{optimizer}"
     sockets = [socket.socket() for _ in range(2)]
     for s in sockets:

@@ -64,7 +64,7 @@ def kill_and_compare(tmp_path, kills):
 
 
 @pytest.mark.slow
-def test_killed_in_an_epoch_and_resumed(tmp_path):  # B57
+def test_killed_in_an_epoch_and_resumed(tmp_path):
     kill_and_compare(tmp_path, [13])
 
 
@@ -159,7 +159,7 @@ def test_all_checkpoints_damaged_starts_anew(tmp_path, caplog):
 
 @pytest.mark.parametrize("stop", [3, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.slow
-def test_dataset_of_unknown_length(tmp_path, stop):  # B66
+def test_dataset_of_unknown_length(tmp_path, stop):
     x, y = ids()
     spec = (
         {k: tf.TensorSpec(v.shape[1:], tf.int32) for k, v in x.items()},

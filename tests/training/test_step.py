@@ -90,7 +90,7 @@ def test_batch_without_any_weight_changes_nothing():
 
 
 @pytest.mark.slow
-def test_float16_overflow_skips_the_step_and_the_schedule():  # B53
+def test_float16_overflow_skips_the_step_and_the_schedule():
     made = model(dtype="mixed_float16")
     made.compile(AdamW(1e-3))
     made.fit(*ids(), batch_size=4, steps=6, verbose=0)

@@ -76,7 +76,7 @@ def operations(graph) -> set[str]:
 
 
 @pytest.mark.parametrize("task", [pytest.param("classifier", marks=pytest.mark.slow), "pretrainer"])
-def test_the_whole_step_compiles_with_static_shapes_and_no_host_ops(task):  # B122
+def test_the_whole_step_compiles_with_static_shapes_and_no_host_ops(task):
     """Stands in for a TPU, which this has not run on: a TPU compiles the whole step with XLA."""
     if task == "classifier":
         model = BertClassifier(tiny(), num_classes=3)
@@ -115,7 +115,7 @@ def test_the_whole_step_compiles_with_static_shapes_and_no_host_ops(task):  # B1
     assert dynamic == []
 
 
-def test_keras_does_not_compile_the_step_itself():  # B118, B124
+def test_keras_does_not_compile_the_step_itself():
     """Keras would switch XLA off, or fail, under a strategy; the step compiles its own parts."""
     model = BertClassifier(tiny(), num_classes=3)
     model.compile(jit_compile=True)
@@ -124,7 +124,7 @@ def test_keras_does_not_compile_the_step_itself():  # B118, B124
     assert config["optimizer"]["task_settings"]["jit_compile"] is True
 
 
-def test_only_numbers_leave_the_pipeline(tmp_path):  # B122
+def test_only_numbers_leave_the_pipeline(tmp_path):
     model = BertClassifier.from_preset("tests/golden/tiny_hf", num_classes=2, skip_mismatch=True)
     source = model._source(["one text", "and another"], [0, 1], batch_size=2, shuffle=True)
     for spec in keras.tree.flatten(source.stream().element_spec):

@@ -37,7 +37,7 @@ def example_differences(
     Returns:
         one line for each output that differs.
     """
-    from keras_bert.serving.examples import outputs_by_name
+    from tools.serving.examples import outputs_by_name
 
     signature = example["request"].get("signature_name", "serving_default")
     where = f"example {number} ({signature})"

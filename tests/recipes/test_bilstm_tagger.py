@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.models.bilstm_tagger import BiLSTMTagger
+from bilstm_tagger import BiLSTMTagger
 
 
 def test_padding_changes_nothing_and_files_come_back(tmp_path):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.data.batch_statistics import LABELS, MASK_KEYS, unmasked
 from keras_bert.data.contract import check_batch
 from keras_bert.text.tokenizer import BertTokenizer
+from tools.batch_statistics import LABELS, MASK_KEYS, unmasked
 
 # What may have become of a token; those from "mask" on are to be predicted.
 KINDS = ("plain", "special", "mask", "random", "same")

@@ -3,8 +3,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from keras_bert.data.batch_view import LEGEND, Piece, read_rows, rows_to_html
 from keras_bert.text.tokenizer import BertTokenizer
+from tools.batch_view import LEGEND, Piece, read_rows, rows_to_html
 
 VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat it slept ##s <b> & \x1b[2J ש".split(" ")
 NAMES = ("next", "random")
@@ -112,7 +112,7 @@ def test_tokens_can_not_steer_a_terminal(tokenizer):
 
 
 def test_errors_say_what_is_wrong(tokenizer):
-    with pytest.raises(ValueError, match="id from 0 to 14, got 15"):
+    with pytest.raises(ValueError, match="id=15: expected 0 to 14"):
         read_rows(batch([2, 15, 3]), tokenizer)
     given = batch([2, 5, 3])
     del given["mask_weights"]

@@ -1,8 +1,11 @@
 """Experiments over seeds: one model for all of them, and what each run writes."""
 
 import argparse
+import importlib.util
 import json
+import logging
 import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,12 +14,12 @@ import keras
 import numpy as np
 
 from keras_bert.data.tagged import TaggedSentences, read_tagged
-from keras_bert.training.callbacks import TrainingTimer, standard_callbacks
+from keras_bert.training.callbacks import BestWeights
 from keras_bert.training.resume import Resume
 
-# Of a flag whose argument takes "auto", True or False.
-SWITCH = {"auto": "auto", "on": True, "off": False}
+from recipe_flags import SWITCH
 
+logger = logging.getLogger("keras_bert")
 
 # The files of CoNLL-2003, WNUT 2017 and others, by how their names begin.
 TAGGED_FILES = {
@@ -48,6 +51,56 @@ def read_tagged_parts(args: argparse.Namespace) -> dict[str, TaggedSentences]:
             columns = {"word_column": args.word_column, "tag_column": args.tag_column}
             found[part] = read_tagged(path, scheme=scheme, **columns)
     return found
+
+
+class TrainingTimer(keras.callbacks.Callback):
+    """Times the training part of every epoch, validation left out.
+
+    Attributes:
+        seconds: one number an epoch. The first includes compilation.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.seconds: list[float] = []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._begin = time.perf_counter()
+        self._end = None
+
+    def on_test_begin(self, logs=None):
+        if self._end is None and getattr(self.model, "counters", None) is not None:
+            self.model.counters.read()  # waits for the steps that the device has yet to make
+        self._end = self._end or time.perf_counter()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.seconds.append((self._end or time.perf_counter()) - self._begin)
+
+
+def standard_callbacks(
+    output_dir: str | Path, monitor: str, mode: str = "max"
+) -> list[keras.callbacks.Callback]:
+    """Logs for TensorBoard and the weights of the best epoch.
+
+    Args:
+        output_dir: folder to write into, made if need be: `tensorboard/` and `best.weights.h5`.
+        monitor: what the best epoch is judged by, such as "val_accuracy".
+        mode: "max" or "min".
+
+    Returns:
+        The callbacks; without the `tensorboard` package only the second, with a warning.
+    """
+    output_dir = Path(output_dir)
+    output_dir.mkdir(parents=True, exist_ok=True)
+    callbacks: list[keras.callbacks.Callback] = [
+        BestWeights(output_dir / "best.weights.h5", monitor, mode)
+    ]
+    if importlib.util.find_spec("tensorboard") is None:
+        logger.warning("no TensorBoard log: the tensorboard package is not installed")
+    else:
+        logs = str(output_dir / "tensorboard")
+        callbacks.append(keras.callbacks.TensorBoard(logs, write_graph=False))
+    return callbacks
 
 
 def run_seeds(

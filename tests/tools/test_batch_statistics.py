@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.data.batch_statistics import BatchStatistics, draw_lengths, unmasked
 from keras_bert.data.masking import Masker
 from keras_bert.text.tokenizer import BertTokenizer
+from tools.batch_statistics import BatchStatistics, draw_lengths, unmasked
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"the cat sat it slept".split()]

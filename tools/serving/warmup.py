@@ -8,72 +8,14 @@ being loaded, so those that a server with batching could not answer are left out
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from keras_bert.atomic import write_file
-from keras_bert.serving.examples import by_rows, tensor_value
+from tools.serving.examples import by_rows, tensor_value
 
 FILE = "assets.extra/tf_serving_warmup_requests"
 LIMIT = 1000  # the server refuses a model with more records
-
-# (name, number, type) of the fields used, from tensorflow_serving/apis/{model,predict,
-# prediction_log}.proto. The map of inputs has `bytes` values, which are written just as the
-# TensorProto messages inside are, so that no descriptors of TensorFlow are needed.
-_MESSAGES = {
-    "Int64Value": [("value", 1, "int64")],
-    "ModelSpec": [
-        ("name", 1, "string"),
-        ("version", 2, "Int64Value"),
-        ("signature_name", 3, "string"),
-        ("version_label", 4, "string"),
-    ],
-    "PredictRequest": [("model_spec", 1, "ModelSpec"), ("inputs", 2, "map")],
-    "PredictLog": [("request", 1, "PredictRequest")],
-    "PredictionLog": [("predict_log", 6, "PredictLog")],
-}
-
-
-@cache
-def message_classes() -> dict[str, type]:
-    """Builds the classes of the protos.
-
-    Returns:
-        by name: Int64Value, ModelSpec, PredictRequest, PredictLog, PredictionLog. They lie in a
-        pool of their own, so that the tensorflow-serving-api package may be imported beside them.
-        The `inputs` of a PredictRequest are serialized TensorProtos.
-    """
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    kinds = descriptor_pb2.FieldDescriptorProto
-    package = "keras_bert.serving"
-    file = descriptor_pb2.FileDescriptorProto(
-        name="keras_bert/serving/warmup.proto", package=package, syntax="proto3"
-    )
-    for message, fields in _MESSAGES.items():
-        described = file.message_type.add(name=message)
-        for name, number, kind in fields:
-            field = described.field.add(name=name, number=number, label=kinds.LABEL_OPTIONAL)
-            if kind in _MESSAGES:
-                field.type, field.type_name = kinds.TYPE_MESSAGE, f".{package}.{kind}"
-            elif kind == "map":
-                entry = described.nested_type.add(name="InputsEntry")
-                entry.options.map_entry = True
-                for part, (key, value) in enumerate(
-                    [("key", kinds.TYPE_STRING), ("value", kinds.TYPE_BYTES)], 1
-                ):
-                    entry.field.add(name=key, number=part, type=value, label=kinds.LABEL_OPTIONAL)
-                field.label, field.type = kinds.LABEL_REPEATED, kinds.TYPE_MESSAGE
-                field.type_name = f".{package}.{message}.InputsEntry"
-            else:
-                field.type = kinds.Type.Value(f"TYPE_{kind.upper()}")
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
-        for name in _MESSAGES
-    }
 
 
 def prediction_log(
@@ -93,17 +35,16 @@ def prediction_log(
     """
     import numpy as np
     import tensorflow as tf
+    from tensorflow_serving.apis import prediction_log_pb2
 
-    classes = message_classes()
-    log = classes["PredictionLog"]()
+    log = prediction_log_pb2.PredictionLog()
     request = log.predict_log.request
     request.model_spec.name = model
     request.model_spec.signature_name = signature
     for name, value in inputs.items():
         dtype = tf.as_dtype(dtypes[name])
         array = np.array(tensor_value(value), object if dtype == tf.string else None)
-        tensor = tf.make_tensor_proto(array, dtype)
-        request.inputs[name] = tensor.SerializeToString(deterministic=True)
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(array, dtype))
     return log.SerializeToString(deterministic=True)
 
 
