@@ -17,7 +17,6 @@ import keras_hub
 import numpy as np
 from tqdm import tqdm
 
-from keras_bert import kernels
 from keras_bert.arguments import check_batch_size, check_count, check_number
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.data.examples import Examples
@@ -574,7 +573,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
 
         def stateless_call(self, *args, **kwargs):
             """As `keras.Model.stateless_call`; Keras's steps call the model by it."""
-            with kernels.scope(self.step.uses_kernels):
+            with self.step.kernel_scope():
                 return super().stateless_call(*args, **kwargs)
 
     def default_loss(self):

@@ -16,8 +16,8 @@ class KerasStep:
     epoch is filled up with rows of weight 0, and Keras's default counts them in its divisor.
 
     Args:
-        model: a Keras model whose `stateless_call`, where Keras's steps call it, runs inside of
-            `keras_bert.kernels.scope(uses_kernels)`.
+        model: a Keras model whose `stateless_call`, by which Keras's steps call it, enters
+            `kernel_scope`.
 
     Attributes:
         accumulation_steps: 1; Keras's steps know no micro-batches.
@@ -60,6 +60,10 @@ class KerasStep:
         """Says whether layers use kernels; arguments as `TensorFlowStep.prepare`."""
         self.kernels_wanted = use_kernels
         self.uses_kernels = kernels.chosen(use_kernels, _on_one_gpu())
+
+    def kernel_scope(self):
+        """Where layers use the kernels, if they work here and were not refused."""
+        return kernels.scope(self.uses_kernels)
 
     def scope(self):
         """Where variables of the model must be made."""
