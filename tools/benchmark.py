@@ -90,7 +90,7 @@ class Clock(keras.callbacks.Callback):
         self.start = time.perf_counter()
 
     def after_step(self, logs):
-        done = self.model.position.done
+        done = self.model.run.done
         if done in (1, self.first, self.last):
             found = self.model.counters.read()  # waits for the device
             now = time.perf_counter()

@@ -29,7 +29,7 @@ from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import ServedTask
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
-from keras_bert.tasks.fitting import fit_source, scored
+from keras_bert.tasks.fitting import Run, scored
 from keras_bert.tasks.heads import NOT_SET, load_heads, saved_task, sorted_settings
 from keras_bert.tasks.ids import (
     check_axes,
@@ -136,6 +136,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
                 f"unknown argument {', '.join(unknown)}: {type(self).__name__} has none so named"
             )
         self.step = Step(self)
+        self.run = None  # the `Run` of the last `fit`
         super().__init__(*args, **kwargs)
         if not self.compiled:
             jit_compile = self._prepare(jit_compile="auto", packing="auto")
@@ -472,7 +473,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             if choice != "auto" and not isinstance(choice, bool):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
         check_label_smoothing(label_smoothing, loss)
-        self._schedule = None
+        self.schedule = None
         self._jit_compile_wanted = jit_compile
         # In a plain object: Keras would list the metrics in a dict a second time.
         self._given = SimpleNamespace(
@@ -484,7 +485,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         jit_compile = self._prepare(jit_compile, packing)
         with self.step.scope():
             if isinstance(optimizer, str) and optimizer == "auto":
-                self._schedule = {
+                self.schedule = {
                     "learning_rate": learning_rate,
                     "weight_decay": weight_decay,
                     "warmup": warmup,
@@ -494,7 +495,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
                 }
                 # A schedule from the start, so that optimizers of every `fit` save the same
                 # variables.
-                optimizer = automatic_optimizer(self, self._schedule, None)
+                optimizer = automatic_optimizer(self, self.schedule, None)
             if isinstance(loss, str) and loss == "auto":
                 loss = self.default_loss()
             if isinstance(metrics, str) and metrics == "auto":
@@ -515,7 +516,6 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
                 counted_classes=self.output.shape[-1] if self.output_kind == CLASSES else None,
                 **kwargs,
             )
-        self._executions_wanted = self.steps_per_execution
 
     def _prepare(self, jit_compile, packing):
         """Sets what predictions need, compiled or not; gives `jit_compile` as it comes to be."""
@@ -636,8 +636,8 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
                 "packing": self._packing_wanted,
                 "use_kernels": self.step.kernels_wanted,
             }
-            if self._schedule is not None:
-                settings |= {"optimizer": "auto", **self._schedule}
+            if self.schedule is not None:
+                settings |= {"optimizer": "auto", **self.schedule}
             settings = keras.saving.serialize_keras_object(settings)
             settings["optimizer_built"] = self.optimizer.built
             # Where Keras passes over what it does not know: `clone_model` hands the rest to a plain
@@ -754,18 +754,17 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             batches = validation.one_pass()
             _check_ends(batches, kwargs.get("validation_steps"), "validation_steps")
             validation_data = self.step.ahead(batches)
-        return fit_source(
+        self.run = Run(
             self,
             source,
-            epochs,
-            steps,
-            examples,
-            initial_epoch,
-            steps_per_epoch,
-            callbacks,
-            validation_data=validation_data,
-            **kwargs,
+            epochs=epochs,
+            steps=steps,
+            examples=examples,
+            initial_epoch=initial_epoch,
+            steps_per_epoch=steps_per_epoch,
+            callbacks=callbacks,
         )
+        return self.run.fit(validation_data=validation_data, **kwargs)
 
     def training_batch(self, step: int):
         """Gives a batch of the `fit` that runs, or ran last, once more.
@@ -780,7 +779,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             (x, y) or (x, y, sample_weight) as the step got it, NumPy arrays; a GPU gets the
             int32 ones as int64.
         """
-        batch = next(iter(self._training_source.stream(step)))
+        batch = next(iter(self.run.source.stream(step)))
         return keras.tree.map_structure(keras.ops.convert_to_numpy, batch)
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):

@@ -21,7 +21,8 @@ class KerasStep:
 
     Attributes:
         accumulation_steps: 1; Keras's steps know no micro-batches.
-        kernels_wanted: as in `TensorFlowStep`.
+        executions_wanted: as in `TensorFlowStep`.
+        kernels_wanted: as there.
         uses_kernels: whether layers use `keras_bert.kernels`.
         counters: None, since Keras's steps do not count.
     """
@@ -29,6 +30,7 @@ class KerasStep:
     def __init__(self, model):
         self.model = model
         self.accumulation_steps = 1
+        self.executions_wanted = 1
         self.kernels_wanted = "auto"
         self.uses_kernels = False
         self.counters = None
@@ -55,6 +57,7 @@ class KerasStep:
             )
         self.prepare(use_kernels=use_kernels)
         keras.Model.compile(self.model, optimizer, loss, **kwargs)
+        self.executions_wanted = self.model.steps_per_execution
 
     def prepare(self, accumulation_steps: int = 1, jit_compile="auto", use_kernels="auto"):
         """Says whether layers use kernels; arguments as `TensorFlowStep.prepare`."""

@@ -54,6 +54,8 @@ class TensorFlowStep:
 
     Attributes:
         accumulation_steps: micro-batches that a replica's share of a batch is cut into.
+        executions_wanted: `steps_per_execution` as compiled; `fit` lowers the model's where it
+            does not divide the steps of an epoch.
         kernels_wanted: `use_kernels` as it was given.
         uses_xla: whether the functions inside the steps are compiled with XLA one by one.
         uses_kernels: whether layers use `keras_bert.kernels` in the functions made last.
@@ -63,6 +65,7 @@ class TensorFlowStep:
     def __init__(self, model):
         self.model = model
         self.accumulation_steps = 1
+        self.executions_wanted = 1
         self.kernels_wanted = "auto"
         self.uses_xla = self.uses_kernels = False
         self.counters = None
@@ -128,6 +131,7 @@ class TensorFlowStep:
             jit_compile=False,
             **kwargs,
         )
+        self.executions_wanted = self.model.steps_per_execution
         ours = inner_optimizer(self.model.optimizer)
         if replicas_in_sync > 1 and ours.gradient_accumulation_steps:
             raise ValueError(

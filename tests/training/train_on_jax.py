@@ -52,7 +52,7 @@ class Stop(keras.callbacks.Callback):
     """Ends the run in the middle of the second epoch, as a machine that goes away would."""
 
     def on_train_batch_end(self, batch, logs=None):
-        if self.model.position.done == 9:
+        if self.model.run.done == 9:
             raise InterruptedError
 
 
