@@ -233,6 +233,24 @@ def test_changing_what_is_trained_traces_the_step_anew():
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_subclass_may_override_train_step():
+    class Own(BertClassifier):
+        def train_step(self, data):
+            logs = super().train_step(data)
+            return logs | {"twice": 2 * logs["loss"]}
+
+    plain, own = model(), Own(model().backbone, num_classes=3, dropout=0.0)
+    own.set_weights(plain.get_weights())
+    for made in (plain, own):
+        made.compile(learning_rate=1e-2)
+    expected = plain.fit(*ids(), batch_size=ROWS, epochs=2, verbose=0).history
+    history = own.fit(*ids(), batch_size=ROWS, epochs=2, verbose=0).history
+    assert history["loss"] == expected["loss"]
+    assert history["twice"] == [2 * loss for loss in expected["loss"]]
+    for a, b in zip(plain.get_weights(), own.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.slow
 def test_train_on_batch_and_eager_steps():
     made, eager = model(), model()
