@@ -69,7 +69,7 @@ class TrainingTimer(keras.callbacks.Callback):
         self._end = None
 
     def on_test_begin(self, logs=None):
-        if self._end is None and hasattr(self.model, "counters"):
+        if self._end is None and getattr(self.model, "counters", None) is not None:
             self.model.counters.read()  # waits for the steps that the device has yet to make
         self._end = self._end or time.perf_counter()
 

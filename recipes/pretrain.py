@@ -131,7 +131,7 @@ def main(argv: list[str] | None = None) -> dict:
         seconds = time.perf_counter() - begin
         if args.minutes:
             clock = budget.get_state()
-        done = model.position.done
+        done = model.run.done
         found = {"steps": done, "length": args.lengths[number], "seconds": seconds}
         if heldout:
             found["heldout"] = model.evaluate(heldout, return_dict=True, verbose=0)

@@ -14,7 +14,7 @@ OF_KERAS = {
     "build", "call", "compute_mask", "compute_output_shape", "compute_output_spec", "from_config",
     "get_config", "get_build_config", "build_from_config", "compile_from_config", "quantize",
     "update_state", "result", "reset_state", "load_own_variables", "save_own_variables",
-    "after_step",  # by `training.Position`, which says so
+    "after_step",  # by `tasks.fitting.Run`, which says so
 }  # fmt: skip
 
 

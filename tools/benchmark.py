@@ -90,7 +90,7 @@ class Clock(keras.callbacks.Callback):
         self.start = time.perf_counter()
 
     def after_step(self, logs):
-        done = self.model.position.done
+        done = self.model.run.done
         if done in (1, self.first, self.last):
             found = self.model.counters.read()  # waits for the device
             now = time.perf_counter()
@@ -226,7 +226,7 @@ def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
     keras.utils.set_random_seed(0)
     model = build(args)
-    devices = model.replica_count
+    devices = model.step.replica_count
     work = {"train": train, "predict": predict}[args.work]
     result = {
         **vars(args),

@@ -30,8 +30,10 @@ def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource
         raise ValueError("class_weight needs rows in memory: a dataset can bring weights")
     weigh = class_weigher(task, class_weight, None)
     prepare = task._dataset_preparer(dataset, labelled)
-    multiple = task.replica_count * task.accumulation_steps if labelled else 1
-    if labelled and task.needs_whole_batches and dataset.cardinality() != -1:  # that is endless
+    multiple = task.step.replica_count * task.accumulation_steps if labelled else 1
+    if (
+        labelled and task.step.needs_whole_batches and dataset.cardinality() != -1
+    ):  # that is endless
         # The last batch of a `pretraining_dataset` of one epoch is filled up too.
         multiple = math.lcm(multiple, getattr(dataset, "batch_size", 1))
 
@@ -96,7 +98,7 @@ def memory_source(
         return weigh(task._pack_ids(x, y, sample_weight))
 
     parts = (ids, labels, weights, batch_size, preprocess, shuffle, seed)
-    return packed_source(task, *parts) or RowSource(*parts, task.needs_whole_batches, width)
+    return packed_source(task, *parts) or RowSource(*parts, task.step.needs_whole_batches, width)
 
 
 def weight_table(task, class_weight, labels: np.ndarray | None) -> np.ndarray:

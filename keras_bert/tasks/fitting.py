@@ -1,4 +1,4 @@
-"""A run of `fit` over a source of batches: how long it is, where it begins, where it goes on."""
+"""A run of `fit` over a source of batches: how long it is, where it stands, where it goes on."""
 
 import hashlib
 import logging
@@ -13,24 +13,13 @@ from keras_bert.training.callback_list import CallbackList
 from keras_bert.training.callbacks import ValidationScores
 from keras_bert.training.dataset_sizes import known_size, quiet_about_size
 from keras_bert.training.durations import total_steps
-from keras_bert.training.position import Position
 from keras_bert.training.resume import Resume
 
 logger = logging.getLogger("keras_bert")
 
 
-def fit_source(
-    task,
-    source,
-    epochs: float | None,
-    steps: int | None,
-    examples: int | None,
-    initial_epoch: int,
-    steps_per_epoch: int | None,
-    callbacks,
-    **kwargs,
-) -> keras.callbacks.History:
-    """Trains a task.
+class Run:
+    """A run of `fit`, counted over its stops: `task.run`, for callbacks.
 
     Args:
         task: a compiled task.
@@ -40,87 +29,188 @@ def fit_source(
         examples: as there.
         initial_epoch: as there.
         steps_per_epoch: as there.
-        callbacks: a list of them, as `scored` gives it; a `Resume` among them says where a stopped
-            run goes on.
-        **kwargs: as `keras.Model.fit`, batches to validate on among them.
+        callbacks: a list of them, as `scored` returns it; a `Resume` among them says where a
+            stopped run goes on.
+
+    Attributes:
+        source: of the batches.
+        schedule: settings of the automatic optimizer's schedule; None for another optimizer.
+        steps_per_epoch: steps of an epoch, or None while that is not known.
+        done: steps made, those before this `fit` included.
+        total: steps after which training ends, or None for no limit but Keras's epochs.
+        skip: batches of the first epoch to read without a step. Where the size of a pass is not
+            known, Keras counts it in the first epoch: it has to see every batch.
 
     Raises:
-        ValueError: as `BertTask.fit`, if it is not known where the run ends, or what it goes on
-            from does not fit.
+        ValueError: as `BertTask.fit`, if it is not known where the run ends, or its data do not fit
+            what it goes on from.
     """
-    resume = next((c for c in callbacks if isinstance(c, Resume)), None)
-    _check_shares(task, source)
-    found = None if resume is None else resume.find()
-    if resume is not None:
-        resume.compare(_fingerprint(task, source))
-    if source.steps is None and found:
-        source.steps = found["steps_per_epoch"]  # counted in the first epoch
-    steps_per_epoch = steps_per_epoch or source.steps
-    total = _total_steps(source, steps_per_epoch, epochs, steps, examples)
-    if getattr(source, "endless", False) and steps_per_epoch is None:
-        if total is None:
-            raise ValueError("the dataset has no end: pass steps_per_epoch, steps or examples")
-        steps_per_epoch = total
-    if found and total is not None and found["done"] >= total:
-        logger.warning(
-            "the run in %s has made %d steps, and this fit asks for %d: nothing is left to train. "
-            "Pass more epochs or steps, or another folder",
-            resume.directory,
-            found["done"],
-            total,
-        )
-    if task._schedule is not None:
-        # A run that began without knowing its length goes on with the rate it began with.
-        known = total if not found or found["total"] is not None else None
-        run = known and known - initial_epoch * (steps_per_epoch or 0)
-        start_schedule(task, task._schedule, run)
-    done = found["done"] if found else initial_epoch * (steps_per_epoch or 0)
-    task.position = Position(steps_per_epoch, done, total)
-    if task.position.skip and (
-        keras.config.backend() != "tensorflow" or task.steps_per_execution > 1
-    ):
-        raise ValueError(
-            "to resume in the first epoch of a dataset of unknown size, pass steps_per_epoch"
-        )
-    _share_out_executions(task, steps_per_epoch, done, total)
-    # Without a number of steps, Keras finds the end of an epoch where a pass ends.
-    batches = source.stream(done) if steps_per_epoch else source.one_pass()
-    task._training_source = source
-    # Not by the batches to train on if they are an iterator, which can't be looked into.
-    task.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
-    batches = task.with_weight_sums(batches)
-    if resume is not None:
-        resume.watch(callbacks)
-    if found:
-        resume.restore(task)
-    if steps_per_epoch:
-        initial_epoch, epochs = task.position.epoch, math.ceil(total / steps_per_epoch)
-    elif total is not None:
-        epochs = total  # an epoch has at least one step; the position ends the run
-    epochs = math.ceil(epochs)
-    callbacks = CallbackList(
-        task.position.callbacks(callbacks),
+
+    def __init__(
+        self,
         task,
-        kwargs.get("verbose", "auto"),
-        epochs,
-        steps_per_epoch or known_size(batches),
-        add_history=True,
-    )
-    if kwargs.get("verbose", "auto") != 0 and task.train_function is None:
-        # The progress bar begins after the first step, which waits for this.
-        message = "tracing and compiling the step: some seconds, on a GPU up to a minute"
-        print(message, file=sys.stderr, flush=True)
-    with quiet_about_size():
-        return keras.Model.fit(
+        source,
+        *,
+        epochs: float | None = None,
+        steps: int | None = None,
+        examples: int | None = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        callbacks=(),
+    ):
+        self.source, self.schedule = source, task.schedule
+        self._task, self._callbacks = task, callbacks
+        self._resume = next((c for c in callbacks if isinstance(c, Resume)), None)
+        self._check_shares()
+        self._found = found = None if self._resume is None else self._resume.find()
+        if self._resume is not None:
+            self._resume.compare(self._fingerprint())
+        if source.steps is None and found:
+            source.steps = found["steps_per_epoch"]  # counted in the first epoch
+        steps_per_epoch = steps_per_epoch or source.steps
+        total = _total_steps(source, steps_per_epoch, epochs, steps, examples)
+        if getattr(source, "endless", False) and steps_per_epoch is None:
+            if total is None:
+                raise ValueError("the dataset has no end: pass steps_per_epoch, steps or examples")
+            steps_per_epoch = total
+        if found and total is not None and found["done"] >= total:
+            logger.warning(
+                "the run in %s has made %d steps, and this fit asks for %d: nothing is left to "
+                "train. Pass more epochs or steps, or another folder",
+                self._resume.directory,
+                found["done"],
+                total,
+            )
+        self._first = initial_epoch * (steps_per_epoch or 0)
+        self.done = found["done"] if found else self._first
+        self.steps_per_epoch, self.total = steps_per_epoch, total
+        self.skip = 0 if steps_per_epoch else self.done
+        one_by_one = keras.config.backend() == "tensorflow" and task.steps_per_execution == 1
+        if self.skip and not one_by_one:
+            raise ValueError(
+                "to resume in the first epoch of a dataset of unknown size, pass steps_per_epoch"
+            )
+        if steps_per_epoch:
+            initial_epoch, epochs = self.epoch, total / steps_per_epoch
+        elif total is not None:
+            epochs = total  # an epoch has at least one step; the run's length ends it
+        self._epochs = {"initial_epoch": initial_epoch, "epochs": math.ceil(epochs)}
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next step belongs to."""
+        return self.done // self.steps_per_epoch if self.steps_per_epoch else 0
+
+    @property
+    def at_epoch_end(self) -> bool:
+        """Whether the last step made was the last of its epoch."""
+        return bool(self.steps_per_epoch) and self.done % self.steps_per_epoch == 0
+
+    def fit(self, **kwargs) -> keras.callbacks.History:
+        """Trains the task.
+
+        Args:
+            **kwargs: as `keras.Model.fit`, batches to validate on among them.
+
+        Returns:
+            The Keras `History`.
+
+        Raises:
+            ValueError: if a checkpoint to resume from is of another model.
+        """
+        task, source, step = self._task, self.source, self._task.step
+        if self.schedule is not None:
+            # A run that began without knowing its length goes on with the rate it began with.
+            known = not self._found or self._found["total"] is not None
+            length = self.total - self._first if known and self.total else None
+            start_schedule(task, self.schedule, length)
+        self._share_out_executions()
+        # Without a number of steps, Keras finds the end of an epoch where a pass ends.
+        batches = source.stream(self.done) if self.steps_per_epoch else source.one_pass()
+        # Not by the batches to train on if they are an iterator, which can't be looked into.
+        step.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
+        batches = step.with_weight_sums(batches)
+        if self._resume is not None:
+            self._resume.watch(self._callbacks)
+        if self._found:
+            self._resume.restore(task)
+        verbose = kwargs.get("verbose", "auto")
+        callbacks = CallbackList(
+            self._counted(self._callbacks),
             task,
-            task.ahead(batches),
-            epochs=epochs,
-            initial_epoch=initial_epoch,
-            steps_per_epoch=steps_per_epoch,
-            shuffle=False,  # the batches above are shuffled already
-            callbacks=callbacks,
-            **kwargs,
+            verbose,
+            self._epochs["epochs"],
+            self.steps_per_epoch or known_size(batches),
+            add_history=True,
         )
+        if verbose != 0 and task.train_function is None:
+            # The progress bar begins after the first step, which waits for this.
+            message = "tracing and compiling the step: some seconds, on a GPU up to a minute"
+            print(message, file=sys.stderr, flush=True)
+        with quiet_about_size():
+            return keras.Model.fit(
+                task,
+                step.ahead(batches),
+                **self._epochs,
+                steps_per_epoch=self.steps_per_epoch,
+                shuffle=False,  # the batches above are shuffled already
+                callbacks=callbacks,
+                **kwargs,
+            )
+
+    def _counted(self, callbacks: list) -> list:
+        """A user's callbacks behind the one that keeps count.
+
+        Those with a method `after_step(logs)` get it called after every execution, in their order;
+        logs are scalars or scalar tensors by name, and to read one waits for the device.
+        """
+        hooks = [callback.after_step for callback in callbacks if hasattr(callback, "after_step")]
+        if keras.config.backend() == "tensorflow":
+            return [_Count(self, hooks), *callbacks]
+        # On JAX variables hold the new state only once Keras has left the train function.
+        return [_Count(self, []), *([_AfterBatch(hooks)] if hooks else []), *callbacks]
+
+    def _fingerprint(self) -> dict:
+        """What a run that goes on has to have in common with the one that was stopped."""
+        facts = self.source.facts() | {"schedule": self.schedule}
+        text_side = self._task.preprocessor
+        if text_side is not None:
+            tokenizer = text_side.tokenizer
+            facts |= {name: getattr(text_side, name) for name in getattr(text_side, "settings", ())}
+            facts |= {name: getattr(tokenizer, name) for name in SETTINGS}
+            words = "\n".join(tokenizer.get_vocabulary()).encode()
+            facts["vocabulary"] = hashlib.blake2b(words, digest_size=16).hexdigest()
+        return facts
+
+    def _check_shares(self) -> None:
+        """Refuses a batch that replicas and micro-batches cannot share evenly.
+
+        A user's dataset is filled up instead, as its batches may differ.
+        """
+        step = self._task.step
+        shares = step.replica_count * step.accumulation_steps
+        size = getattr(self.source, "batch_size", shares)
+        if size % shares:
+            raise ValueError(
+                f"batch_size={size} cannot be shared by {step.replica_count} replicas x "
+                f"{step.accumulation_steps} micro-batches: expected a multiple of {shares}"
+            )
+
+    def _share_out_executions(self) -> None:
+        """Lets executions of several steps end with epochs, as the stream of batches has no end."""
+        task, wanted = self._task, self._task.step.executions_wanted
+        lengths = [n for n in (self.steps_per_epoch, self.done, self.total) if n]
+        fits = (n for n in range(wanted, 0, -1) if not any(length % n for length in lengths))
+        before, task.steps_per_execution = task.steps_per_execution, next(fits)
+        if task.steps_per_execution != before:
+            task.train_function = task.test_function = task.predict_function = None
+        if task.steps_per_execution != wanted:
+            logger.warning(
+                "steps_per_execution=%d does not divide the %s steps of an epoch: using %d",
+                wanted,
+                self.steps_per_epoch,
+                task.steps_per_execution,
+            )
 
 
 def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
@@ -154,33 +244,6 @@ def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
     return scoring + rest
 
 
-def _fingerprint(task, source) -> dict:
-    """What a run that goes on has to have in common with the one that was stopped."""
-    facts = source.facts() | {"schedule": task._schedule}
-    text_side = task.preprocessor
-    if text_side is not None:
-        tokenizer = text_side.tokenizer
-        facts |= {name: getattr(text_side, name) for name in getattr(text_side, "settings", ())}
-        facts |= {name: getattr(tokenizer, name) for name in SETTINGS}
-        words = "\n".join(tokenizer.get_vocabulary()).encode()
-        facts["vocabulary"] = hashlib.blake2b(words, digest_size=16).hexdigest()
-    return facts
-
-
-def _check_shares(task, source) -> None:
-    """Refuses a batch that replicas and micro-batches cannot share evenly.
-
-    A user's dataset is filled up instead, as its batches may differ.
-    """
-    shares = task.replica_count * task.accumulation_steps
-    size = getattr(source, "batch_size", shares)
-    if size % shares:
-        raise ValueError(
-            f"batch_size={size} cannot be shared by {task.replica_count} replicas x "
-            f"{task.accumulation_steps} micro-batches: expected a multiple of {shares}"
-        )
-
-
 def _total_steps(source, steps_per_epoch, epochs, steps, examples) -> int | None:
     """Steps from the first epoch to the end of the run; None if that is not known."""
     if epochs is not None and steps is None and examples is None:
@@ -195,22 +258,78 @@ def _total_steps(source, steps_per_epoch, epochs, steps, examples) -> int | None
     return total_steps(None, batch_size or 1, steps=steps, epochs=epochs, examples=examples)
 
 
-def _share_out_executions(task, *steps: int | None) -> None:
-    """Lets executions of several steps end with epochs, as the stream of batches has no end.
+# A truth value for Keras's `stop_training` that tells our stop from anybody else's.
+_CUT = object()
 
-    Args:
-        task: a compiled task.
-        *steps: numbers of steps that the steps of an execution have to divide.
+
+class _Count(keras.callbacks.Callback):
+    """Counts steps around the train function.
+
+    Not in `on_train_batch_end`: so all is counted before the first callback of a user runs.
     """
-    wanted = task._executions_wanted
-    fits = (n for n in range(wanted, 0, -1) if not any((step or 0) % n for step in steps))
-    before, task.steps_per_execution = task.steps_per_execution, next(fits)
-    if task.steps_per_execution != before:
-        task.train_function = task.test_function = task.predict_function = None
-    if task.steps_per_execution != wanted:
-        logger.warning(
-            "steps_per_execution=%d does not divide the %s steps of an epoch: using %d",
-            wanted,
-            steps[0],
-            task.steps_per_execution,
-        )
+
+    def __init__(self, run: Run, hooks: list):
+        super().__init__()
+        self.run, self.hooks = run, hooks
+
+    def on_train_begin(self, logs=None):
+        train = self.model.train_function
+        # A `fit` that was broken off has left its own counting there.
+        train = getattr(train, "train", train)
+        self.model.train_function = _Counted(train, self, self.model)
+
+    def on_train_end(self, logs=None):
+        self.model.train_function = self.model.train_function.train
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.partial = not self.run.at_epoch_end
+
+    def on_epoch_end(self, epoch, logs=None):
+        run = self.run
+        if run.steps_per_epoch is None:
+            run.steps_per_epoch = run.done // (epoch + 1)
+        if self.model.stop_training is _CUT:
+            self.model.stop_training = False
+
+    def after_step(self, model, logs) -> None:
+        """Counts an execution; ends the run, or an epoch that did not begin with its first step."""
+        run = self.run
+        run.done += model.steps_per_execution
+        if run.total is not None and run.done >= run.total:
+            model.stop_training = True
+        elif self.partial and run.at_epoch_end and not model.stop_training:
+            model.stop_training = _CUT
+        for hook in self.hooks:
+            hook(logs)
+
+
+class _AfterBatch(keras.callbacks.Callback):
+    """Calls hooks where Keras calls callbacks."""
+
+    def __init__(self, hooks: list):
+        super().__init__()
+        self.hooks = hooks
+
+    def on_train_batch_end(self, batch, logs=None):
+        for hook in self.hooks:
+            hook(logs)
+
+
+class _Counted:
+    """A train function that counts; `train` is the one without."""
+
+    def __init__(self, train, count: _Count, model):
+        # The model itself, since on JAX a callback's `model` brings variables up to date when it
+        # is asked for, which must not happen in the middle of a step.
+        self.train, self._count, self._model = train, count, model
+
+    def __call__(self, *arguments):
+        run = self._count.run
+        if run.skip:
+            run.skip -= 1
+            (iterator,) = arguments
+            next(iterator)
+            return self._model.get_metrics_result()
+        result = self.train(*arguments)
+        self._count.after_step(self._model, result)
+        return result

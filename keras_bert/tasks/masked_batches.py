@@ -31,7 +31,7 @@ def masked_source(
     masker = Masker(preprocessor.tokenizer, **preprocessor.masker_arguments())
     packed = None
     if hasattr(x, "element_spec"):
-        multiple = task.replica_count * task.accumulation_steps
+        multiple = task.step.replica_count * task.accumulation_steps
         rows = _rows_of_dataset(x, preprocessor.rows_to_mask, multiple)
     else:
         numbers = np.arange(x["token_ids"].shape[0])  # stand where the source expects labels
@@ -39,7 +39,9 @@ def masked_source(
         parts = (x, numbers, weights, batch_size, _as_it_is, shuffle, seed)
         # Without shuffling, masks are not to depend on which texts share a batch.
         packed = packed_source(task, *parts) if shuffle else None
-        rows = packed or RowSource(*parts, task.needs_whole_batches, preprocessor.sequence_length)
+        rows = packed or RowSource(
+            *parts, task.step.needs_whole_batches, preprocessor.sequence_length
+        )
     if packed:
         counts = masker.counts(preprocessor.sequence_length)
         places = packed.most_in_a_row(counts[packed.lengths])

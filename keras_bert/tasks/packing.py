@@ -90,7 +90,10 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
             raise ValueError(f"packing=True: the {what}")
         return None
     row_length = max(width, SHORTEST_ROW)
-    batch_size, shares = check_batch_size(batch_size), task.replica_count * task.accumulation_steps
+    batch_size, shares = (
+        check_batch_size(batch_size),
+        task.step.replica_count * task.accumulation_steps,
+    )
     # In an order by the seed, so that it is chance which texts share a row.
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size
@@ -120,6 +123,6 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         row_length,
         shuffle,
         seed,
-        task.needs_whole_batches,
+        task.step.needs_whole_batches,
         width,
     )

@@ -115,7 +115,7 @@ def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
         or columns[0].shape[0] > FEW
         or kwargs.get("callbacks")
         or not _runs_here(task, kwargs)
-        or task.needs_whole_batches
+        or task.step.needs_whole_batches
     ):
         return None
     import tensorflow as tf
@@ -171,7 +171,7 @@ def _runs_here(task, kwargs: dict) -> bool:
         keras.config.backend() == "tensorflow"
         and set(kwargs) <= {"verbose", "callbacks"}
         and not task.run_eagerly
-        and task.on_default_device
+        and task.step.on_default_device
         and task.steps_per_execution == 1
     )
 
@@ -180,7 +180,7 @@ def _run_batches(task, ids, widths, order, batch_size, kwargs, kept) -> list[tup
     """(width, outputs of its rows) of each batch."""
     import tensorflow as tf
 
-    whole = task.needs_whole_batches
+    whole = task.step.needs_whole_batches
     batches = [
         (int(widths[i : i + batch_size][-1]), order[i : i + batch_size])
         for i in range(0, len(order), batch_size)

@@ -29,7 +29,7 @@ from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import ServedTask
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
-from keras_bert.tasks.fitting import fit_source, scored
+from keras_bert.tasks.fitting import Run, scored
 from keras_bert.tasks.heads import NOT_SET, load_heads, saved_task, sorted_settings
 from keras_bert.tasks.ids import (
     check_axes,
@@ -98,7 +98,7 @@ class Answer(NamedTuple):
 LABEL_LOSSES = (TaskLoss, keras.losses.BinaryCrossentropy, CRFLoss)
 
 
-class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
+class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
     """Base of the tasks: `fit`, `evaluate` and `predict` on examples or on ids.
 
     A task declares the columns of an example (`asks`), how they become rows of the network
@@ -135,10 +135,12 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             raise TypeError(
                 f"unknown argument {', '.join(unknown)}: {type(self).__name__} has none so named"
             )
+        self.step = Step(self)
+        self.run = None  # the `Run` of the last `fit`
         super().__init__(*args, **kwargs)
         if not self.compiled:
-            jit_compile = self._prepare(accumulation_steps=1, jit_compile="auto", packing="auto")
-            self.prepare_step(jit_compile=jit_compile)
+            jit_compile = self._prepare(jit_compile="auto", packing="auto")
+            self.step.prepare(jit_compile=jit_compile)
 
     @classmethod
     def from_preset(
@@ -487,8 +489,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             if choice != "auto" and not isinstance(choice, bool):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
         check_label_smoothing(label_smoothing, loss)
-        self._schedule = None
-        self._kernels_choice = use_kernels
+        self.schedule = None
         self._jit_compile_wanted = jit_compile
         # In a plain object: Keras would list the metrics in a dict a second time.
         self._given = SimpleNamespace(
@@ -497,10 +498,10 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             metrics=metrics,
             weighted_metrics=weighted_metrics,
         )
-        jit_compile = self._prepare(accumulation_steps, jit_compile, packing)
-        with self.scope():
+        jit_compile = self._prepare(jit_compile, packing)
+        with self.step.scope():
             if isinstance(optimizer, str) and optimizer == "auto":
-                self._schedule = {
+                self.schedule = {
                     "learning_rate": learning_rate,
                     "weight_decay": weight_decay,
                     "warmup": warmup,
@@ -510,7 +511,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 }
                 # A schedule from the start, so that optimizers of every `fit` save the same
                 # variables.
-                optimizer = automatic_optimizer(self, self._schedule, None)
+                optimizer = automatic_optimizer(self, self.schedule, None)
             if isinstance(loss, str) and loss == "auto":
                 loss = self.default_loss()
             if isinstance(metrics, str) and metrics == "auto":
@@ -519,7 +520,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             loss = task_loss(loss, self.output_kind, label_smoothing)
             losses = map(keras.losses.get, keras.tree.flatten(loss))
             self.reads_label_ids = all(isinstance(found, LABEL_LOSSES) for found in losses)
-            self.compile_step(
+            self.step.compile(
                 optimizer,
                 loss,
                 loss_weights=loss_weights,
@@ -531,17 +532,65 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 counted_classes=self.output.shape[-1] if self.output_kind == CLASSES else None,
                 **kwargs,
             )
-        self._executions_wanted = self.steps_per_execution
 
-    def _prepare(self, accumulation_steps: int, jit_compile, packing):
+    def _prepare(self, jit_compile, packing):
         """Sets what predictions need, compiled or not; gives `jit_compile` as it comes to be."""
         accelerated = has_accelerator()
         if jit_compile == "auto" and not accelerated:
             jit_compile = False
         self.compiles_for_accelerator = accelerated and bool(jit_compile)
         self._packing_wanted = packing
-        self.accumulation_steps = accumulation_steps
         return jit_compile
+
+    # === The step, where Keras calls a model's own ===
+
+    @property
+    def accumulation_steps(self) -> int:
+        """Micro-batches that a batch is cut into."""
+        return self.step.accumulation_steps
+
+    @property
+    def counters(self):
+        """What went through the train step, a `BatchCounters`; None but on TensorFlow."""
+        return self.step.counters
+
+    if keras.config.backend() == "tensorflow":
+
+        def train_step(self, data):
+            """As `keras.Model.train_step`; a subclass may override it."""
+            return self.step.train_step(data)
+
+        def test_step(self, data):
+            """As `keras.Model.test_step`; a subclass may override it."""
+            return self.step.test_step(data)
+
+        def predict_step(self, data):
+            """As `keras.Model.predict_step`; a subclass may override it."""
+            return self.step.predict_step(data)
+
+        def make_train_function(self, force=False):
+            """As `keras.Model.make_train_function`."""
+            return self.step.make_train_function(force)
+
+        def make_test_function(self, force=False):
+            """As `keras.Model.make_test_function`."""
+            return self.step.make_test_function(force)
+
+        def make_predict_function(self, force=False):
+            """As `keras.Model.make_predict_function`."""
+            return self.step.make_predict_function(force)
+
+        def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+            # Keras's way reads a batch ahead and fails with several workers.
+            if data_batch is not None:
+                self.step.build(data_batch)
+
+    else:
+
+        def stateless_call(self, *args, **kwargs):
+            """As `keras.Model.stateless_call`; Keras's steps call the model by it."""
+            with self.step.kernel_scope():
+                return super().stateless_call(*args, **kwargs)
 
     def default_loss(self):
         """The loss of `compile(loss="auto")`."""
@@ -601,10 +650,10 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 "jit_compile": self._jit_compile_wanted,
                 "accumulation_steps": self.accumulation_steps,
                 "packing": self._packing_wanted,
-                "use_kernels": self._kernels_choice,
+                "use_kernels": self.step.kernels_wanted,
             }
-            if self._schedule is not None:
-                settings |= {"optimizer": "auto", **self._schedule}
+            if self.schedule is not None:
+                settings |= {"optimizer": "auto", **self.schedule}
             settings = keras.saving.serialize_keras_object(settings)
             settings["optimizer_built"] = self.optimizer.built
             # Where Keras passes over what it does not know: `clone_model` hands the rest to a plain
@@ -720,19 +769,18 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
                 raise kind(f"validation_data: {error}") from error
             batches = validation.one_pass()
             _check_ends(batches, kwargs.get("validation_steps"), "validation_steps")
-            validation_data = self.ahead(batches)
-        return fit_source(
+            validation_data = self.step.ahead(batches)
+        self.run = Run(
             self,
             source,
-            epochs,
-            steps,
-            examples,
-            initial_epoch,
-            steps_per_epoch,
-            callbacks,
-            validation_data=validation_data,
-            **kwargs,
+            epochs=epochs,
+            steps=steps,
+            examples=examples,
+            initial_epoch=initial_epoch,
+            steps_per_epoch=steps_per_epoch,
+            callbacks=callbacks,
         )
+        return self.run.fit(validation_data=validation_data, **kwargs)
 
     def training_batch(self, step: int):
         """Gives a batch of the `fit` that runs, or ran last, once more.
@@ -747,7 +795,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             (x, y) or (x, y, sample_weight) as the step got it, NumPy arrays; a GPU gets the
             int32 ones as int64.
         """
-        batch = next(iter(self._training_source.stream(step)))
+        batch = next(iter(self.run.source.stream(step)))
         return keras.tree.map_structure(keras.ops.convert_to_numpy, batch)
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
@@ -768,12 +816,12 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
             x, y = self._labelled(x, y, "evaluate")
             x = self._source(x, y, checked_weights(sample_weight), batch_size).one_pass()
             _check_ends(x, kwargs.get("steps"), "steps")
-            self.build_for(x)
+            self.step.build_for(x)
             kwargs["callbacks"] = callbacks_over(self, x, kwargs)
-            x = self.ahead(x)
+            x = self.step.ahead(x)
         with quiet_about_size():
             found = keras.Model.evaluate(self, x, **kwargs)
-        self.warn_of_one_class()
+        self.step.warn_of_one_class()
         return found
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
@@ -847,7 +895,7 @@ class BertTask(ServedTask, TaskWeights, Step, keras_hub.models.Task):
         """
         kwargs = kwargs | {"callbacks": callbacks_over(self, batches, kwargs)}
         with quiet_about_size():
-            return keras.Model.predict(self, self.ahead(batches), **kwargs)
+            return keras.Model.predict(self, self.step.ahead(batches), **kwargs)
 
     def respond(
         self,

@@ -66,7 +66,7 @@ class TaskWeights:
             **kwargs: as there.
         """
         if self.compiled and not self.optimizer.built:
-            with self.scope():
+            with self.step.scope():
                 self.optimizer.build(self.trainable_variables)
         super().load_weights(filepath, skip_mismatch=skip_mismatch, **kwargs)
 

@@ -33,7 +33,7 @@ def start_schedule(model, settings: dict, steps: int | None) -> None:
     """Puts an optimizer in place whose schedule covers a run.
 
     Args:
-        model: a model with one in place already.
+        model: a task with one in place already.
         settings: as `automatic_optimizer`.
         steps: as there; None is logged as a warning.
     """
@@ -43,7 +43,7 @@ def start_schedule(model, settings: dict, steps: int | None) -> None:
             "steps_per_epoch or steps for warm-up and decay",
             settings["learning_rate"],
         )
-    with model.scope():
+    with model.step.scope():
         optimizer = automatic_optimizer(model, settings, steps)
         if _in_use(model, optimizer):
             # The same again: from zero, but with the function that is traced already.

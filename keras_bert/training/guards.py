@@ -46,12 +46,12 @@ class StopOnNaN(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._counters = fresh_counters(self)
-        self._first = self.model.position.done
+        self._first = self.model.run.done
         self._beat.start(self._first)
         self.bad_step = None
 
     def after_step(self, logs):
-        if self._beat.due(self.model.position.done):
+        if self._beat.due(self.model.run.done):
             self._look()
 
     def on_epoch_end(self, epoch, logs=None):

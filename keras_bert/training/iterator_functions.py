@@ -10,49 +10,49 @@ import keras
 import tensorflow as tf
 
 
-def on_data(model, step):
-    """A function from a batch to what a step gives of it.
+def on_data(step, function):
+    """A function from a batch to what a function of a replica's share gives of it.
 
     Keras's own takes means of logs that all replicas hold alike.
 
     Args:
-        model: a compiled `TensorFlowStep`.
-        step: its step, for a replica's share of the batch.
+        step: a `TensorFlowStep`.
+        function: `train_step`, `test_step` or `predict_step` of its model.
     """
-    strategy = model.distribute_strategy
+    strategy = step.model.distribute_strategy
 
     def run(data):
-        output = strategy.run(step, args=(data,))
+        output = strategy.run(function, args=(data,))
         # All replicas hold the same.
         return keras.tree.map_structure(
             lambda value: strategy.experimental_local_results(value)[0], output
         )
 
     # XLA compiles for each shape anyway, and kernels want to know it.
-    return tf.function(run, reduce_retracing=not model._xla, autograph=False)
+    return tf.function(run, reduce_retracing=not step.uses_xla, autograph=False)
 
 
-def over_iterator(model, on_data):
+def over_iterator(step, on_data):
     """A function from an iterator of batches to `on_data` of the next.
 
     Keras's own hands what it gives through a `tf.experimental.Optional`.
 
     Args:
-        model: a compiled `TensorFlowStep`.
+        step: a `TensorFlowStep`.
         on_data: from the function of this name.
     """
     on_iterator = tf.function(
         lambda iterator: on_data(iterator.get_next()),
-        reduce_retracing=not model._xla,
+        reduce_retracing=not step.uses_xla,
         autograph=False,
     )
 
     def found_for(iterator):
         known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
-        if not known or model._uses_kernels and not shapes_known(iterator.element_spec):
+        if not known or step.uses_kernels and not shapes_known(iterator.element_spec):
             # `train_on_batch` makes a generator.
             return lambda iterator: on_data(next(iterator))
-        if not model.on_default_device or tf.config.functions_run_eagerly():
+        if not step.on_default_device or tf.config.functions_run_eagerly():
             return on_iterator
         return on_iterator.get_concrete_function(iterator)  # see `by_shapes`
 

@@ -39,18 +39,18 @@ class JsonLines(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         if self._beat is not None:
-            self._beat.start(self.model.position.done)
+            self._beat.start(self.model.run.done)
         if self._writes():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.open("a").close()  # an error should come now, not after an epoch
 
     def after_step(self, logs):
-        done = self.model.position.done
+        done = self.model.run.done
         if self._beat is not None and self._beat.due(done):
             self.write({"step": done, **logs})
 
     def on_epoch_end(self, epoch, logs=None):
-        self.write({"epoch": epoch, "step": self.model.position.done, **(logs or {})})
+        self.write({"epoch": epoch, "step": self.model.run.done, **(logs or {})})
 
     def write(self, values: dict) -> None:
         """Appends a line.

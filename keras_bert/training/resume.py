@@ -183,24 +183,24 @@ class Resume(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         # Keras has just reset the metrics; an epoch that began before the stop goes on counting.
-        if self._arrays is not None and not self.model.position.at_epoch_end:
+        if self._arrays is not None and not self.model.run.at_epoch_end:
             for name, variable in variables_by_name(self.model).items():
                 if name.startswith("metrics."):
                     variable.assign(self._arrays[name])
         self._arrays = None
 
     def after_step(self, logs):
-        position = self.model.position
-        due = self.every_steps and position.done // self.every_steps > (
+        run = self.model.run
+        due = self.every_steps and run.done // self.every_steps > (
             (self._saved or 0) // self.every_steps
         )
         if self._stop_wanted:
             self.save()
-            logger.warning("SIGTERM: saved step %d in %s", position.done, self.directory)
+            logger.warning("SIGTERM: saved step %d in %s", run.done, self.directory)
             self.on_train_end()
             raise SystemExit(128 + signal.SIGTERM)
         # The end of an epoch is saved after its validation.
-        if due and not position.at_epoch_end:
+        if due and not run.at_epoch_end:
             self.save()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -208,23 +208,23 @@ class Resume(keras.callbacks.Callback):
         if self.monitor is not None and value is None:
             raise ValueError(f"monitor={self.monitor!r} is not in the logs: {sorted(logs or {})}")
         if value is not None and self.sign * float(value) > self.best:
-            self.best, self.best_step = self.sign * float(value), self.model.position.done
+            self.best, self.best_step = self.sign * float(value), self.model.run.done
         self.save()
 
     def save(self) -> None:
         """Writes a checkpoint of this very step, then removes those that need not stay."""
-        position = self.model.position
+        run = self.model.run
         arrays = read_state(self.model)  # on every worker: reading may ask the others
-        self._saved = position.done
+        self._saved = run.done
         strategy = getattr(self.model, "distribute_strategy", None)
         if strategy is not None and not strategy.extended.should_checkpoint:
             return
         data = safetensors.numpy.save(arrays)
         facts = {
             "format": FORMAT,
-            "done": position.done,
-            "steps_per_epoch": position.steps_per_epoch,
-            "total": position.total,
+            "done": run.done,
+            "steps_per_epoch": run.steps_per_epoch,
+            "total": run.total,
             "sha256": hashlib.sha256(data).hexdigest(),
             "best": self.best if math.isfinite(self.best) else None,  # JSON has no infinity
             "best_step": self.best_step,
@@ -239,7 +239,7 @@ class Resume(keras.callbacks.Callback):
                     file.flush()
                     os.fsync(file.fileno())
 
-        write_folder(self.directory / f"step-{position.done:09d}", write, (TENSORS, FACTS))
+        write_folder(self.directory / f"step-{run.done:09d}", write, (TENSORS, FACTS))
         self._remove_old()
 
     def _folders(self) -> list[Path]:
@@ -248,7 +248,7 @@ class Resume(keras.callbacks.Callback):
     def _remove_old(self) -> None:
         pinned = f"step-{self.best_step or 0:09d}"
         # Damaged checkpoints of later steps must not push out the whole ones of this run.
-        newest = f"step-{self.model.position.done:09d}"
+        newest = f"step-{self.model.run.done:09d}"
         folders = [folder for folder in self._folders() if folder.name <= newest]
         for folder in folders[: -self.keep]:
             if folder.name != pinned:

@@ -5,7 +5,7 @@ import contextlib
 import keras
 
 from keras_bert import kernels
-from keras_bert.training.task_metrics import make_variables
+from keras_bert.training.task_metrics import has_variables, make_variables
 
 
 class KerasStep:
@@ -14,9 +14,28 @@ class KerasStep:
     There a loss is reduced over the global batch and gradients are clipped whole. A loss that is
     not the task's own should have the reduction "mean_with_sample_weight": the last batch of an
     epoch is filled up with rows of weight 0, and Keras's default counts them in its divisor.
+
+    Args:
+        model: a Keras model whose `stateless_call`, by which Keras's steps call it, enters
+            `kernel_scope`.
+
+    Attributes:
+        accumulation_steps: 1; Keras's steps know no micro-batches.
+        executions_wanted: as in `TensorFlowStep`.
+        kernels_wanted: as there.
+        uses_kernels: whether layers use `keras_bert.kernels`.
+        counters: None, since Keras's steps do not count.
     """
 
-    def compile_step(
+    def __init__(self, model):
+        self.model = model
+        self.accumulation_steps = 1
+        self.executions_wanted = 1
+        self.kernels_wanted = "auto"
+        self.uses_kernels = False
+        self.counters = None
+
+    def compile(
         self,
         optimizer,
         loss,
@@ -26,7 +45,7 @@ class KerasStep:
         counted_classes: int | None = None,
         **kwargs,
     ) -> None:
-        """Compiles the model; arguments as `TensorFlowStep.compile_step`. Nothing is counted.
+        """Compiles the model; arguments as `TensorFlowStep.compile`. Nothing is counted.
 
         Raises:
             ValueError: for micro-batches, which these steps do not know.
@@ -36,17 +55,18 @@ class KerasStep:
                 f"accumulation_steps={accumulation_steps} needs the TensorFlow backend; on "
                 f"{keras.config.backend()} give the optimizer gradient_accumulation_steps"
             )
-        self.prepare_step(use_kernels=use_kernels)
-        keras.Model.compile(self, optimizer, loss, **kwargs)
+        self.prepare(use_kernels=use_kernels)
+        keras.Model.compile(self.model, optimizer, loss, **kwargs)
+        self.executions_wanted = self.model.steps_per_execution
 
-    def prepare_step(self, accumulation_steps: int = 1, jit_compile="auto", use_kernels="auto"):
-        """Says whether layers use kernels; arguments as `TensorFlowStep.prepare_step`."""
-        self._uses_kernels = kernels.chosen(use_kernels, _on_one_gpu())
+    def prepare(self, accumulation_steps: int = 1, jit_compile="auto", use_kernels="auto"):
+        """Says whether layers use kernels; arguments as `TensorFlowStep.prepare`."""
+        self.kernels_wanted = use_kernels
+        self.uses_kernels = kernels.chosen(use_kernels, _on_one_gpu())
 
-    def stateless_call(self, *args, **kwargs):
-        """As `keras.Model.stateless_call`; where Keras's steps call the model."""
-        with kernels.scope(self._uses_kernels):
-            return super().stateless_call(*args, **kwargs)
+    def kernel_scope(self):
+        """Where layers use the kernels, if they work here and were not refused."""
+        return kernels.scope(self.uses_kernels)
 
     def scope(self):
         """Where variables of the model must be made."""
@@ -58,11 +78,11 @@ class KerasStep:
         Args:
             batches: batches like those to train on, a `tf.data.Dataset` or an iterable of arrays.
         """
-        metrics = self._compile_metrics
-        if metrics is not None and not metrics.built:
-            make_variables(self, getattr(batches, "element_spec", None) or next(iter(batches)))
-        if not self.optimizer.built:
-            self.optimizer.build(self.trainable_variables)
+        model = self.model
+        if not has_variables(model):
+            make_variables(model, getattr(batches, "element_spec", None) or next(iter(batches)))
+        if not model.optimizer.built:
+            model.optimizer.build(model.trainable_variables)
 
     def warn_of_one_class(self) -> None:
         """Nothing: these steps do not count the classes that are predicted."""

@@ -91,11 +91,17 @@ def task_metrics(given, kind):
     return {name: task_metrics(some, kind[name]) for name, some in (given or {}).items()}
 
 
+def has_variables(model) -> bool:
+    """Whether the metrics of a model have their variables, if it has metrics."""
+    compiled = model._compile_metrics
+    return compiled is None or compiled.built
+
+
 def make_variables(model, batch) -> None:
     """Makes the variables of a compiled model's metrics, those too that come with a first batch.
 
     Args:
-        model: a model whose `CompileMetrics` is not built.
+        model: a compiled model whose metrics have none.
         batch: (x, y) or (x, y, sample_weight), arrays or their specs.
     """
     x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)

@@ -16,7 +16,6 @@ the devices.
 """
 
 import logging
-import types
 
 import keras
 import numpy as np
@@ -30,17 +29,52 @@ from keras_bert.training.iterator_functions import by_shapes, on_data, over_iter
 from keras_bert.training.losses import LossMeans, OutputLosses
 from keras_bert.training.replica_seeds import seed_shift, shifted
 from keras_bert.training.step_variables import StepVariables, local_copies, read, tensors, write
-from keras_bert.training.task_metrics import TaskMetric, make_variables
-from keras_bert.training.tensorflow_passes import TensorFlowPasses
-from keras_bert.training.tensorflow_update import TensorFlowUpdate
+from keras_bert.training.task_metrics import TaskMetric, has_variables, make_variables
+from keras_bert.training.tensorflow_update import (
+    adapt_scale,
+    applies_itself,
+    apply_through_keras,
+    inner_optimizer,
+    loss_scale,
+    optimizer_state,
+    updated,
+    write_updated,
+)
 
 logger = logging.getLogger("keras_bert")
 
 
-class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
-    """Mixin of a functional Keras model, with the steps described above."""
+class TensorFlowStep:
+    """The steps described above, of one model.
 
-    def compile_step(
+    Args:
+        model: a functional Keras model, which calls `make_train_function`, `train_step` and the
+            like of its step where Keras calls its own. Functions are made of the model's
+            `train_step`, `test_step` and `predict_step`, which a subclass may override.
+
+    Attributes:
+        accumulation_steps: micro-batches that a replica's share of a batch is cut into.
+        executions_wanted: `steps_per_execution` as compiled; `fit` lowers the model's where it
+            does not divide the steps of an epoch.
+        kernels_wanted: `use_kernels` as it was given.
+        uses_xla: whether the functions inside the steps are compiled with XLA one by one.
+        uses_kernels: whether layers use `keras_bert.kernels` in the functions made last.
+        counters: what went through the train step, a `BatchCounters`; None before `compile`.
+    """
+
+    def __init__(self, model):
+        self.model = model
+        self.accumulation_steps = 1
+        self.executions_wanted = 1
+        self.kernels_wanted = "auto"
+        self.uses_xla = self.uses_kernels = False
+        self.counters = None
+        self._losses = self._loss_means = None
+        self._on_tpu = False
+        self._one_piece = True
+        self._compiled = {}  # by the method that was compiled
+
+    def compile(
         self,
         optimizer,
         loss,
@@ -59,7 +93,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         Args:
             optimizer: a Keras optimizer; ours (`keras_bert.training`) are the fastest here.
             loss: as `OutputLosses`.
-            loss_weights: as `OutputLosses`.
+            loss_weights: as there.
             weighted_metrics: as `keras.Model.compile`.
             accumulation_steps: micro-batches that a replica's share of a batch is cut into.
             steps_per_execution: batches run without a return to Python, on one replica.
@@ -75,7 +109,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
             ValueError: if the optimizer accumulates gradients itself on several replicas.
         """
         replicas_in_sync = self.replica_count
-        self.prepare_step(accumulation_steps, jit_compile, use_kernels)
+        self.prepare(accumulation_steps, jit_compile, use_kernels)
         if replicas_in_sync > 1 and not self._on_tpu and steps_per_execution > 1:
             logger.warning(
                 "steps_per_execution=%d does not work in Keras on %d replicas: using 1",
@@ -88,7 +122,7 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         if replicas_in_sync > 1:
             weighted_metrics = keras.tree.map_structure(_on_replicas, weighted_metrics)
         keras.Model.compile(
-            self,
+            self.model,
             optimizer,
             loss,
             loss_weights=loss_weights,
@@ -97,57 +131,59 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
             jit_compile=False,
             **kwargs,
         )
-        if replicas_in_sync > 1 and self._inner_optimizer().gradient_accumulation_steps:
+        self.executions_wanted = self.model.steps_per_execution
+        ours = inner_optimizer(self.model.optimizer)
+        if replicas_in_sync > 1 and ours.gradient_accumulation_steps:
             raise ValueError(
                 "the optimizer's gradient_accumulation_steps does not work on several replicas: "
                 "use compile(accumulation_steps=...)"
             )
-        if replicas_in_sync > 1 and self._inner_optimizer().ema_overwrite_frequency:
+        if replicas_in_sync > 1 and ours.ema_overwrite_frequency:
             raise ValueError(
                 "the optimizer's ema_overwrite_frequency does not work on several replicas: leave "
                 "it None, for the averages to be written when training ends"
             )
         if use_kernels is True:
             kernels.chosen(True, self._on_gpus())  # an error where they can't be used
-        self._step_losses = OutputLosses(loss, loss_weights, self.output)
+        self._losses = OutputLosses(loss, loss_weights, self.model.output)
+        self._loss_means = LossMeans(self._losses, counted_classes)
         # Past Keras's tracking, which would list the tracker among the metrics a second time.
-        object.__setattr__(self, "_loss_tracker", LossMeans(self._step_losses, counted_classes))
-        self._counters = BatchCounters()
+        object.__setattr__(self.model, "_loss_tracker", self._loss_means)
+        self.counters = BatchCounters()
 
-    def prepare_step(
-        self, accumulation_steps: int = 1, jit_compile="auto", use_kernels="auto"
-    ) -> None:
+    def prepare(self, accumulation_steps: int = 1, jit_compile="auto", use_kernels="auto") -> None:
         """Says how the functions inside the steps are made; a model predicts without `compile`.
 
         Args:
-            accumulation_steps: as `compile_step`.
+            accumulation_steps: as `compile`.
             jit_compile: as there.
             use_kernels: as there.
         """
-        strategy = self.distribute_strategy
+        strategy = self.model.distribute_strategy
         self._on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
         # The steps compile their own parts: Keras's compilation fails on several replicas, and
         # a TPUStrategy compiles the whole step itself.
-        self._xla = bool(jit_compile) and not self._on_tpu
-        self._kernels_wanted = use_kernels
-        self._accumulation_steps = accumulation_steps
-        self._one_piece = self.replica_count == 1 or (self._xla and replicas.xla_adds_up(strategy))
-        # In a plain object: functions that are attributes become part of every SavedModel.
-        self._compiled = types.SimpleNamespace()
+        self.uses_xla = bool(jit_compile) and not self._on_tpu
+        self.kernels_wanted = use_kernels
+        self.accumulation_steps = accumulation_steps
+        self._one_piece = self.replica_count == 1 or (
+            self.uses_xla and replicas.xla_adds_up(strategy)
+        )
+        self._compiled = {}
 
     def scope(self):
         """Where variables of the model must be made: its strategy's scope."""
-        return self.distribute_strategy.scope()
+        return self.model.distribute_strategy.scope()
 
     @property
     def replica_count(self) -> int:
         """Replicas that a batch is shared among, over all workers."""
-        return self.distribute_strategy.num_replicas_in_sync
+        return self.model.distribute_strategy.num_replicas_in_sync
 
     @property
     def on_default_device(self) -> bool:
         """Whether the model was made without a strategy, and none is entered."""
-        return self.distribute_strategy is tf.distribute.get_strategy() and not (
+        return self.model.distribute_strategy is tf.distribute.get_strategy() and not (
             tf.distribute.has_strategy()
         )
 
@@ -155,8 +191,8 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
     def needs_whole_batches(self) -> bool:
         """Whether all batches should have one shape: XLA compiles for each anew, and no replica
         or micro-batch may be left without rows."""
-        pieces = self.replica_count * self._accumulation_steps
-        return self._xla or self._on_tpu or pieces > 1
+        pieces = self.replica_count * self.accumulation_steps
+        return self.uses_xla or self._on_tpu or pieces > 1
 
     def build_for(self, batches) -> None:
         """Makes the variables of metrics and optimizer.
@@ -164,11 +200,11 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         Args:
             batches: a `tf.data.Dataset` of batches like those to train on.
         """
-        self.build_step_state(batches.element_spec)
+        self.build(batches.element_spec)
 
     def warn_of_one_class(self) -> None:
         """Says so if the last evaluation's predictions are all of one class, and labels are not."""
-        counts = self._loss_tracker.classes
+        counts = self._loss_means.classes
         if counts is None:
             return
         right, found = np.asarray(keras.ops.convert_to_numpy(counts))
@@ -198,10 +234,10 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
 
         def with_sums(*batch):
             x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
-            weights = self._step_losses.weights(y, sample_weight)
+            weights = self._losses.weights(y, sample_weight)
             sums = tuple(tf.fill(tf.shape(w)[:1], tf.reduce_sum(w)) for w in weights)
             if sample_weight is None:  # a dataset that is shared out can't hold None
-                names = self._step_losses.names
+                names = self._losses.names
                 sample_weight = (
                     weights[0] if names == [None] else dict(zip(names, weights, strict=True))
                 )
@@ -220,82 +256,89 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         """
         if not self.on_default_device or self._keras_runs_steps():
             return batches
-        device = self.variables[0].value.device
+        device = self.model.variables[0].value.device
         return on_device(batches, device) if "GPU" in device else batches
-
-    @property
-    def counters(self) -> BatchCounters:
-        """What went through the train step; see `BatchCounters`."""
-        return self._counters
-
-    def _maybe_symbolic_build(self, iterator=None, data_batch=None) -> None:
-        """Instead of Keras's way, which reads a batch ahead and fails with several workers."""
-        if data_batch is not None:
-            self.build_step_state(data_batch)
 
     # === Functions that Keras asks for; None stands for "trace it again" ===
 
     def make_train_function(self, force=False):
-        if self.train_function is not None and not force:
-            return self.train_function
+        """As `keras.Model.make_train_function`."""
+        model = self.model
+        if model.train_function is not None and not force:
+            return model.train_function
         self._compile_functions(self._backward, self._updates, self._whole)
         if self._keras_runs_steps():
-            return super().make_train_function(force)
-        self.train_function = over_iterator(self, on_data(self, self.train_step))
-        return self.train_function
+            return keras.Model.make_train_function(model, force)
+        model.train_function = over_iterator(self, on_data(self, model.train_step))
+        return model.train_function
 
     def make_test_function(self, force=False):
-        if self.test_function is not None and not force:
-            return self.test_function
+        """As `keras.Model.make_test_function`."""
+        model = self.model
+        if model.test_function is not None and not force:
+            return model.test_function
         self._compile_functions(self._forward_for_test)
         if self._keras_runs_steps():
-            return super().make_test_function(force)
-        self.test_function = over_iterator(self, on_data(self, self.test_step))
-        return self.test_function
+            return keras.Model.make_test_function(model, force)
+        model.test_function = over_iterator(self, on_data(self, model.test_step))
+        return model.test_function
 
     def make_predict_function(self, force=False):
-        if self.predict_function is not None and not force:
-            return self.predict_function
+        """As `keras.Model.make_predict_function`."""
+        model = self.model
+        if model.predict_function is not None and not force:
+            return model.predict_function
         self._compile_functions(self._infer)
         if self._keras_runs_steps() or self.replica_count > 1:
-            return super().make_predict_function(force)
-        predict = on_data(self, self.predict_step)
-        if self._xla and self.on_default_device:
+            return keras.Model.make_predict_function(model, force)
+        predict = on_data(self, model.predict_step)
+        if self.uses_xla and self.on_default_device:
             predict = by_shapes(predict)
-        self.predict_function = lambda data: predict(data[0])
-        return self.predict_function
+        model.predict_function = lambda data: predict(data[0])
+        return model.predict_function
 
     def _compile_functions(self, *functions) -> None:
-        self._uses_kernels = kernels.chosen(self._kernels_wanted, self._on_gpus())
+        self.uses_kernels = kernels.chosen(self.kernels_wanted, self._on_gpus())
         for function in functions:
             compiled = function
-            if not self.run_eagerly and not self._on_tpu:
-                compiled = tf.function(function, jit_compile=self._xla or None, autograph=False)
-            setattr(self._compiled, function.__name__, compiled)
+            if not self.model.run_eagerly and not self._on_tpu:
+                compiled = tf.function(function, jit_compile=self.uses_xla or None, autograph=False)
+            self._compiled[function] = compiled
 
     def _keras_runs_steps(self) -> bool:
-        return self.run_eagerly or self._on_tpu or self.steps_per_execution > 1
+        return self.model.run_eagerly or self._on_tpu or self.model.steps_per_execution > 1
 
     def _on_gpus(self) -> bool:
         """Whether XLA compiles the functions inside the steps, and for GPUs."""
-        if not self._xla or self.run_eagerly:
+        if not self.uses_xla or self.model.run_eagerly:
             return False
         if self.on_default_device:
             return bool(tf.config.list_logical_devices("GPU"))
-        devices = self.distribute_strategy.extended.worker_devices
+        devices = self.model.distribute_strategy.extended.worker_devices
         return all("GPU" in device.upper() for device in devices)
 
     # === Steps, in a replica's context ===
 
     def train_step(self, data):
+        """Makes a step.
+
+        Args:
+            data: a replica's share of a batch, (x, y) or (x, y, sample_weight), or of one of
+                `with_weight_sums`.
+
+        Returns:
+            Logs by name, scalar tensors.
+        """
         data, sums = (data[:3], data[3]) if _has_sums(data) else (data, None)
         data = keras.utils.unpack_x_y_sample_weight(data)
-        self.build_step_state(data)
-        if self._applies_itself() and self._one_piece:
-            logs, finite = self._compiled._whole(
-                self._step_variables(), data, sums, seed_shift(), self._loss_scale()
+        self.build(data)
+        optimizer = self.model.optimizer
+        ours = applies_itself(optimizer, self.model.trainable_variables)
+        if ours and self._one_piece:
+            logs, finite = self._compiled[self._whole](
+                self._step_variables(), data, sums, seed_shift(), loss_scale(optimizer)
             )
-            self._adapt_scale(finite)
+            adapt_scale(optimizer, finite)
             return logs
         weights, divisors = self._weights_and_divisors(data, sums)
         # Keras finds the end of a dataset of unknown size by a step that fails for lack of a batch.
@@ -303,56 +346,188 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         with tf.control_dependencies([*divisors, *tensors(data)]):
             variables = self._step_variables()
             state = self._read_state(variables, seed_shift())
-            batch = (data, weights, divisors, self._loss_scale())
-            shared, others, metrics, counts = self._compiled._backward(*state, *batch)
+            scale = loss_scale(optimizer)
+            shared, untrained, others, metrics, counts = self._compiled[self._backward](
+                *state, data, weights, divisors, scale
+            )
             shared = replicas.add_up_packed(shared)
-            if self._applies_itself():
-                optimizer_state = self._read_optimizer(variables)
-                updated = self._compiled._updates(shared, state[0], *optimizer_state, batch[-1])
-                *new, finite, sums, totals = updated
-                self._write_updated(variables, *new, finite)
-                self._adapt_scale(finite)
+            if ours:
+                *new, finite, sums, totals = self._compiled[self._updates](
+                    shared, untrained, state[0], *optimizer_state(optimizer, variables), scale
+                )
+                write_updated(optimizer, variables, *new, finite)
+                adapt_scale(optimizer, finite)
             else:
                 gradients, sums, totals = self._unpack(shared)
-                self._apply_through_keras(gradients)
+                apply_through_keras(optimizer, gradients, self.model.trainable_variables)
             self._write_rest(variables, others, metrics, seed_shift())
-            self._counters.add(variables.counters, self._step_losses.total(sums, divisors), counts)
+            self.counters.add(variables.counters, self._losses.total(sums, divisors), counts)
             return self._logs(totals)
 
     def test_step(self, data):
+        """Evaluates a batch; as `train_step`, without weight sums."""
         data = keras.utils.unpack_x_y_sample_weight(data)
-        self.build_step_state(data)
-        metrics = self._compiled._forward_for_test(
-            local_copies(self.trainable_variables),
-            local_copies(self.non_trainable_variables),
-            local_copies(self.metrics_variables),
+        self.build(data)
+        metrics = self._compiled[self._forward_for_test](
+            local_copies(self.model.trainable_variables),
+            local_copies(self.model.non_trainable_variables),
+            local_copies(self.model.metrics_variables),
             data,
         )
         return self._logs(replicas.add_up(metrics))
 
     def predict_step(self, data):
+        """The model's outputs for a batch: x, or as `train_step` takes it."""
         x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
-        return self._compiled._infer(
-            local_copies(self.trainable_variables), local_copies(self.non_trainable_variables), x
-        )
+        trained, others = self.model.trainable_variables, self.model.non_trainable_variables
+        return self._compiled[self._infer](local_copies(trained), local_copies(others), x)
 
-    def build_step_state(self, batch) -> None:
+    def build(self, batch) -> None:
         """Makes the variables of metrics and optimizer, once, outside of any graph.
 
         Args:
             batch: (x, y) or (x, y, sample_weight) as the steps get them, or their specs.
         """
-        missing = not self.optimizer.built
-        metrics = self._compile_metrics
-        if metrics is not None and not metrics.built:
-            missing = True
-        if not missing:
+        optimizer = self.model.optimizer
+        if optimizer.built and has_variables(self.model):
             return
-        with tf.init_scope(), self.distribute_strategy.scope():
-            if metrics is not None and not metrics.built:
-                make_variables(self, batch)
-            if not self.optimizer.built:
-                self.optimizer.build(self.trainable_variables)
+        with tf.init_scope(), self.scope():
+            if not has_variables(self.model):
+                make_variables(self.model, batch)
+            if not optimizer.built:
+                optimizer.build(self.model.trainable_variables)
+
+    # === Compiled: what one replica does ===
+
+    def _backward(self, trainable, others, metrics, batch, weights, divisors, scale):
+        """Gradients of this replica's part of the global loss, and the state after it.
+
+        Returns:
+            (gradients, loss sums, regularization and metric variables, packed; a dict whose keys
+            are the places of weights that the loss does not reach, its values None, since a
+            compiled function gives tensors and None alone; other variables; metric variables;
+            counts), all as values.
+        """
+        steps = self.accumulation_steps
+        if steps == 1:
+            (gradients, sums, counts), untrained, others, metrics = self._micro_backward(
+                trainable, others, metrics, batch, weights, divisors, scale
+            )
+            shared = replicas.pack([*gradients, *sums, *metrics])
+            return shared, untrained, others, metrics, counts
+        untrained = {}
+        parts = keras.tree.map_structure(lambda v: _in_parts(v, steps), (batch, weights))
+
+        def body(i, so_far, others, metrics):
+            batch, weights = keras.tree.map_structure(lambda v: None if v is None else v[i], parts)
+            found, missing, others, metrics = self._micro_backward(
+                trainable, others, metrics, batch, weights, divisors, scale
+            )
+            untrained.update(missing)  # the same in every part
+            added = keras.tree.map_structure(tf.add, so_far, found)
+            return i + 1, added, others, metrics
+
+        zeros = (
+            [tf.zeros_like(v) for v in trainable],
+            [tf.zeros((), tf.float32) for _ in [*weights, "regularization"]],
+            tf.zeros_like(BatchCounters.count(batch[0], weights)),
+        )
+        _, (gradients, sums, counts), others, metrics = tf.while_loop(
+            lambda i, *_: i < steps, body, (0, zeros, others, metrics), maximum_iterations=steps
+        )
+        shared = replicas.pack([*gradients, *sums, *metrics])
+        return shared, untrained, others, metrics, counts
+
+    def _micro_backward(self, trainable, others, metrics, batch, weights, divisors, scale):
+        x, y, sample_weight = batch
+        with tf.GradientTape() as tape:
+            tape.watch(trainable)
+            y_pred, others, extra = self._call_with(trainable, others, x, training=True)
+            with self._values(trainable, others):  # a loss may read weights, as a CRF's does
+                sums = self._losses.sums(y, y_pred, weights)
+            # Losses of regularization are the same in every part.
+            parts = self.accumulation_steps * replicas.count()
+            sums = [*sums, sum((tf.cast(v, tf.float32) for v in extra), tf.constant(0.0)) / parts]
+            loss = self._losses.total(sums, divisors) * scale
+        found = tape.gradient(loss, trainable)
+        untrained = {place: None for place, gradient in enumerate(found) if gradient is None}
+        # The gradient of a gather is sparse; sums over replicas and XLA want it whole.
+        gradients = [
+            tf.zeros_like(value) if gradient is None else tf.convert_to_tensor(gradient)
+            for gradient, value in zip(found, trainable, strict=True)
+        ]
+        metrics = self._updated_metrics(metrics, batch, y_pred, sums, weights, extra)
+        return (gradients, sums, BatchCounters.count(x, weights)), untrained, others, metrics
+
+    def _forward_for_test(self, trainable, others, metrics, batch):
+        x, y, sample_weight = batch
+        trainable, others = read(trainable), read(others)
+        y_pred, _, extra = self._call_with(trainable, others, x, training=False)
+        weights = self._losses.weights(y, sample_weight)
+        with self._values(trainable, others):
+            sums = self._losses.sums(y, y_pred, weights)
+        values = self._updated_metrics(read(metrics), batch, y_pred, sums, weights, extra)
+        with tf.control_dependencies(tensors(batch)):  # see `train_step`
+            write(metrics, values)
+        return values
+
+    def _infer(self, trainable, others, x):
+        return self._call_with(read(trainable), read(others), x, training=False)[0]
+
+    def _call_with(self, trainable, others, x, training):
+        """Calls the model on values of its variables.
+
+        Keras's `stateless_call` would leave out a model's own `__call__`.
+
+        Returns:
+            (output, values of the other variables after it, losses of regularization).
+        """
+        values = self._values(trainable, others, collect_losses=True)
+        with kernels.scope(self.uses_kernels), values as scope:
+            y_pred = self.model(x, training=training)
+            losses = self.model.losses
+        others = [scope.get_current_value(v) for v in self.model.non_trainable_variables]
+        return y_pred, others, losses
+
+    def _values(self, trainable, others, **kwargs):
+        """A scope in which the variables have these values."""
+        variables = [*self.model.trainable_variables, *self.model.non_trainable_variables]
+        mapping = list(zip(variables, [*trainable, *others], strict=True))
+        return keras.StatelessScope(state_mapping=mapping, **kwargs)
+
+    def _updated_metrics(self, values, batch, y_pred, sums, weights, extra):
+        x, y, sample_weight = batch
+        mapping = list(zip(self.model.metrics_variables, values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            rows = BatchCounters.count(x, weights)[0]
+            totals = [tf.reduce_sum(weight) for weight in weights]
+            self._loss_means.update_state(sums[: len(totals)], totals, extra, rows)
+            self._loss_means.count_classes(y, y_pred, weights[0])
+            self.model.compute_metrics(x, y, y_pred, sample_weight)
+        values = [scope.get_current_value(v) for v in self.model.metrics_variables]
+        return [tf.convert_to_tensor(value) for value in values]
+
+    def _updates(self, shared, untrained, values, slots, step, rate, scale):
+        """`updated` on what `_backward` gave, added up over the replicas.
+
+        Returns:
+            (new values of weights, of slots, whether the gradients were finite, loss sums and
+            metric variables of all replicas together).
+        """
+        gradients, sums, metrics = self._unpack(shared)
+        optimizer = self.model.optimizer
+        new = updated(optimizer, gradients, untrained, values, slots, step, rate, scale)
+        return *new, sums, metrics
+
+    def _unpack(self, shared):
+        """(gradients, loss sums, metric variables) from what `_backward` packed."""
+        variables, metrics = self.model.trainable_variables, self.model.metrics_variables
+        losses = [tf.TensorShape([])] * (len(self._losses.names) + 1)  # and regularization
+        found = replicas.unpack(
+            shared, [v.shape for v in variables] + losses + [v.shape for v in metrics]
+        )
+        first, last = len(variables), len(variables) + len(losses)
+        return found[:first], found[first:last], found[last:]
 
     # === Compiled: a step that is one function ===
 
@@ -368,50 +543,57 @@ class TensorFlowStep(TensorFlowPasses, TensorFlowUpdate):
         weights, divisors = self._weights_and_divisors(data, sums)
         with tf.control_dependencies([*divisors, *tensors(data)]):  # see `train_step`
             state = self._read_state(variables, shift)
-            shared, others, metrics, counts = self._backward(*state, data, weights, divisors, scale)
-            optimizer_state = self._read_optimizer(variables)
+            shared, untrained, others, metrics, counts = self._backward(
+                *state, data, weights, divisors, scale
+            )
+            optimizer = self.model.optimizer
+            slots_step_rate = optimizer_state(optimizer, variables)
             shared = replicas.add_up_packed(shared)
-            *new, finite, sums, totals = self._updates(shared, state[0], *optimizer_state, scale)
-            self._write_updated(variables, *new, finite)
+            *new, finite, sums, totals = self._updates(
+                shared, untrained, state[0], *slots_step_rate, scale
+            )
+            write_updated(optimizer, variables, *new, finite)
             self._write_rest(variables, others, metrics, shift)
-            self._counters.add(variables.counters, self._step_losses.total(sums, divisors), counts)
+            self.counters.add(variables.counters, self._losses.total(sums, divisors), counts)
             return self._logs(totals), finite
 
     # === Variables ===
 
     def _step_variables(self) -> StepVariables:
         """This replica's copies of what a step reads and writes."""
-        ours = self._inner_optimizer() if self._applies_itself() else None
+        model, optimizer = self.model, self.model.optimizer
+        itself = applies_itself(optimizer, model.trainable_variables)
+        ours = inner_optimizer(optimizer) if itself else None
         groups = (
-            self.trainable_variables,
-            self.non_trainable_variables,
-            self.metrics_variables,
+            model.trainable_variables,
+            model.non_trainable_variables,
+            model.metrics_variables,
             [v for pair in ours.slot_variables() for v in pair] if ours else [],
             ours.other_variables() if ours else [],
-            self._counters.variables,
+            self.counters.variables,
         )
         return StepVariables(*(local_copies(group) for group in groups))
 
     def _weights_and_divisors(self, data, sums) -> tuple[list, list]:
-        weights = self._step_losses.weights(*data[1:])
+        weights = self._losses.weights(*data[1:])
         if sums:
             return weights, [column[0] for column in sums]
         return weights, replicas.add_up([tf.reduce_sum(weight) for weight in weights])
 
     def _read_state(self, variables, shift) -> tuple[list, list, list]:
-        others = shifted(self.non_trainable_variables, read(variables.others), shift)
+        others = shifted(self.model.non_trainable_variables, read(variables.others), shift)
         return read(variables.trainable), others, read(variables.metrics)
 
     def _write_rest(self, variables, others, metrics, shift) -> None:
-        write(variables.others, shifted(self.non_trainable_variables, others, shift, -1))
+        write(variables.others, shifted(self.model.non_trainable_variables, others, shift, -1))
         write(variables.metrics, metrics)
 
     def _logs(self, metrics) -> dict:
-        mapping = list(zip(self.metrics_variables, metrics, strict=True))
+        mapping = list(zip(self.model.metrics_variables, metrics, strict=True))
         with keras.StatelessScope(state_mapping=mapping):
-            logs = self.get_metrics_result()
+            logs = self.model.get_metrics_result()
         several_workers = tf.distribute.MultiWorkerMirroredStrategy
-        if self._keras_runs_steps() and isinstance(self.distribute_strategy, several_workers):
+        if self._keras_runs_steps() and isinstance(self.model.distribute_strategy, several_workers):
             # Keras takes the mean of the workers' logs along an axis that scalars lack.
             logs = {name: value[None] for name, value in logs.items()}
         return logs
@@ -427,3 +609,9 @@ def _on_replicas(metric: keras.metrics.Metric) -> keras.metrics.Metric:
 def _has_sums(data) -> bool:
     """Whether a batch was made by `with_weight_sums`."""
     return isinstance(data, tuple) and len(data) == 4
+
+
+def _in_parts(value, parts):
+    if value is None:
+        return None
+    return tf.reshape(value, tf.concat([[parts, -1], tf.shape(value)[1:]], 0))

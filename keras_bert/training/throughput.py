@@ -59,10 +59,10 @@ class Throughput(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._counters = fresh_counters(self)
-        self._first = self.model.position.done
+        self._first = self.model.run.done
         self._beat.start(self._first)
         peak = self.peak_flops or measured_peak_flops()
-        self._peak = peak and peak * self.model.replica_count
+        self._peak = peak and peak * self.model.step.replica_count
         self._all_trained = not self.model.non_trainable_weights
         self._masked = _masked_positions(self.model)
         self._epoch_mark = None  # where the clock started in this epoch
@@ -73,7 +73,7 @@ class Throughput(keras.callbacks.Callback):
             self._epoch_mark = self._report_mark = self._mark()
 
     def after_step(self, logs):
-        done = self.model.position.done
+        done = self.model.run.done
         due = self._beat.due(done)
         if self._epoch_mark is None:
             if done > self._first:
@@ -197,7 +197,7 @@ def _masked_positions(model) -> int:
     """Masked positions of a row that `fit` trains on; 0 for tasks without any."""
     if "mask_positions" not in model.input:
         return 0
-    x = model._training_source.one_pass().element_spec[0]
+    x = model.run.source.one_pass().element_spec[0]
     found = x["mask_positions"].shape[1]
     if found is None:
         logger.warning(

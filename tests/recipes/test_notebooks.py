@@ -26,7 +26,7 @@ print("REPORT" + json.dumps({
     "answers": answers,
     "served_answers": served_answers,
     "gap": float(abs(probabilities - output["probability"].numpy()).max()),
-    "steps": [m.position.done for m in (classifier, pretrainer, second)],
+    "steps": [m.run.done for m in (classifier, pretrainer, second)],
     "accuracies": [accuracy, second_accuracy],
     "metrics": list(history.history),
     "losses": [before["loss"], after["loss"]],

@@ -386,7 +386,7 @@ def test_keras_file_loads_in_a_fresh_process(trained, tmp_path):
         "texts, labels = json.loads(sys.argv[2])\n"
         "logits = model.predict(texts, verbose=0)\n"
         "model.fit(texts, labels, verbose=0)\n"
-        "print(json.dumps([logits.tolist(), model.labels, model._schedule['learning_rate']]))\n"
+        "print(json.dumps([logits.tolist(), model.labels, model.schedule['learning_rate']]))\n"
     )
     arguments = json.dumps([texts, labels.tolist()])
     output = run(script, tmp_path / "model.keras", arguments).splitlines()[-1]

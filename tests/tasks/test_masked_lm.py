@@ -281,7 +281,7 @@ def test_epochs_have_masks_of_their_own_and_come_again(untrained):
 
 class StopAt(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
-        if self.model.position.done == 4:
+        if self.model.run.done == 4:
             raise KeyboardInterrupt
 
 
@@ -299,7 +299,7 @@ def test_a_resumed_run_sees_the_same_masks(tmp_path):
             model = masked_lm()
             kwargs["callbacks"] = [Resume(tmp_path / "run", every_steps=2)]
         model.fit(TEXTS * 4, **kwargs)
-        assert model.position.done == 6
+        assert model.run.done == 6
         weights.append(model.get_weights())
     for a, b in zip(*weights, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -314,7 +314,7 @@ def test_validation_on_texts():
         *("loss", "mlm_accuracy", "mlm_perplexity"),
         *("val_loss", "val_mlm_accuracy", "val_mlm_perplexity"),
     }
-    assert model.position.done == 1
+    assert model.run.done == 1
     model.fit(TEXTS, validation_data=(TEXTS, None, [1, 0, 1]), **kwargs)
     wanted = model.evaluate(TEXTS, sample_weight=[1, 0, 1], verbose=0)[0]
     assert model.history.history["val_loss"][0] == pytest.approx(wanted, rel=1e-5)
@@ -326,7 +326,7 @@ def test_datasets_of_texts_and_pairs():
     dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2)
     unknown = dataset.filter(lambda _: True)
     model.fit(unknown, steps_per_epoch=2, epochs=2, verbose=0)
-    assert model.position.done == 4
+    assert model.run.done == 4
     with pytest.raises(ValueError, match="does not say its size.*pass steps_per_epoch"):
         model.fit(unknown, verbose=0)
     for x in (

@@ -235,7 +235,7 @@ def test_examples_are_texts_also_where_texts_share_rows():
         model.compile(packing=True)
         labels = {} if isinstance(model, BertMaskedLM) else {"y": np.zeros(160, "int32")}
         model.fit(texts(160), **labels, batch_size=32, examples=64, verbose=0)
-        assert model.position.done == 2
+        assert model.run.done == 2
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ class Do(keras.callbacks.Callback):
 
     def after_step(self, logs):
         if self.step:
-            self.step(self.model.position.done)
+            self.step(self.model.run.done)
 
     def on_epoch_end(self, epoch, logs=None):
         if self.epoch:
@@ -120,7 +120,7 @@ def test_nan_stops_and_saves_its_batch(tmp_path, caplog):
     weights = weights_with_bad_row(2 * BATCH + 1)
     stop = StopOnNaN(tmp_path / "bad", every_steps=4)
     fit(model, stop, sample_weight=weights)
-    assert stop.bad_step == 2 and model.position.done == 4
+    assert stop.bad_step == 2 and model.run.done == 4
     assert_holds_batch(tmp_path / "bad" / "bad-step-2.npz", 2, weights)
     assert [p.name for p in (tmp_path / "bad").iterdir()] == ["bad-step-2.npz"]
     assert "not finite at step 2" in caplog.text and "bad-step-2.npz" in caplog.text
@@ -129,10 +129,10 @@ def test_nan_stops_and_saves_its_batch(tmp_path, caplog):
     model.set_weights(start)
     late = StopOnNaN(tmp_path / "late", every_steps=100)
     fit(model, late, sample_weight=weights)
-    assert late.bad_step == 2 and model.position.done == STEPS
+    assert late.bad_step == 2 and model.run.done == STEPS
     model.set_weights(start)
     fit(model, late, sample_weight=np.ones(ROWS))
-    assert late.bad_step is None and model.position.done == 2 * STEPS
+    assert late.bad_step is None and model.run.done == 2 * STEPS
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_nan_in_a_resumed_run(tmp_path):
     stop = StopOnNaN(tmp_path / "bad", every_steps=5)
     model = tiny_model()
     fit(model, Resume(tmp_path / "run", 100), stop, sample_weight=weights)
-    assert stop.bad_step == 4 and model.position.done == 5
+    assert stop.bad_step == 4 and model.run.done == 5
     assert_holds_batch(tmp_path / "bad" / "bad-step-4.npz", 4, weights)
 
 
@@ -177,7 +177,7 @@ def test_time_budget_stops_and_drives_the_schedule(tmp_path, monkeypatch):
 
     time = TimeBudget(45, schedule)
     fit(model, clock.callback, time, Do(record, record))
-    assert model.position.done == 5 and time.elapsed() == 50
+    assert model.run.done == 5 and time.elapsed() == 50
     np.testing.assert_allclose(shares, [0, 10 / 45, 20 / 45, 30 / 45, 40 / 45, 1], rtol=1e-6)
     want = [1e-5, 1e-2 * 20 / 45, 1e-2 * 40 / 45, 1e-2 * 30 / 45, 1e-2 * 10 / 45, 0]
     np.testing.assert_allclose(rates, want, rtol=1e-5)
@@ -189,7 +189,7 @@ def test_time_budget_stops_and_drives_the_schedule(tmp_path, monkeypatch):
     shares.clear()
     again = TimeBudget(45, schedule)
     fit(model, clock.callback, again, Resume(tmp_path, 100), Do(record, record))
-    assert model.position.done == 2 + 3 and again.elapsed() == 50
+    assert model.run.done == 2 + 3 and again.elapsed() == 50
     np.testing.assert_allclose(shares, [20 / 45, 30 / 45, 40 / 45, 1], rtol=1e-6)
 
     other = ShareSchedule(1e-2, warmup=0.5)
@@ -288,7 +288,7 @@ def test_flops_of_a_pretrainer_by_hand():
     data |= {"mask_ids": data["mask_positions"], "mask_weights": np.ones((batch, positions))}
     data["mask_weights"] = data["mask_weights"].astype("float32")
     data["next_sentence_labels"] = np.ones(batch, "int32")
-    model._training_source = model._source(tf.data.Dataset.from_tensors(data))
+    model.fit(tf.data.Dataset.from_tensors(data), verbose=0)
     assert throughput._masked_positions(model) == positions
     assert throughput._masked_positions(tiny_model()) == 0
 
@@ -356,7 +356,7 @@ history = t.fit(
     speed,
     t.Do(step=record),
 )
-assert model.position.done == 8
+assert model.run.done == 8
 assert int(t.keras.ops.convert_to_numpy(model.optimizer.iterations)) == 8
 want = [1e-2 * min(1, 2 * s, 2 - 2 * s) for s in (min(1, 10 * i / 75) for i in range(1, 9))]
 t.np.testing.assert_allclose(rates, [[rate] * 2 for rate in want], rtol=1e-5, atol=1e-9)

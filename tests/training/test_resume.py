@@ -115,7 +115,7 @@ class StopAt(keras.callbacks.Callback):
         self.step = step
 
     def on_train_batch_end(self, batch, logs=None):
-        if self.model.position.done == self.step:
+        if self.model.run.done == self.step:
             raise KeyboardInterrupt
 
 

@@ -233,6 +233,24 @@ def test_changing_what_is_trained_traces_the_step_anew():
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_subclass_may_override_train_step():
+    class Own(BertClassifier):
+        def train_step(self, data):
+            logs = super().train_step(data)
+            return logs | {"twice": 2 * logs["loss"]}
+
+    plain, own = model(), Own(model().backbone, num_classes=3, dropout=0.0)
+    own.set_weights(plain.get_weights())
+    for made in (plain, own):
+        made.compile(learning_rate=1e-2)
+    expected = plain.fit(*ids(), batch_size=ROWS, epochs=2, verbose=0).history
+    history = own.fit(*ids(), batch_size=ROWS, epochs=2, verbose=0).history
+    assert history["loss"] == expected["loss"]
+    assert history["twice"] == [2 * loss for loss in expected["loss"]]
+    for a, b in zip(plain.get_weights(), own.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.slow
 def test_train_on_batch_and_eager_steps():
     made, eager = model(), model()
@@ -281,7 +299,7 @@ def test_executions_of_several_steps_end_with_the_epochs(caplog):
     single.compile(learning_rate=1e-2)
     for each in (made, single):
         each.fit(*ids(), batch_size=1, epochs=2, steps_per_epoch=6, verbose=0)
-        assert int(each.optimizer.iterations) == 12 and each.position.done == 12
+        assert int(each.optimizer.iterations) == 12 and each.run.done == 12
     assert "steps_per_execution=4 does not divide the 6 steps of an epoch: using 3" in caplog.text
     for ours, theirs in zip(made.get_weights(), single.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
@@ -299,4 +317,4 @@ def test_a_stop_in_the_first_epoch_after_a_resume_is_kept(tmp_path):
     again = model()
     again.compile(AdamW(1e-2))
     again.fit(*ids(), batch_size=1, epochs=3, callbacks=[Resume(tmp_path, 1), Stop()], verbose=0)
-    assert again.position.done == 4
+    assert again.run.done == 4

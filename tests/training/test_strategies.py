@@ -90,7 +90,7 @@ def test_the_whole_step_compiles_with_static_shapes_and_no_host_ops(task):
         ids["mask_positions"] = tf.ones((4, 2), tf.int32)
         y = {"mlm": tf.ones((4, 2), tf.int32), "nsp": tf.constant([0, 1, 1, 0])}
         batch = (ids, y, {"mlm": tf.ones((4, 2)), "nsp": tf.ones(4)})
-    model.build_step_state(batch[1])
+    model.step.build(batch[1])
     model.make_train_function()
     step = tf.function(lambda data: model.train_step(data), jit_compile=True, autograph=False)
     before = [np.asarray(w) for w in model.trainable_weights]
@@ -119,7 +119,7 @@ def test_keras_does_not_compile_the_step_itself():
     """Keras would switch XLA off, or fail, under a strategy; the step compiles its own parts."""
     model = BertClassifier(tiny(), num_classes=3)
     model.compile(jit_compile=True)
-    assert model.jit_compile is False and model._xla
+    assert model.jit_compile is False and model.step.uses_xla
     config = model.get_compile_config()
     assert config["optimizer"]["task_settings"]["jit_compile"] is True
 

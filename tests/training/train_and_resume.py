@@ -35,7 +35,7 @@ class Interrupt(keras.callbacks.Callback):
     """Stops the process the hard way, after the callbacks before it have run."""
 
     def on_train_batch_end(self, batch, logs=None):
-        done = self.model.position.done
+        done = self.model.run.done
         if done in args.kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
         if done == args.terminate_at:

@@ -52,7 +52,7 @@ class Stop(keras.callbacks.Callback):
     """Ends the run in the middle of the second epoch, as a machine that goes away would."""
 
     def on_train_batch_end(self, batch, logs=None):
-        if self.model.position.done == 9:
+        if self.model.run.done == 9:
             raise InterruptedError
 
 
@@ -66,5 +66,5 @@ train("resumed", callbacks=[training.Resume(checkpoints, every_steps=4)])
 
 with training.strategy("auto").scope():
     model = train("shared_out")
-found["devices"] = np.array(model.replica_count)
+found["devices"] = np.array(model.step.replica_count)
 np.savez(out, **found)
