@@ -74,7 +74,7 @@ import tensorflow as tf
 
 from keras_bert import training
 from keras_bert.data import pretraining_dataset, read_index
-from keras_bert.serving.contract import versions
+from keras_bert.serving.export_contract import versions
 
 VOCABULARY_SIZE = 30522
 

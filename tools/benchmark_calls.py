@@ -31,7 +31,7 @@ if __name__ == "__main__":
     parse(None)  # wrong flags and --help end here, before TensorFlow is imported
 
 import keras_bert
-from keras_bert.serving.contract import versions
+from keras_bert.serving.export_contract import versions
 
 
 def classifiers() -> dict:

@@ -29,7 +29,7 @@ import tensorflow as tf
 import tokenizers
 
 import keras_bert
-from keras_bert.serving.contract import versions
+from keras_bert.serving.export_contract import versions
 
 
 def read_lines(path: str, count: int) -> list[str]:

@@ -51,8 +51,7 @@ def settings(source: Source, file: str, class_name: str) -> dict[str, Any]:
     found, wanted = content.get("registered_name"), registered(class_name)
     if found != wanted or not isinstance(content.get("config"), dict):
         raise ValueError(
-            f"{source.name}/{file}: expected the settings of {wanted}, found "
-            f"{short(found)}"
+            f"{source.name}/{file}: expected the settings of {wanted}, found {short(found)}"
         )
     check_saved(content["config"], f"{source.name}/{file}")
     _check_classes(content["config"].get("num_classes"), f"{source.name}/{file}", source)

@@ -24,7 +24,14 @@ class Examples:
         return len(self.columns[0])
 
     def part(self, rows: slice) -> "Examples":
-        """Some of the examples."""
+        """Takes some of the examples.
+
+        Args:
+            rows: which.
+
+        Returns:
+            `Examples` of these.
+        """
         labels = self.labels
         if isinstance(labels, dict):
             labels = {name: value[rows] for name, value in labels.items()}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_bert.text.packing import pair_lengths
+from keras_bert.text.padding import pair_lengths
 from keras_bert.text.tokenizer import BertTokenizer
 
 SHORTEST = 2  # tokens, the minimum target length drawn, as in the original

@@ -5,7 +5,7 @@ which XLA's built-in Triton compiles together with the rest of a step. The kerne
 neither Triton nor a compiler installed, and work on TensorFlow and on JAX.
 """
 
-from keras_bert.kernels.attention import attend
+from keras_bert.kernels.fused_attention import attend
 from keras_bert.kernels.gelu import add_and_gelu
 from keras_bert.kernels.residual_norm import add_and_normalize
 from keras_bert.kernels.use import chosen, in_use, ready, scope

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.kernels.attention import attend
+from keras_bert.kernels.fused_attention import attend
 from keras_bert.kernels.gelu import add_and_gelu
 from keras_bert.kernels.residual_norm import add_and_normalize
 

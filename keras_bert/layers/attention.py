@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert import kernels
-from keras_bert.kernels.attention import can_attend
+from keras_bert.kernels.fused_attention import can_attend
 from keras_bert.layers.dense import Dense, plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal

@@ -3,7 +3,7 @@
 Shapes: N texts of T tokens are packed into R rows of P tokens, with S = N / R texts in each row:
 row r holds texts r * S to r * S + S - 1. `packed_from`, int [R, P], says which token is in which
 cell: s * T + t for token t of the row's text s, or -1 for padding. The tokens of a text are
-contiguous. `keras_bert.data.packing` computes such rows.
+contiguous. `keras_bert.data.packed_rows` computes such rows.
 """
 
 from keras import ops

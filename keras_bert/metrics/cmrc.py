@@ -9,7 +9,7 @@ import functools
 import re
 from difflib import SequenceMatcher
 
-from keras_bert.metrics.answers import Answers, References, check_answers, percent
+from keras_bert.metrics.answer_checks import Answers, References, check_answers, percent
 
 # The script's list. It lacks ASCII's full stop and comma and the opening single quote, and its
 # ellipsis is an entry of two characters that no single character equals: all of these are kept.

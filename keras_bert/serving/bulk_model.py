@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.serving.contract import PLACE, described, read_contract, settings_of
+from keras_bert.serving.export_contract import PLACE, described, read_contract, settings_of
 
 
 class ExportedModel:

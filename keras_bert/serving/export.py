@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_bert.atomic import check_replaceable, write_folder
 from keras_bert.models.tuning import lora_layers
-from keras_bert.serving.contract import (
+from keras_bert.serving.export_contract import (
     described,
     rest_reply,
     rest_request,
@@ -65,7 +65,8 @@ class ServedTask:
         `tokens` is `serving_default` too, no other signature but `metadata` is there, and plain
         TensorFlow loads it.
 
-        `assets.extra/contract.json` says all that in a file: see `keras_bert.serving.contract`.
+        `assets.extra/contract.json` says all that in a file; see
+        `keras_bert.serving.export_contract`.
 
         Args:
             path: the folder to make, or the export to replace.

@@ -32,13 +32,27 @@ class Column(NamedTuple):
     shape: tuple = (None,)
 
     def spec(self, name: str):
-        """The `tf.TensorSpec` of a batch."""
+        """Describes a batch.
+
+        Args:
+            name: of the input.
+
+        Returns:
+            The `tf.TensorSpec`.
+        """
         import tensorflow as tf
 
         return tf.TensorSpec(self.shape, self.dtype, name=name)
 
     def tensor(self, values):
-        """A tensor of values that were checked: [B, ...], or ragged of lists of strings."""
+        """Makes a tensor of values that were checked.
+
+        Args:
+            values: B values, a list or an array.
+
+        Returns:
+            A tensor [B, ...]; of lists of strings in place of strings a ragged one.
+        """
         import tensorflow as tf
 
         if not len(values):

@@ -11,9 +11,9 @@ from keras_bert.arguments import check_batch_size
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
 from keras_bert.tasks.ids import check_batch_in_graph
-from keras_bert.tasks.packing import packed_source
+from keras_bert.tasks.packed_source import packed_source
 from keras_bert.tasks.targets import class_weights
-from keras_bert.text.packing import bucket_lengths
+from keras_bert.text.padding import bucket_lengths
 from keras_bert.training.task_metrics import LABELS, NUMBERS
 
 
@@ -29,7 +29,7 @@ def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource
     if class_weight is not None and task.labels_by_token:
         raise ValueError("class_weight needs rows in memory: a dataset can bring weights")
     weigh = class_weigher(task, class_weight, None)
-    prepare = task._dataset_preparer(dataset, labelled)
+    prepare = task.dataset_preparer(dataset, labelled)
     multiple = task.step.replica_count * task.accumulation_steps if labelled else 1
     if (
         labelled and task.step.needs_whole_batches and dataset.cardinality() != -1
@@ -95,7 +95,7 @@ def memory_source(
     weigh = class_weigher(task, class_weight, labels)
 
     def preprocess(x, y=None, sample_weight=None):
-        return weigh(task._pack_ids(x, y, sample_weight))
+        return weigh(task.step_inputs(x, y, sample_weight))
 
     parts = (ids, labels, weights, batch_size, preprocess, shuffle, seed)
     return packed_source(task, *parts) or RowSource(*parts, task.step.needs_whole_batches, width)

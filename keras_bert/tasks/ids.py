@@ -62,7 +62,7 @@ def checked_ids(task, x: dict) -> dict[str, np.ndarray]:
     if is_ragged(x.get("token_ids")):
         return x
     columns = {name: np.asarray(value) for name, value in x.items() if value is not None}
-    task._check_ids(columns)
+    task.check_ids(columns)
     return columns
 
 

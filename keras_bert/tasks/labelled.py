@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from keras_bert.serving.signatures import label_tensor
-from keras_bert.tasks.heads import choose_classes, saved_task
+from keras_bert.tasks.from_checkpoint import choose_classes, saved_task
 from keras_bert.tasks.targets import (
     check_names,
     class_ids,

@@ -7,9 +7,9 @@ import numpy as np
 
 from keras_bert.data.contract import OPTIONAL_INPUTS, REQUIRED_INPUTS
 from keras_bert.data.masked_source import MaskedSource
-from keras_bert.data.packing import lay_into_rows
+from keras_bert.data.packed_rows import lay_into_rows
 from keras_bert.data.sources import DatasetSource, RowSource
-from keras_bert.tasks.packing import packed_source
+from keras_bert.tasks.packed_source import packed_source
 
 
 def masked_source(
@@ -50,7 +50,7 @@ def masked_source(
         masked = masker(ids["token_ids"], ids["padding_mask"], seed)
         masked["mask_weights"] *= weights[:, None]
         batch = ids | masked
-        return task._pack(lay_into_rows(batch, places) if packed else batch)
+        return task.contract_inputs(lay_into_rows(batch, places) if packed else batch)
 
     return MaskedSource(rows, mask, seed)
 

@@ -12,12 +12,12 @@ from keras_bert.data.examples import Examples
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics import Perplexity
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.tasks.heads import saved_pretraining_heads
+from keras_bert.tasks.from_checkpoint import saved_pretraining_heads
 from keras_bert.tasks.masked_batches import holds_texts, masked_source, model_inputs
 from keras_bert.tasks.task import Answer, BertTask, Rows
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
-from keras_bert.text.packing import pack
+from keras_bert.text.padding import pack
 from keras_bert.text.prompts import MASK, candidate_ids, check_has_mask, mask_positions, prompt_rows
 from keras_bert.training.task_metrics import CHOICES, CLASSES
 
@@ -165,7 +165,18 @@ class BertMaskedLM(BertTask):
         check_batch(batch, require=["mask_positions", "mask_ids", "mask_weights"])
         return model_inputs(batch), {"mlm": batch["mask_ids"]}, {"mlm": batch["mask_weights"]}
 
-    def _pack(self, batch: dict) -> tuple[dict, dict, dict]:
+    def contract_inputs(self, batch: dict) -> tuple[dict, dict, dict]:
+        """Applies `pack`, for the heads that this model has.
+
+        Args:
+            batch: tensors by key.
+
+        Returns:
+            As `pack`.
+
+        Raises:
+            ValueError: as `pack`.
+        """
         return self.pack(batch)
 
     def fill(
@@ -380,8 +391,8 @@ class BertMaskedLM(BertTask):
         self.check_has_preprocessor()
         return True
 
-    def _check_ids(self, x: dict[str, np.ndarray]) -> None:
-        super()._check_ids(x)
+    def check_ids(self, x: dict[str, np.ndarray]) -> None:
+        super().check_ids(x)
         if "mask_positions" not in x:
             raise ValueError(f"ids lack mask_positions; got {', '.join(x)}")
         positions, length = x["mask_positions"], x["token_ids"].shape[1]
@@ -391,7 +402,7 @@ class BertMaskedLM(BertTask):
                 f"{length - 1}"
             )
 
-    def _source(
+    def source(
         self,
         x,
         y=None,
@@ -404,7 +415,7 @@ class BertMaskedLM(BertTask):
     ):
         dataset = hasattr(x, "element_spec")
         if not labelled or isinstance(x, dict) or (dataset and not holds_texts(x)):
-            return super()._source(
+            return super().source(
                 x, y, sample_weight, batch_size, shuffle, seed, class_weight, labelled
             )
         if class_weight is not None:
@@ -418,7 +429,7 @@ class BertMaskedLM(BertTask):
         preprocessor, batch_size = self._masking_preprocessor(), check_batch_size(batch_size)
         return masked_source(self, preprocessor, x, sample_weight, batch_size, shuffle, seed)
 
-    def _dataset_preparer(self, dataset, labelled):
+    def dataset_preparer(self, dataset, labelled):
         import tensorflow as tf
 
         @tf.autograph.experimental.do_not_convert  # it would take a second, for nothing
@@ -430,7 +441,7 @@ class BertMaskedLM(BertTask):
             if y is not None:
                 raise TypeError("the dataset gives (x, y); expected one dict by the contract")
             if labelled:
-                return self._pack(batch)
+                return self.contract_inputs(batch)
             check_batch(batch, require=["mask_positions"])
             return model_inputs(batch)
 

@@ -212,11 +212,11 @@ class BertMultipleChoice(BertTask):
         found = self.predict(x, **{"verbose": 0} | kwargs).argmax(axis=1)
         return {"accuracy": float(np.mean(found == right))}
 
-    def _check_ids(self, x) -> None:
+    def check_ids(self, x) -> None:
         shape = np.shape(x.get("token_ids"))
         if len(shape) != 3:
             raise ValueError(f"token_ids have shape {shape}; expected [examples, choices, tokens]")
-        super()._check_ids(x)
+        super().check_ids(x)
 
     def get_config(self):
         return super().get_config() | {"dropout": self.dropout}

@@ -96,7 +96,7 @@ class BertPretrainer(BertMaskedLM):
             weights["nsp"] = _ones_like(labels)
         return x, y, weights
 
-    def _pack(self, batch: dict) -> tuple[dict, dict, dict]:
+    def contract_inputs(self, batch: dict) -> tuple[dict, dict, dict]:
         return self.pack(batch, self.has_next_sentence)
 
     def next_sentence(

@@ -29,7 +29,7 @@ from keras_bert.tasks.spans import (
     row_labels,
 )
 from keras_bert.tasks.task import Answer, BertTask, Rows
-from keras_bert.text.answers import NO_TOKEN, choose, decode
+from keras_bert.text.best_answers import NO_TOKEN, choose, decode
 from keras_bert.text.question_answering_preprocessor import (
     BertQuestionAnswererPreprocessor,
     span_labels,
@@ -47,7 +47,7 @@ class BertQuestionAnswerer(BertTask):
     of the cross-entropies of start and end; a window without the answer points at [CLS]. Rule:
     google-research/bert `run_squad.py`. There padding takes part in the softmax, so that an
     answer depends on how long the row was filled up; here its logits are
-    `keras_bert.text.answers.NO_TOKEN`.
+    `keras_bert.text.best_answers.NO_TOKEN`.
 
     Args:
         backbone: a `BertBackbone`.
@@ -232,22 +232,22 @@ class BertQuestionAnswerer(BertTask):
             y = row_labels(y, np.shape(x["token_ids"])[1])
         return super()._checked_rows(x, y, sample_weight)
 
-    def _source(self, *args, **kwargs):
-        source = super()._source(*args, **kwargs)
+    def source(self, *args, **kwargs):
+        source = super().source(*args, **kwargs)
         if isinstance(source, ArraySource):  # elsewhere than on TensorFlow nothing maps batches
             source.labels = self.encode_labels_in_graph(source.labels)
         return source
 
-    def _pack_ids(self, x, y=None, sample_weight=None):
-        return super()._pack_ids(x, self.encode_labels_in_graph(y), sample_weight)
+    def step_inputs(self, x, y=None, sample_weight=None):
+        return super().step_inputs(x, self.encode_labels_in_graph(y), sample_weight)
 
-    def _dataset_preparer(self, dataset, labelled):
+    def dataset_preparer(self, dataset, labelled):
         if keras.tree.flatten(dataset.element_spec)[0].dtype.name == "string":
             raise ValueError(
                 "the dataset gives texts, and a question has as many rows as its context needs: "
                 "pass lists (questions, contexts), or a dataset of ids"
             )
-        return super()._dataset_preparer(dataset, labelled)
+        return super().dataset_preparer(dataset, labelled)
 
     # === Training ===
 
@@ -401,7 +401,7 @@ class BertQuestionAnswerer(BertTask):
     ) -> Prediction | list[Prediction]:
         """Answers questions by pieces of their contexts.
 
-        `keras_bert.text.answers.decode` has the rule.
+        `keras_bert.text.best_answers.decode` has the rule.
 
         Args:
             questions: a question, or a list of N.

@@ -11,7 +11,7 @@ from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head, states_at
 from keras_bert.metrics import evaluate, relation_scores
-from keras_bert.metrics.relations import is_relation
+from keras_bert.metrics.relation_scores import is_relation
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving.signatures import TEXT, Column
 from keras_bert.tasks.labelled import Labelled, one_of
@@ -180,8 +180,8 @@ class BertRelationClassifier(Labelled):
             found["f1"] = relation_scores(*columns).f1
         return found
 
-    def _check_ids(self, x) -> None:
-        super()._check_ids(x)
+    def check_ids(self, x) -> None:
+        super().check_ids(x)
         places, length = x.get("entity_positions"), x["token_ids"].shape[1]
         if places is None or places.shape[1:] != (2,):
             shape = None if places is None else places.shape

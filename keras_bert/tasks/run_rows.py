@@ -9,13 +9,13 @@ from functools import partial
 import keras
 import numpy as np
 
-from keras_bert.data.packing import PackedSource
+from keras_bert.data.packed_rows import PackedSource
 from keras_bert.data.ragged import dense, is_ragged
 from keras_bert.serving.network import BY_TOKEN, Network
-from keras_bert.tasks.heads import NOT_SET
+from keras_bert.tasks.from_checkpoint import NOT_SET
 from keras_bert.tasks.ids import POSITIONS
-from keras_bert.tasks.packing import packs_predictions
-from keras_bert.text.packing import bucket_lengths
+from keras_bert.tasks.packed_source import packs_predictions
+from keras_bert.text.padding import bucket_lengths
 from keras_bert.training.callback_list import CallbackList
 
 # Examples that go through one function, from strings to answers.
@@ -44,10 +44,10 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
     mask = ids["padding_mask"]
     count, length = int(mask.shape[0]), mask.shape[-1] or task.preprocessor.sequence_length
     if not count:
-        outputs = task._no_outputs()
+        outputs = task.no_outputs()
         return outputs if kept is None else keras.tree.map_structure(np.asarray, kept(outputs))
     if kept is None and packs_predictions(task, count, batch_size):
-        source = task._source(ids, batch_size=batch_size, labelled=False)
+        source = task.source(ids, batch_size=batch_size, labelled=False)
         if isinstance(source, PackedSource):
             outputs = task.predict_batches(source.one_pass(), kwargs)
             return keras.tree.map_structure(source.in_order, outputs)
@@ -160,9 +160,9 @@ class Functions:
 
 def _functions_of(task) -> Functions:
     task.make_predict_function()
-    if task._functions is None or task._functions.made_for is not task.predict_function:
-        task._functions = Functions(task)
-    return task._functions
+    if task.functions is None or task.functions.made_for is not task.predict_function:
+        task.functions = Functions(task)
+    return task.functions
 
 
 def _runs_here(task, kwargs: dict) -> bool:
@@ -245,7 +245,7 @@ def _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept) -> list[tu
     for width in np.unique(widths).tolist():
         rows = order[widths == width]
         part = {n: np.asarray(_cut(n, value, rows, width)) for n, value in ids.items()}
-        source = task._source(part, batch_size=batch_size, labelled=False)
+        source = task.source(part, batch_size=batch_size, labelled=False)
         outputs = task.predict_batches(source.one_pass(), kwargs)
         # The last batch may have been filled up.
         outputs = keras.tree.map_structure(lambda v, rows=rows: v[: len(rows)], outputs)

@@ -27,10 +27,11 @@ from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.crf import CRFLoss
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import ServedTask
+from keras_bert.serving.network import BY_TOKEN
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
 from keras_bert.tasks.fitting import Run, scored
-from keras_bert.tasks.heads import NOT_SET, load_heads, saved_task, sorted_settings
+from keras_bert.tasks.from_checkpoint import NOT_SET, load_heads, saved_task, sorted_settings
 from keras_bert.tasks.ids import (
     check_axes,
     check_ids,
@@ -42,7 +43,7 @@ from keras_bert.tasks.ids import (
 from keras_bert.tasks.run_rows import few_rows, run_rows
 from keras_bert.tasks.targets import checked_weights
 from keras_bert.tasks.weights import TaskWeights
-from keras_bert.text.packing import bucket_length
+from keras_bert.text.padding import bucket_length
 from keras_bert.training.automatic_optimizer import automatic_optimizer
 from keras_bert.training.callback_list import callbacks_over
 from keras_bert.training.compile_arguments import (
@@ -126,7 +127,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
     reads_first_tokens = False  # whether the head reads nothing of a text but its first token
     needs_labels = True  # of rows in memory, to train and to evaluate
     at_once = CHUNK  # examples that are answered at once, which bounds memory
-    _functions = None
+    functions = None  # of `keras_bert.tasks.run_rows`, made when they are first needed
 
     def __init__(self, *args, **kwargs):
         # Keras would pass over a misspelt argument of a task.
@@ -204,7 +205,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             skip_mismatch: as `from_preset`.
 
         Returns:
-            As `fitting` of `keras_bert.tasks.heads.load_heads`.
+            As `fitting` of `keras_bert.tasks.from_checkpoint.load_heads`.
 
         Raises:
             ValueError: if they contradict the checkpoint, and `skip_mismatch` is False.
@@ -235,7 +236,11 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         check_preprocessor(self.preprocessor, self.backbone)
 
     def check_has_preprocessor(self) -> None:
-        """Raises a ValueError where there is no preprocessor, or it does not fit."""
+        """Checks that there is a preprocessor, and that it fits the backbone.
+
+        Raises:
+            ValueError: if there is none, or it does not.
+        """
         if self.preprocessor is None:
             name = type(self).__name__
             raise ValueError(
@@ -334,6 +339,9 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
 
         Returns:
             Tensors [B, ...] by name.
+
+        Raises:
+            NotImplementedError: if the task does not declare it.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how it answers")
 
@@ -539,7 +547,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         if jit_compile == "auto" and not accelerated:
             jit_compile = False
         self.compiles_for_accelerator = accelerated and bool(jit_compile)
-        self._packing_wanted = packing
+        self.packing = packing
         return jit_compile
 
     # === The step, where Keras calls a model's own ===
@@ -593,11 +601,25 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
                 return super().stateless_call(*args, **kwargs)
 
     def default_loss(self):
-        """The loss of `compile(loss="auto")`."""
+        """Gives the loss of `compile(loss="auto")`.
+
+        Returns:
+            As `keras.Model.compile` takes it, by output if there are several.
+
+        Raises:
+            NotImplementedError: if the task does not declare it.
+        """
         raise NotImplementedError
 
     def default_metrics(self) -> list:
-        """The metrics of `compile(metrics="auto")`."""
+        """Gives the metrics of `compile(metrics="auto")`.
+
+        Returns:
+            As `keras.Model.compile` takes them, by output if there are several.
+
+        Raises:
+            NotImplementedError: if the task does not declare them.
+        """
         raise NotImplementedError
 
     def encode_labels(self, y) -> np.ndarray:
@@ -610,6 +632,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             What the loss reads.
 
         Raises:
+            NotImplementedError: if the task does not declare it.
             ValueError: if a label is unknown.
         """
         raise NotImplementedError
@@ -649,7 +672,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             settings = vars(self._given) | {
                 "jit_compile": self._jit_compile_wanted,
                 "accumulation_steps": self.accumulation_steps,
-                "packing": self._packing_wanted,
+                "packing": self.packing,
                 "use_kernels": self.step.kernels_wanted,
             }
             if self.schedule is not None:
@@ -753,7 +776,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, validation_split)
         if epochs is None and steps is None and examples is None:
             epochs = 1
-        source = self._source(
+        source = self.source(
             x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
         )
         if validation_data is not None:
@@ -763,7 +786,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             size = None if hasattr(validation_data[0], "element_spec") else batch_size
             x, y, weights = keras.utils.unpack_x_y_sample_weight(tuple(validation_data))
             try:
-                validation = self._source(x, y, checked_weights(weights), batch_size=size)
+                validation = self.source(x, y, checked_weights(weights), batch_size=size)
             except (TypeError, ValueError) as error:
                 kind = TypeError if isinstance(error, TypeError) else ValueError
                 raise kind(f"validation_data: {error}") from error
@@ -814,7 +837,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         self._assert_compile_called("evaluate")
         if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
             x, y = self._labelled(x, y, "evaluate")
-            x = self._source(x, y, checked_weights(sample_weight), batch_size).one_pass()
+            x = self.source(x, y, checked_weights(sample_weight), batch_size).one_pass()
             _check_ends(x, kwargs.get("steps"), "steps")
             self.step.build_for(x)
             kwargs["callbacks"] = callbacks_over(self, x, kwargs)
@@ -863,7 +886,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             one = self.predict([x], batch_size, **kwargs)
             return keras.tree.map_structure(lambda v: v[0], one)
         if hasattr(x, "element_spec"):
-            batches = self._source(x, labelled=False).one_pass()
+            batches = self.source(x, labelled=False).one_pass()
             _check_ends(batches, kwargs.get("steps"), "steps")
             return self.predict_batches(batches, kwargs)
         batch_size = check_batch_size(batch_size)
@@ -877,11 +900,15 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             answer = Answer(self.asks, self.example, self.rows, _outputs, None, ("outputs",))
             found = few_rows(self, answer, self._tensors(data), kwargs) if len(data) else {}
             if found is not None:
-                return np.asarray(found["outputs"]) if found else self._no_outputs()
+                return np.asarray(found["outputs"]) if found else self.no_outputs()
         return run_rows(self, self.ragged_rows(replace(data, labels=None))[0], batch_size, kwargs)
 
-    def _no_outputs(self):
-        """The output for no rows."""
+    def no_outputs(self):
+        """Gives the output for no rows.
+
+        Returns:
+            float32 arrays [0, ...], structured as the model's output.
+        """
         return keras.tree.map_structure(
             lambda v: np.zeros((0, *(size or 0 for size in v.shape[1:])), "float32"), self.output
         )
@@ -1077,10 +1104,18 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
         return super().preprocess_samples(x, y, sample_weight)
 
-    def _pack_ids(self, x, y=None, sample_weight=None):
-        """Makes a batch of rows of ids what the step reads, inside `tf.data`.
+    def step_inputs(self, x, y=None, sample_weight=None):
+        """Turns a batch of rows in memory into what the step reads, inside `tf.data`.
 
         With the padding "bucket" it is cut to the least of 16, 32, 64, ... tokens that holds it.
+
+        Args:
+            x: int tensors [B, ...] by name.
+            y: labels [B, ...], or None.
+            sample_weight: weights [B, ...], or None.
+
+        Returns:
+            x, (x, y) or (x, y, sample_weight), as Keras packs them.
         """
         bucket = getattr(self.preprocessor, "padding", "full") == "bucket"
         if bucket and "packed_from" not in x:  # whose numbers go by the whole width
@@ -1089,14 +1124,13 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             mask = x["padding_mask"]
             place = tf.range(1, tf.shape(mask)[-1] + 1)
             used = tf.reduce_max(tf.where(tf.cast(mask, tf.bool), place, 0))
-            length = mask.shape[-1]
-            width = bucket_length(used, length or self.preprocessor.sequence_length)
-            x = {n: v[..., :width] if v.shape[-1] == length else v for n, v in x.items()}
+            width = bucket_length(used, mask.shape[-1] or self.preprocessor.sequence_length)
+            x = {n: v[..., :width] if n in BY_TOKEN else v for n, v in x.items()}
             if self.labels_by_token:
                 y, sample_weight = (v if v is None else v[..., :width] for v in (y, sample_weight))
         return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
-    def _source(
+    def source(
         self,
         x,
         y=None,
@@ -1107,7 +1141,24 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         class_weight=None,
         labelled=True,
     ):
-        """The source of the batches; see `keras_bert.data.sources`."""
+        """Makes the source of the batches of `fit`, `evaluate` and `predict`.
+
+        Args:
+            x: as `fit`.
+            y: as `fit`.
+            sample_weight: as `fit`.
+            batch_size: as `fit`.
+            shuffle: as `fit`.
+            seed: as `fit`.
+            class_weight: as `fit`.
+            labelled: whether labels of a dataset are read.
+
+        Returns:
+            A source; see `keras_bert.data.sources`.
+
+        Raises:
+            ValueError: as `fit`.
+        """
         if hasattr(x, "element_spec"):  # tf.data.Dataset
             if y is not None or sample_weight is not None or batch_size is not None:
                 raise ValueError(
@@ -1127,11 +1178,30 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             return x, y, sample_weight
         return checked_ids(self, x), self._encoded(y), checked_weights(sample_weight)
 
-    def _dataset_preparer(self, dataset, labelled):
-        """Makes of a dataset's batch what the model reads; inside `tf.data`."""
+    def dataset_preparer(self, dataset, labelled):
+        """Makes the function from a dataset's batch to what the model reads, inside `tf.data`.
+
+        Args:
+            dataset: a `tf.data.Dataset`, as `fit` takes it.
+            labelled: whether labels are read; else the function gives x alone.
+
+        Returns:
+            The function.
+
+        Raises:
+            ValueError: if the dataset gives single texts.
+        """
         return dataset_preparer(self, dataset, labelled)
 
-    def _check_ids(self, x: dict[str, np.ndarray]) -> None:
+    def check_ids(self, x: dict[str, np.ndarray]) -> None:
+        """Checks rows of ids of a user.
+
+        Args:
+            x: arrays [N, ...] by name.
+
+        Raises:
+            ValueError: if one is missing, has another shape, or holds ids out of range.
+        """
         if self.reads_several and np.ndim(x.get("token_ids")) == 3:
             check_axes(x)
             x = {name: value.reshape(-1, value.shape[-1]) for name, value in x.items()}

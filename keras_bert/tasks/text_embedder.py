@@ -481,13 +481,13 @@ class BertTextEmbedder(BertTask):
             raise ValueError("the dataset gives (x, y) with strings as y: a pair is ((x, y),)")
         return y if y is None else tf.reshape(tf.cast(y, tf.float32), [-1])
 
-    def _pack_ids(self, x, y=None, sample_weight=None):
-        return super()._pack_ids(_with_texts_axis(x), y, sample_weight)
+    def step_inputs(self, x, y=None, sample_weight=None):
+        return super().step_inputs(_with_texts_axis(x), y, sample_weight)
 
-    def _dataset_preparer(self, dataset, labelled):
+    def dataset_preparer(self, dataset, labelled):
         import tensorflow as tf
 
-        prepare = super()._dataset_preparer(dataset, labelled)
+        prepare = super().dataset_preparer(dataset, labelled)
 
         def prepare_pairs(*batch):
             x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(prepare(*batch))

@@ -276,12 +276,12 @@ class BertTokenClassifier(Labelled):
             sample_weight = token_weights(y, sample_weight)
         return super()._checked_rows(x, y, sample_weight)
 
-    def _dataset_preparer(self, dataset, labelled):
+    def dataset_preparer(self, dataset, labelled):
         if keras.tree.flatten(dataset.element_spec)[0].dtype.name == "string":
             raise ValueError(
                 "a token classifier takes datasets of ids; texts and words go to fit in lists"
             )
-        prepare = super()._dataset_preparer(dataset, labelled)
+        prepare = super().dataset_preparer(dataset, labelled)
 
         def with_token_weights(*batch):
             x, y, weights = keras.utils.unpack_x_y_sample_weight(prepare(*batch))

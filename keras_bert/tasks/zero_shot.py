@@ -6,7 +6,6 @@ import numpy as np
 
 from keras_bert.data.texts import check_texts
 from keras_bert.tasks.classifier import BertClassifier
-from keras_bert.text.zero_shot import candidate_probabilities
 
 
 def zero_shot(
@@ -67,7 +66,7 @@ def zero_shot(
     pairs = [text for text in texts for _ in hypotheses], hypotheses * len(texts)
     logits = classifier.predict(pairs, batch_size, **{"verbose": 0} | kwargs)
     logits = logits.reshape(*shape, classifier.num_classes)
-    found = candidate_probabilities(logits, entailment, contradiction, several).numpy()
+    found = _probabilities(logits, entailment, contradiction, several).numpy()
     orders = np.argsort(-found, axis=1, kind="stable")
     if several:
         labels = [
@@ -99,3 +98,27 @@ def _inference_labels(classifier: BertClassifier, several: bool) -> tuple[int, i
     raise ValueError(
         f'the classifier\'s labels are {classifier.labels}: several=True needs "contradiction"'
     )
+
+
+def _probabilities(logits, entailment: int, contradiction: int | None, several: bool):
+    """Converts logits of (text, hypothesis) pairs to probabilities of the candidates.
+
+    Reference: Yin et al. 2019 (arXiv:1909.00161), as in transformers' zero-shot pipeline.
+
+    Args:
+        logits: float [B, C, K], for each text and the hypothesis of each candidate.
+        entailment: index of the class entailment.
+        contradiction: index of the class contradiction; used only if `several`.
+        several: if False, exactly one candidate is true: a softmax of the entailment logits over
+            the candidates. If True, each may be true: a softmax over contradiction and entailment
+            for each.
+
+    Returns:
+        float32 [B, C].
+    """
+    import tensorflow as tf
+
+    logits = tf.cast(logits, tf.float32)
+    if not several:
+        return tf.nn.softmax(logits[..., entailment], axis=-1)
+    return tf.nn.sigmoid(logits[..., entailment] - logits[..., contradiction])

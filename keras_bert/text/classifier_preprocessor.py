@@ -7,7 +7,7 @@ from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
 from keras_bert.arguments import check_count, check_number
 from keras_bert.text import windows
-from keras_bert.text.packing import pack
+from keras_bert.text.padding import pack
 from keras_bert.text.tokenizer import BertTokenizer
 
 PADDINGS = ("full", "bucket")

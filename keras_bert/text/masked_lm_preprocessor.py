@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
-from keras_bert.text.packing import pack
+from keras_bert.text.padding import pack
 from keras_bert.text.tokenizer import BertTokenizer
 
 

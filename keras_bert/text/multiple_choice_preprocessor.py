@@ -3,7 +3,7 @@
 import keras
 
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
-from keras_bert.text.packing import pack
+from keras_bert.text.padding import pack
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

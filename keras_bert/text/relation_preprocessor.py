@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import keras
 
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
-from keras_bert.text.packing import bucket_length, pair_lengths
+from keras_bert.text.padding import bucket_length, pair_lengths
 from keras_bert.text.tokenizer import BertTokenizer
 
 # Default markers around the first and the second entity; the first set in the vocabulary is used.

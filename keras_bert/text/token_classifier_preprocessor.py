@@ -6,7 +6,7 @@ import keras
 
 from keras_bert.arguments import check_count
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
-from keras_bert.text.packing import pack
+from keras_bert.text.padding import pack
 from keras_bert.text.tokenizer import BertTokenizer
 from keras_bert.text.windows import cut, has_most_context
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.data.packing import pack_lengths, packable_lengths, packed_from
+from keras_bert.data.packed_rows import pack_lengths, packable_lengths, packed_from
 
 
 def check(lengths, members, row_length):

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from keras_bert.metrics.squad import normalize_answer, squad_v1_scores, squad_v2_scores
+from keras_bert.metrics.squad_scores import normalize_answer, squad_v1_scores, squad_v2_scores
 
 REFERENCES = {
     "q1": ["the Norman dukes", "Normans"],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_bert.reports import write_report
-from keras_bert.reports.classification import calibration
+from keras_bert.reports.classification_report import calibration
 from keras_bert.reports.mistakes import mistakes_page
 
 

@@ -11,7 +11,7 @@ from keras_bert.data.records import parse_documents, read_index
 from keras_bert.data.relations import read_relations
 from keras_bert.data.rows import parse_json
 from keras_bert.serving.bulk_rows import RowReader, find_files
-from keras_bert.serving.contract import PLACE, read_contract
+from keras_bert.serving.export_contract import PLACE, read_contract
 from tests.data.test_records import change, write_corpus
 from tests.security.limits import soon_and_small
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_bert.serving.contract import read_contract
+from keras_bert.serving.export_contract import read_contract
 from tests.serving.asked import serve
 from tests.serving.made import KINDS, TEXTS, TINY, asked, check, make, said
 

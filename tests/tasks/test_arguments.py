@@ -147,7 +147,7 @@ def test_validation_data_is_rows_with_labels(kind, models):
 def datasets(kind, model):
     """Batches of ids and labels, once."""
     x, y = LEARNT[kind]
-    batches = model._source(x, y).one_pass()
+    batches = model.source(x, y).one_pass()
     return batches
 
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertClassifier, BertRelationClassifier, BertTokenClassifier, save_checkpoint
-from keras_bert.reports.classification import _class_id
+from keras_bert.reports.classification_report import _class_id
 from tests.serving.made import TINY
 
 TEXTS = ["rain wind", "ice", "boats the rain", "a wind"]

@@ -333,14 +333,14 @@ def test_datasets_of_texts_and_pairs():
         (["a city"], ["the capital"]),
         tf.data.Dataset.from_tensor_slices(((["a city"], ["the capital"]),)).batch(1),
     ):
-        ((ids, _, weights),) = model._source(x).one_pass()
+        ((ids, _, weights),) = model.source(x).one_pass()
         np.testing.assert_array_equal(ids["segment_ids"], [[0] * 4 + [1] * 3 + [0] * 5])
         assert weights["mlm"].numpy().sum() == 1
 
 
 def test_masking_is_the_preprocessors(untrained):
     model = masked_lm(masking={"rate": 0.5, "mask_share": 1.0, "random_share": 0.0})
-    ((x, y, weights),) = model._source(TEXTS).one_pass()
+    ((x, y, weights),) = model.source(TEXTS).one_pass()
     assert y["mlm"].shape == (3, 6)
     assert weights["mlm"].numpy().sum(1).tolist() == [4, 4, 4]  # of 9: halves go to even
     assert (x["token_ids"].numpy() == WORDS.index("[MASK]")).sum() == 12
@@ -348,7 +348,7 @@ def test_masking_is_the_preprocessors(untrained):
         masked_lm(masking={"rates": 0.5}).fit(TEXTS, verbose=0)
     text_side = BertClassifierPreprocessor(TOKENIZER, 12, "bucket")
     plain = BertMaskedLM(untrained.backbone, text_side)
-    ((x, *_),) = plain._source(TEXTS).one_pass()
+    ((x, *_),) = plain.source(TEXTS).one_pass()
     ((wanted, *_),) = untrained._source(TEXTS).one_pass()
     np.testing.assert_array_equal(x["token_ids"], wanted["token_ids"])
     assert len(plain.fill("[MASK]")[0]) == 5

@@ -18,7 +18,7 @@ from keras_bert import (
     BertTokenClassifier,
     BertTokenizer,
 )
-from keras_bert.data.packing import PackedSource
+from keras_bert.data.packed_rows import PackedSource
 from keras_bert.tasks import task as tasks_task
 from keras_bert.training import AdamW
 
@@ -66,7 +66,7 @@ def classifier(**settings):
 def test_predictions_and_scores_are_those_of_rows_alone():
     plain, packing = pair_of(lambda: classifier(num_classes=3))
     rows, labels = texts(70), np.arange(70) % 3
-    assert isinstance(packing._source(rows, labels), PackedSource)
+    assert isinstance(packing.source(rows, labels), PackedSource)
     expected = plain.predict(rows, verbose=0)
     for batch_size in (70, 7):
         found = packing.predict(rows, batch_size, verbose=0)
@@ -88,7 +88,7 @@ def test_all_batches_have_one_shape_that_is_known(given, labelled):
     model = classifier(num_classes=2)
     model.compile(packing=True, jit_compile=True)
     labels = np.arange(70) % 2 if labelled else None
-    source = model._source(given(70), labels, batch_size=8)
+    source = model.source(given(70), labels, batch_size=8)
     assert isinstance(source, PackedSource)
     specs = tf.nest.flatten(source.one_pass().element_spec)
     assert all(spec.shape.is_fully_defined() for spec in specs)
@@ -99,12 +99,12 @@ def test_all_batches_have_one_shape_that_is_known(given, labelled):
 def test_predictions_fill_rows_but_take_no_more_memory():
     model = classifier(num_classes=2)
     model.compile(packing=True)
-    many, few = (model._source(["rain wind"] * n, batch_size=64) for n in (5000, 70))
+    many, few = (model.source(["rain wind"] * n, batch_size=64) for n in (5000, 70))
     assert many.batch_size == 64 * 32 // 128, "as many tokens as rows of 32 without packing"
     assert few.batch_size == 4 and len(few.members) == 3, "rows for the texts that there are"
     tagger = BertTokenClassifier(backbone(), num_classes=2)
     tagger.compile(packing=True)
-    by_token = tagger._source(ids(5000), batch_size=64, labelled=False)
+    by_token = tagger.source(ids(5000), batch_size=64, labelled=False)
     texts_per_row = 5000 / len(by_token.members)
     assert by_token.batch_size == round(64 / texts_per_row), "heads read all tokens of the texts"
 
@@ -134,7 +134,7 @@ def test_every_text_is_seen_once_an_epoch():
     rows = texts(150)
     model = classifier(num_classes=150)
     model.compile(packing=True)
-    source = model._source(rows, np.arange(150), None, 16, shuffle=True, seed=3)
+    source = model.source(rows, np.arange(150), None, 16, shuffle=True, seed=3)
     batches = list(source.one_pass().as_numpy_iterator())
     assert source.steps == len(batches)
     seen = [y[w > 0] for _, y, w in batches]
@@ -170,7 +170,7 @@ def test_masked_texts_share_rows_in_training():
         backbone(), BertMaskedLMPreprocessor(BertTokenizer(VOCABULARY), 32, masking={"rate": 0.3})
     )
     model.compile(packing=True)
-    source = model._source(rows, np.arange(60), np.arange(60) + 1.0, 16, shuffle=True, seed=3)
+    source = model.source(rows, np.arange(60), np.arange(60) + 1.0, 16, shuffle=True, seed=3)
     batches = list(source.stream(0).take(2 * source.steps).as_numpy_iterator())
     lengths = model.preprocessor(tf.constant(rows))["padding_mask"].numpy().sum(axis=1)
     x, y, weights = batches[0]
@@ -210,7 +210,7 @@ def test_masked_texts_share_rows_in_training():
     again = next(source.stream(source.steps + 1).as_numpy_iterator())
     keras.tree.map_structure(np.testing.assert_array_equal, again, batches[source.steps + 1])
     # Scores are of texts in rows of their own, whose masks do not depend on their batch.
-    assert not hasattr(model._source(rows, np.arange(60)), "texts_per_step")
+    assert not hasattr(model.source(rows, np.arange(60)), "texts_per_step")
     history = model.fit(rows, batch_size=16, epochs=2, verbose=0).history["loss"]
     assert history[1] < history[0]
 
@@ -273,11 +273,11 @@ def test_heads_over_tokens_see_their_own_text():
 def test_automatic_packing_is_for_accelerators():
     model = classifier(num_classes=2)
     assert not model.compiles_for_accelerator  # these tests run on a CPU
-    assert not isinstance(model._source(texts(20), np.zeros(20, "int32")), PackedSource)
+    assert not isinstance(model.source(texts(20), np.zeros(20, "int32")), PackedSource)
     model.compiles_for_accelerator = True
-    assert isinstance(model._source(texts(20), np.zeros(20, "int32")), PackedSource)
+    assert isinstance(model.source(texts(20), np.zeros(20, "int32")), PackedSource)
     full = [" ".join(WORDS * 4)] * 20  # nothing to save
-    assert not isinstance(model._source(full, np.zeros(20, "int32")), PackedSource)
+    assert not isinstance(model.source(full, np.zeros(20, "int32")), PackedSource)
 
 
 def test_what_cannot_be_packed_is_named():
@@ -351,7 +351,7 @@ def test_batches_are_about_as_large_as_asked():
     x, y = ids(400), np.zeros(400, "int32")
     for batch_size, steps in ((4, 1), (8, 1), (32, 4), (32, 8)):
         model.compile(packing=True, accumulation_steps=steps)
-        source = model._source(x, y, None, batch_size)
+        source = model.source(x, y, None, batch_size)
         assert source.batch_size % steps == 0
         assert source.texts_per_step == pytest.approx(batch_size, rel=0.35)
 
@@ -360,11 +360,11 @@ def test_long_tokenizing_shows_how_far_it_is(monkeypatch, capsys):
     model = classifier(num_classes=2)
     model.compile(packing=True)
     rows = texts(70)
-    model._source(rows, np.zeros(70, "int32"))
+    model.source(rows, np.zeros(70, "int32"))
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(tasks_task, "SILENT_SECONDS", -1)
     monkeypatch.setattr(tasks_task, "CHUNK", 32)
-    model._source(rows, np.zeros(70, "int32"))
+    model.source(rows, np.zeros(70, "int32"))
     shown = capsys.readouterr()
     assert "tokenizing: 100%" in shown.err and "70/70" in shown.err and shown.out == ""
 
@@ -372,6 +372,6 @@ def test_long_tokenizing_shows_how_far_it_is(monkeypatch, capsys):
 def test_unshuffled_texts_stay_near_their_place():
     model = BertClassifier(backbone(), num_classes=400)
     model.compile(packing=True)
-    source = model._source(ids(400), np.arange(400), None, 16)
+    source = model.source(ids(400), np.arange(400), None, 16)
     seen = np.concatenate([y[w > 0] for _, y, w in source.one_pass().as_numpy_iterator()])
     assert abs(seen - np.arange(400)).max() < 5 * 16

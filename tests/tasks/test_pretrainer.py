@@ -279,9 +279,9 @@ def test_more_tokens_than_positions_are_named():
     spec = {name: tf.TensorSpec([None] * v.ndim, v.dtype) for name, v in given.items()}
     unknown = tf.data.Dataset.from_generator(lambda: iter([given]), output_signature=spec)
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        next(iter(model._source(unknown).one_pass()))
+        next(iter(model.source(unknown).one_pass()))
     positions = np.repeat([np.arange(TOKENS) % 3], ROWS, 0).astype("int32")
-    assert next(iter(model._source(stream(given | {"position_ids": positions})).one_pass()))
+    assert next(iter(model.source(stream(given | {"position_ids": positions})).one_pass()))
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from keras_bert.data import SquadExample, read_predictions, write_predictions
 from keras_bert.data.squad import Answer
 from keras_bert.metrics import squad_v2_scores
 from keras_bert.tasks.conversion import convert_checkpoint
-from keras_bert.text.answers import NO_TOKEN
+from keras_bert.text.best_answers import NO_TOKEN
 
 NAMES = "ada bo cy dee eve finn gus hal".split()
 PLACES = "paris rome oslo bern lima cairo 北京 😀".split()

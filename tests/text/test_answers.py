@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_bert import BertQuestionAnswererPreprocessor, BertTokenizer
 from keras_bert.data import read_squad
 from keras_bert.metrics import squad_v1_scores
-from keras_bert.text.answers import NO_TOKEN, choose, decode
+from keras_bert.text.best_answers import NO_TOKEN, choose, decode
 from keras_bert.text.question_answering_preprocessor import QuestionRows, span_labels
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] where is the cat mat on . a b c d é 中 国 😀 dog".split()

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertClassifierPreprocessor, BertTokenizer
-from keras_bert.text.packing import bucket_length, pair_lengths
+from keras_bert.text.padding import bucket_length, pair_lengths
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the a cat sat on mat".split()
 

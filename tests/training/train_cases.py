@@ -95,7 +95,7 @@ def train(task, devices, parts, xla=None):
         model.fit(**data, steps=10, callbacks=[losses], verbose=0)
         evaluated = model.evaluate(**data, verbose=0)  # each row once, whatever divides
         predicted = model.predict(x, batch_size=BATCH, verbose=0)
-        source = model._source(x, classes, None, BATCH, shuffle=True)
+        source = model.source(x, classes, None, BATCH, shuffle=True)
         place = {tuple(row): i for i, row in enumerate(x["token_ids"])}
         for batch in strategy.experimental_distribute_dataset(source.one_pass()):
             ids = strategy.experimental_local_results(batch[0]["token_ids"])

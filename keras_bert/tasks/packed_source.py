@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from keras_bert.arguments import check_batch_size
-from keras_bert.data.packing import BLOCK, PackedSource, pack_lengths, packable_lengths
+from keras_bert.data.packed_rows import BLOCK, PackedSource, pack_lengths, packable_lengths
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import check_columns
 from keras_bert.models.backbone import OPTIONAL_INPUTS
@@ -32,7 +32,7 @@ def may_pack(task) -> bool:
     Raises:
         ValueError: if `packing=True` was asked of a model that can't.
     """
-    wanted = task._packing_wanted
+    wanted = task.packing
     if not wanted:
         return False
     reason = None
@@ -49,7 +49,7 @@ def may_pack(task) -> bool:
 
 def packs_predictions(task, rows: int, batch_size: int) -> bool:
     """Whether a task packs so many rows to predict them."""
-    fewest = 1 if task._packing_wanted is True else FEWEST_BATCHES
+    fewest = 1 if task.packing is True else FEWEST_BATCHES
     return rows > fewest * batch_size and may_pack(task)
 
 
@@ -75,7 +75,7 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
     if not may_pack(task):
         return None
     count = check_columns(x, labels, weights)
-    asked = task._packing_wanted is True
+    asked = task.packing is True
     given = [n for n in OPTIONAL_INPUTS if n in x]
     lengths = None
     if is_ragged(x["token_ids"]):

@@ -12,7 +12,7 @@ import string
 from collections import Counter
 from collections.abc import Mapping
 
-from keras_bert.metrics.answers import Answers, References, check_answers, percent
+from keras_bert.metrics.answer_checks import Answers, References, check_answers, percent
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
