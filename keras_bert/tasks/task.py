@@ -110,6 +110,13 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
     wrong input is named row by row, `fit` makes an optimizer whose schedule fits its number of
     steps, the step gives the same numbers on one device and on many (see
     `keras_bert.training.tensorflow_step`), and presets are written whole or not at all.
+
+    Args:
+        *args: as `keras.Model`.
+        **kwargs: as `keras.Model`: `inputs`, `outputs`, `name`, `trainable` and `compile`.
+
+    Raises:
+        TypeError: if an argument is unknown.
     """
 
     asks: dict[str, Column] = {"text": TEXT}
@@ -919,6 +926,9 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         Args:
             batches: a `tf.data.Dataset` of the model's inputs.
             kwargs: as `keras.Model.predict`.
+
+        Returns:
+            As `keras.Model.predict`.
         """
         kwargs = kwargs | {"callbacks": callbacks_over(self, batches, kwargs)}
         with quiet_about_size():
