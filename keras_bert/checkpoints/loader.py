@@ -163,7 +163,7 @@ class Checkpoint:
         if self.contents is not None or not self.source.has(file):
             return {}
         found = self.source.json(file).get("registered_name")
-        if found != preset.PACKAGE + class_name:
+        if found != preset.registered(class_name):
             return {}
         return preset.settings(self.source, file, class_name)
 

@@ -42,21 +42,26 @@ def settings(source: Source, file: str, class_name: str) -> dict[str, Any]:
     Args:
         source: the preset.
         file: name of a JSON file in it.
-        class_name: the class expected.
+        class_name: the class expected; of a user's own with its package, as Keras registers it.
 
     Raises:
         ValueError: if the file holds another class, or no settings.
     """
     content = source.json(file)
-    found = content.get("registered_name")
-    if found != PACKAGE + class_name or not isinstance(content.get("config"), dict):
+    found, wanted = content.get("registered_name"), registered(class_name)
+    if found != wanted or not isinstance(content.get("config"), dict):
         raise ValueError(
-            f"{source.name}/{file}: expected the settings of {PACKAGE}{class_name}, found "
+            f"{source.name}/{file}: expected the settings of {wanted}, found "
             f"{short(found)}"
         )
     check_saved(content["config"], f"{source.name}/{file}")
     _check_classes(content["config"].get("num_classes"), f"{source.name}/{file}", source)
     return content["config"]
+
+
+def registered(class_name: str) -> str:
+    """The name under which Keras registers a class of ours, or of a user's own package."""
+    return class_name if ">" in class_name else PACKAGE + class_name
 
 
 def _check_classes(count: int | None, where: str, source: Source) -> None:

@@ -269,7 +269,9 @@ def check_columns(x, labels, weights) -> int:
     """
     columns = x.items() if isinstance(x, dict) else zip(("texts", "second texts"), x, strict=False)
     columns = dict(columns)
-    columns |= {"labels": labels, "sample weights": weights}
+    for name, value in (("labels", labels), ("sample weights", weights)):
+        by_output = value if isinstance(value, dict) else {None: value}
+        columns |= {name if n is None else f"{name} of {n!r}": v for n, v in by_output.items()}
     sizes = {name: count(column) for name, column in columns.items() if column is not None}
     first, size = next(iter(sizes.items()))
     for name, other in sizes.items():

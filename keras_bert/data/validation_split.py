@@ -33,6 +33,12 @@ def split_rows(x, y, sample_weight, share: float) -> tuple:
             new_x = x.part(side)
         else:
             new_x = {name: value[side] for name, value in x.items()}
-        return new_x, *(None if v is None else v[side] for v in (y, sample_weight))
+        if isinstance(y, dict):
+            return new_x, {n: v[side] for n, v in y.items()}, _cut(sample_weight, side)
+        return new_x, _cut(y, side), _cut(sample_weight, side)
 
     return *take(slice(None, cut)), take(slice(cut, None))
+
+
+def _cut(values, side: slice):
+    return values if values is None else values[side]

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 
 class Signature(NamedTuple):
     """One way to ask a model.
@@ -140,7 +142,7 @@ def token_signature(task, run) -> Signature:
         "segment_ids": backbone.num_segments,
         "padding_mask": 2,
     }
-    further = {name: tensor.shape[1] for name, tensor in task.input.items() if name not in limits}
+    further = {name: tensor for name, tensor in task.input.items() if name not in limits}
 
     names = [*limits, *further]
 
@@ -164,17 +166,20 @@ def token_signature(task, run) -> Signature:
         for name in further:
             same = tf.shape(ids[name])[0] == shape[0]
             checks.append(tf.Assert(same, [f"{name} have another number of rows than token_ids"]))
-            inside = tf.reduce_all((ids[name] >= 0) & (ids[name] < length))
-            checks.append(tf.Assert(inside, [f"{name} lie outside of the row"]))
+            if name.endswith("_positions"):
+                inside = tf.reduce_all((ids[name] >= 0) & (ids[name] < length))
+                checks.append(tf.Assert(inside, [f"{name} lie outside of the row"]))
         with tf.control_dependencies(checks):
             ids = {name: tf.identity(value) for name, value in ids.items()}
         return named(run.call(ids))
 
     specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in limits]
-    specs += [tf.TensorSpec([None, size], tf.int32, name=name) for name, size in further.items()]
+    specs += [tf.TensorSpec(v.shape, v.dtype, name=name) for name, v in further.items()]
     row = [[2, 3], [0, 0], [1, 1]]
     example = {name: [values] for name, values in zip(limits, row, strict=True)}
-    example |= {name: [[0] * (size or 1)] for name, size in further.items()}
+    example |= {
+        name: np.zeros([size or 1 for size in v.shape], v.dtype) for name, v in further.items()
+    }
     return Signature(tokens, specs, example)
 
 

@@ -1,25 +1,36 @@
-"""What users call: a network with its text side, training, saving and serving."""
+"""Tasks: a network with its preprocessor, which trains, answers, saves itself and is served."""
 
+from keras_bert.data.examples import Examples
+from keras_bert.serving.signatures import TEXT, Column
 from keras_bert.tasks.classifier import BertClassifier
 from keras_bert.tasks.features import extract_features
+from keras_bert.tasks.labelled import Labelled
 from keras_bert.tasks.masked_lm import BertMaskedLM
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertPretrainer
 from keras_bert.tasks.question_answerer import BertQuestionAnswerer
 from keras_bert.tasks.relation_classifier import BertRelationClassifier
+from keras_bert.tasks.task import Answer, BertTask, Rows
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 from keras_bert.tasks.token_classifier import BertTokenClassifier
 from keras_bert.tasks.zero_shot import zero_shot
 
 __all__ = [
+    "TEXT",
+    "Answer",
     "BertClassifier",
     "BertMaskedLM",
     "BertMultipleChoice",
     "BertPretrainer",
     "BertQuestionAnswerer",
     "BertRelationClassifier",
+    "BertTask",
     "BertTextEmbedder",
     "BertTokenClassifier",
+    "Column",
+    "Examples",
+    "Labelled",
+    "Rows",
     "extract_features",
     "zero_shot",
 ]

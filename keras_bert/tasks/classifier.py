@@ -241,7 +241,14 @@ class BertClassifier(Labelled):
         return super().answers(outputs, rows)
 
     def signatures(self, overlap: int | None = None):
-        """`serving_default` of `text`, and `pair` of `text` and `text_pair`; both answer alike."""
+        """Lists `serving_default`, of `text`, and `pair`, of `text` and `text_pair`.
+
+        Args:
+            overlap: as `predict`.
+
+        Returns:
+            An `Answer` by name; both give what `answers` says.
+        """
         one = super().signatures(overlap=overlap)["serving_default"]
         asks = {"text": TEXT, "text_pair": TEXT}
         example = {"text": EXAMPLES, "text_pair": EXAMPLES[::-1]}
@@ -365,7 +372,7 @@ class BertClassifier(Labelled):
         if isinstance(x, str | bytes):
             return self.predict([x], batch_size, overlap, **kwargs)[0]
         _check_has_windows(x)
-        found = self._answered(x, batch_size, kwargs, overlap=overlap)
+        found = self.answers_to(x, batch_size, kwargs, overlap=overlap)
         return found["values" if self.problem == "regression" else "logits"]
 
     def classify(
@@ -401,7 +408,7 @@ class BertClassifier(Labelled):
         else:
             if options.get("overlap") is not None:
                 _check_has_windows(texts)
-            found = self._answered([texts] if single else texts, batch_size, kwargs, **options)
+            found = self.answers_to([texts] if single else texts, batch_size, kwargs, **options)
         if self.problem == "single_label":
             found = self._likeliest(found, top_k)
             return one_of(found) if single else found

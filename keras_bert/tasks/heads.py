@@ -26,7 +26,7 @@ def saved_task(checkpoint: Checkpoint, task: type) -> dict:
     """
     contents = checkpoint.contents
     if contents is None:
-        return checkpoint.settings("task.json", task.__name__)
+        return checkpoint.settings("task.json", keras.saving.get_registered_name(task))
     if contents.head is None or contents.head != task.head_kind:
         return {}
     kernel = contents.tensors.get("head/kernel")
@@ -124,7 +124,8 @@ def load_heads(
             lambda path: task.load_task_weights(path, objects_to_skip=new),
             checkpoint.source.path("task.weights.h5"),
         )
-        task.freeze_own(checkpoint.settings("task.json", type(task).__name__).get("frozen"))
+        name = keras.saving.get_registered_name(type(task))
+        task.freeze_own(checkpoint.settings("task.json", name).get("frozen"))
         report.loaded += [weight.path for layer in fits for weight in layer.weights]
     report.new += [weight.path for layer in new for weight in layer.weights]
     if fitting is None and load_weights:

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from keras_bert.data.contract import REQUIRED_INPUTS
+from keras_bert.data.contract import OPTIONAL_INPUTS, REQUIRED_INPUTS
 from keras_bert.data.ragged import is_ragged
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.models.backbone import check_ids as check_limits
@@ -11,6 +11,7 @@ from keras_bert.tasks.targets import checked_weights_in_graph
 
 # Inputs of heads that are positions in the row.
 POSITIONS = ("mask_positions", "entity_positions")
+KNOWN = (*REQUIRED_INPUTS, *OPTIONAL_INPUTS, "packed_from", *POSITIONS)
 # Labels by the output that reads them, where the batch contract names them.
 LABELS = {None: "labels", "mlm": "mask_ids", "nsp": "next_sentence_labels"}
 
@@ -32,6 +33,8 @@ def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
     if missing:
         raise ValueError(f"ids lack {', '.join(sorted(missing))}; got {', '.join(x) or 'none'}")
     for name, value in x.items():
+        if name not in KNOWN:  # an input of a user's own head
+            continue
         if value.dtype.kind not in "iub":
             raise ValueError(f"{name} are {value.dtype}; expected integers")
         if name not in POSITIONS and value.ndim != 2:

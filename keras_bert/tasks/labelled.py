@@ -44,6 +44,9 @@ class Labelled(BertTask):
             checkpoint: for errors.
             skip_mismatch: whether it may be of another kind.
 
+        Returns:
+            Whether it is of that kind.
+
         Raises:
             ValueError: if it is, and may not.
         """

@@ -231,7 +231,7 @@ class BertMaskedLM(BertTask):
         return Examples(tuple(decoded))
 
     def signatures(self, top_k: int | None = None, targets: list[str] | None = None):
-        """`serving_default`, the tokens that could stand for [MASK]s.
+        """Lists `serving_default`, the tokens that could stand for [MASK]s.
 
         It takes `text`, string [B], and gives, with M the most [MASK]s of a text: `token`, string,
         `id`, int32, and `score`, float32, all [B, M, K], the likeliest first, and `count`, int32
@@ -240,6 +240,12 @@ class BertMaskedLM(BertTask):
         Args:
             top_k: as `fill`.
             targets: as `fill`.
+
+        Returns:
+            An `Answer` by name.
+
+        Raises:
+            ValueError: as `fill`.
         """
         tokenizer = self.preprocessor.tokenizer
         check_has_mask(tokenizer)

@@ -200,7 +200,7 @@ class BertMultipleChoice(BertTask):
         data = self.examples(x)
         if not len(data):
             return [], np.zeros((0, 0), "float32")
-        found = self._answered(data, batch_size, kwargs)
+        found = self.answers_to(data, batch_size, kwargs)
         return found["choice"].tolist(), found["probabilities"]
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:

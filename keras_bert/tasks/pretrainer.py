@@ -141,8 +141,11 @@ class BertPretrainer(BertMaskedLM):
         that the second goes on where the first ends, and `logits`, float32 [B, 2].
 
         Args:
-            top_k: as there.
-            targets: as there.
+            top_k: as `fill`.
+            targets: as `fill`.
+
+        Returns:
+            An `Answer` by name.
         """
         found = super().signatures(top_k, targets)
         if self.has_next_sentence:

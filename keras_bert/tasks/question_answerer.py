@@ -365,7 +365,19 @@ class BertQuestionAnswerer(BertTask):
         }
 
     def signatures(self, n_best: int = 20, max_answer_length: int = 30, top_k: int | None = None):
-        """`serving_default`, one answer, and `candidates`, the best ones; see `answer`."""
+        """Lists `serving_default`, one answer, and `candidates`, the best ones.
+
+        Args:
+            n_best: as `answer`.
+            max_answer_length: as `answer`.
+            top_k: candidates to give; 5 by default, or `n_best` if that is less.
+
+        Returns:
+            An `Answer` by name.
+
+        Raises:
+            ValueError: if `top_k` is not from 1 to `n_best`.
+        """
         top_k = min(5, n_best) if top_k is None else top_k
         if not 1 <= top_k <= n_best:
             raise ValueError(f"top_k={top_k}: expected 1 to n_best={n_best}")

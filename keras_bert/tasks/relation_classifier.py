@@ -158,7 +158,7 @@ class BertRelationClassifier(Labelled):
         if isinstance(texts, str | bytes):
             return one_of(self.relate([texts], [spans], batch_size, top_k, **kwargs))
         x = texts if isinstance(texts, RelationExamples) else (texts, spans)
-        return self._likeliest(self._answered(x, batch_size, kwargs), top_k)
+        return self._likeliest(self.answers_to(x, batch_size, kwargs), top_k)
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
         """Scores relations.

@@ -266,7 +266,14 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         return Examples(text_columns(x, self.most_texts), self._encoded(y))
 
     def brings_labels(self, x) -> bool:
-        """Whether data that is passed as one object brings its labels, as that of readers does."""
+        """Says whether data that is passed as one object brings its labels, as a reader's does.
+
+        Args:
+            x: what a user passes as x or as `validation_data`.
+
+        Returns:
+            Whether it does.
+        """
         return False
 
     def _encoded(self, y):
@@ -285,12 +292,15 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         return Rows(self.preprocessor.pack(columns))
 
     def check_rows(self, rows: Rows, first: int, lines: Sequence[int] | None) -> None:
-        """Raises a ValueError for an example that has no right rows.
+        """Refuses an example that has no valid rows.
 
         Args:
             rows: of some examples.
-            first: the number of the first one.
-            lines: the lines of a file that all of them come from, or None.
+            first: index of the first of them.
+            lines: the lines of a file that all examples come from, or None.
+
+        Raises:
+            ValueError: if there is one; the error names its row, and its line.
         """
 
     def labels_of_rows(self, rows: Rows, labels, weights, first: int) -> tuple:
@@ -304,11 +314,14 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
 
         Returns:
             (labels, weights) of the rows; None stays None.
+
+        Raises:
+            ValueError: if labels or weights do not fit their example.
         """
         if rows.example is None:
             return labels, weights
         example = np.asarray(rows.example)
-        return tuple(part if part is None else part[example] for part in (labels, weights))
+        return _part(labels, example), _part(weights, example)
 
     def answers(self, outputs, rows: Rows, *columns, **options) -> dict[str, Any]:
         """Turns outputs of the network into answers; TensorFlow, eagerly or in a graph.
@@ -325,10 +338,13 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         raise NotImplementedError(f"{type(self).__name__} does not say how it answers")
 
     def signatures(self, **options) -> dict[str, Answer]:
-        """What can be asked of an export by strings, `serving_default` among them.
+        """Lists what an export answers to strings.
 
         Args:
             **options: of `export`.
+
+        Returns:
+            An `Answer` by the name of its signature, `serving_default` among them.
 
         Raises:
             TypeError: if an option is unknown.
@@ -920,12 +936,29 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         kinds += [TEXT] * (len(data.columns) - len(kinds))
         return [kind.tensor(column) for kind, column in zip(kinds, data.columns, strict=False)]
 
-    def _answered(self, x, batch_size, kwargs, **options) -> dict[str, np.ndarray]:
-        """The answers to all examples or rows of ids, arrays [N, ...] by name."""
+    def answers_to(
+        self, x, batch_size: int | None = None, kwargs: dict | None = None, **options
+    ) -> dict[str, np.ndarray]:
+        """Answers examples, or rows of ids, as `serving_default` of an export does.
+
+        Args:
+            x: examples in memory, as `fit` takes them, without labels.
+            batch_size: rows of a batch, 32 by default.
+            kwargs: as `keras.Model.predict`, without a progress bar by default.
+            **options: of `signatures`.
+
+        Returns:
+            Arrays [N, ...] by name.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if there is no preprocessor, or an example is wrong.
+        """
+        kwargs = {"verbose": 0} | (kwargs or {})
         answer = self.signatures(**options)["serving_default"]
         if isinstance(x, dict):
             ids = checked_ids(self, x)
-            outputs = run_rows(self, ids, check_batch_size(batch_size), {"verbose": 0} | kwargs)
+            outputs = run_rows(self, ids, check_batch_size(batch_size), kwargs)
             parts = [answer.answers(outputs, Rows(ids))]
         else:
             parts = [
@@ -958,7 +991,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             rows = self.rows(*self._tensors(data.part(part)), **options)
             self.check_rows(rows, first, data.lines)
             labels = self.labels_of_rows(
-                rows, *(v if v is None else v[part] for v in (data.labels, weights)), first
+                rows, *(_part(v, part) for v in (data.labels, weights)), first
             )
             mask = rows.ids["padding_mask"]
             ids = {name: without_padding(value, mask) for name, value in rows.ids.items()}
@@ -969,7 +1002,7 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         with ThreadPoolExecutor() as pool:  # operations of TensorFlow run beside each other
             parts = pool.map(encode, range(0, count, CHUNK))
             ids, *labels = zip(*_counted(parts, count), strict=True)
-        return joined_rows(ids), *(None if v[0] is None else joined(v) for v in labels)
+        return joined_rows(ids), *map(_joined, labels)
 
     def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, Any, Any]:
         """Turns examples into rows of one length, as a call of the model takes them.
@@ -1105,8 +1138,21 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         check_ids(x, self.backbone)
 
 
+def _part(values, rows):
+    """Some rows of labels or weights, which may be given by output."""
+    if isinstance(values, dict):
+        return {name: value[rows] for name, value in values.items()}
+    return values if values is None else values[rows]
+
+
 def _outputs(outputs, rows, *columns) -> dict:
     return {"outputs": outputs}
+
+
+def _joined(parts: Sequence):
+    if parts[0] is None:
+        return None
+    return joined_rows(parts) if isinstance(parts[0], dict) else joined(parts)
 
 
 def _counted(parts: Iterator, count: int) -> Iterator:

@@ -315,13 +315,19 @@ class BertTextEmbedder(BertTask):
         return {"embedding": outputs[:, 0]}
 
     def signatures(self, prompt: str | None = None):
-        """`serving_default`, of texts, and `similarity`, of pairs of texts.
+        """Lists `serving_default`, of texts, and `similarity`, of pairs of texts.
 
         The first takes `text`, string [B], and gives `embedding`, float32 [B, H]; the second takes
         `text_pair` too, and gives the `cosine` of both texts' embeddings, float32 [B].
 
         Args:
             prompt: as `embed`.
+
+        Returns:
+            An `Answer` by name.
+
+        Raises:
+            ValueError: if there is no such prompt.
         """
         prompt = self.default_prompt if prompt is None else prompt
         if prompt and prompt not in self.prompts:
@@ -366,7 +372,7 @@ class BertTextEmbedder(BertTask):
             raise ValueError("got a tuple: embed takes a list of texts")
         if isinstance(texts, str | bytes):
             return self.embed([texts], batch_size, prompt, **kwargs)[0]
-        return self._answered(texts, batch_size, kwargs, prompt=prompt)["embedding"]
+        return self.answers_to(texts, batch_size, kwargs, prompt=prompt)["embedding"]
 
     def similarity(self, firsts, seconds, batch_size: int | None = None, **kwargs) -> np.ndarray:
         """Gives the cosine of the embeddings of each two texts.

@@ -386,8 +386,14 @@ class BertTokenClassifier(Labelled):
         }
 
     def signatures(self):
-        """`tags`, of texts, `words`, of texts cut into words, and where tags mark entities
-        `entities`. `serving_default` is `entities`, else `tags`."""
+        """Lists `tags`, of texts, `words`, of texts split into words, and `entities`.
+
+        The last is there if the labels mark entities, and is then `serving_default`; else `tags`
+        is.
+
+        Returns:
+            An `Answer` by name.
+        """
         chain = self._chain()
         answers = partial(self.answers, chain=chain)
         tags = Answer(self.asks, self.example, self.rows, answers, None, self._key("tags"))

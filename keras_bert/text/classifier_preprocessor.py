@@ -113,7 +113,15 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
 
     @classmethod
     def completed(cls, settings: dict, positions: int | None) -> dict:
-        """Settings for a backbone of so many positions, which rows fill by default."""
+        """Completes settings for a backbone.
+
+        Args:
+            settings: arguments by name, of a checkpoint and of the user.
+            positions: number of positions of the backbone; None if unknown.
+
+        Returns:
+            The settings; `sequence_length` is the number of positions by default.
+        """
         return ({} if positions is None else {"sequence_length": positions}) | settings
 
     def build(self, *_):

@@ -99,7 +99,16 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
 
     @classmethod
     def completed(cls, settings: dict, positions: int | None) -> dict:
-        """Settings for a backbone of so many positions: 384, 64 and 128 tokens, or what fits."""
+        """Completes settings for a backbone.
+
+        Args:
+            settings: arguments by name, of a checkpoint and of the user.
+            positions: number of positions of the backbone; None if unknown.
+
+        Returns:
+            The settings; by default rows of 384 tokens, questions of 64 pieces and a stride of 128
+            pieces, as run_squad.py has them, or what fits.
+        """
         length = settings.get("sequence_length") or min(384, positions or 384)
         question = settings.get("max_question_length", min(64, length // 2))
         # Windows of short rows overlap by half, so that an answer lies whole in one.
