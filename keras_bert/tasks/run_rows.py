@@ -137,6 +137,30 @@ def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
         return None  # the way of many examples says what is wrong with which
 
 
+def rows_function(task, columns: list, options: dict) -> Callable:
+    """The `rows` of a task, as a graph: its threads do not wait for Python.
+
+    Args:
+        task: a task with a preprocessor, on TensorFlow.
+        columns: tensors of some examples.
+        options: of `rows`.
+
+    Returns:
+        A function of such columns.
+    """
+    import tensorflow as tf
+
+    functions = _functions_of(task)
+    ranks = tuple(c.shape.rank for c in columns)
+    key = ("rows", ranks, *sorted(options.items()), *_settings(task))
+    if key not in functions.made:
+        specs = [tf.TensorSpec([None, *[None] * (c.shape.rank - 1)], c.dtype) for c in columns]
+        function = tf.function(partial(task.rows, **options), specs, autograph=False)
+        function.get_concrete_function()  # traced before threads ask for it
+        functions.keep(key, function, _text_parts(task))
+    return functions.made[key][0]
+
+
 class Functions:
     """Functions of a task, each traced once.
 

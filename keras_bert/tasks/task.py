@@ -40,7 +40,7 @@ from keras_bert.tasks.ids import (
     fold,
     has_several,
 )
-from keras_bert.tasks.run_rows import few_rows, run_rows
+from keras_bert.tasks.run_rows import few_rows, rows_function, run_rows
 from keras_bert.tasks.targets import checked_weights
 from keras_bert.tasks.weights import TaskWeights
 from keras_bert.text.padding import bucket_length
@@ -58,6 +58,7 @@ from keras_bert.training.step import Step
 from keras_bert.training.task_metrics import CLASSES, task_metrics
 
 CHUNK = 1000  # examples that are turned into rows at once
+MANY = 32 * CHUNK  # from which on a graph makes rows; tracing it takes half a second
 SILENT_SECONDS = 5  # tokenizing that takes longer shows a progress bar
 
 
@@ -1022,10 +1023,18 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         self.check_has_preprocessor()
         data, weights = self.examples(x, y), checked_weights(sample_weight)
         count = check_columns(data.columns, data.labels, weights)
+        make = partial(self.rows, **options)
+        sample = self._tensors(data.part(slice(0, 1)))
+        if (
+            count >= MANY
+            and keras.config.backend() == "tensorflow"
+            and not any(map(is_ragged, sample))
+        ):
+            make = rows_function(self, sample, options)
 
         def encode(first):
             part = slice(first, first + CHUNK)
-            rows = self.rows(*self._tensors(data.part(part)), **options)
+            rows = make(*self._tensors(data.part(part)))
             self.check_rows(rows, first, data.lines)
             labels = self.labels_of_rows(
                 rows, *(_part(v, part) for v in (data.labels, weights)), first
