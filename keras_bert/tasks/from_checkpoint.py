@@ -140,7 +140,8 @@ def sorted_settings(task: type, settings: dict) -> tuple[dict, dict, dict]:
 
     Args:
         task: a class of tasks.
-        settings: arguments by name; those that are None stand for the checkpoint's.
+        settings: arguments by name. Those of task and preprocessor that are None stand for the
+            checkpoint's.
 
     Returns:
         Arguments of (the task, its preprocessor, the backbone).
@@ -157,6 +158,6 @@ def sorted_settings(task: type, settings: dict) -> tuple[dict, dict, dict]:
             part = text
         else:
             part = network  # which refuses a misspelt one
-        if value is not None:
+        if value is not None or part is network:
             part[name] = value
     return own, text, network

@@ -126,7 +126,10 @@ class BertRelationClassifier(Labelled):
             (f"entities do not fit into {length} tokens, in row", rows.about),
         )
         asserts = [
-            tf.Assert(tf.reduce_all(right), [message, tf.argmin(tf.cast(right, tf.int32))])
+            tf.Assert(
+                tf.reduce_all(right),
+                [message, tf.argmin(tf.pad(tf.cast(right, tf.int32), [[0, 1]]))],
+            )
             for message, right in checks
         ]
         with tf.control_dependencies(asserts):
