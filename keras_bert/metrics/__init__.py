@@ -2,10 +2,10 @@
 
 from keras_bert.metrics.classification import evaluate, evaluate_splits
 from keras_bert.metrics.cmrc import cmrc_scores
-from keras_bert.metrics.entity_scores import entity_scores, tagging_scores
+from keras_bert.metrics.entity_f1 import entity_scores, tagging_scores
 from keras_bert.metrics.multilabel import predicted_labels, tune_thresholds
 from keras_bert.metrics.perplexity import Perplexity
-from keras_bert.metrics.relation_scores import RelationScores, relation_scores
+from keras_bert.metrics.semeval import RelationScores, relation_scores
 from keras_bert.metrics.squad_scores import squad_v1_scores, squad_v2_scores
 from keras_bert.metrics.streaming import F1, MatthewsCorrelation, PearsonCorrelation
 from keras_bert.metrics.tag_schemes import to_iob1, to_iob2, to_iobes

@@ -21,7 +21,7 @@ class Signature(NamedTuple):
 
 
 class Column(NamedTuple):
-    """One column of the examples that a model is asked about.
+    """One column of the examples that a model is asked about; by default of texts.
 
     Attributes:
         dtype: of its values.

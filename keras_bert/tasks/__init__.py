@@ -1,7 +1,7 @@
 """Tasks: a network with its preprocessor, which trains, answers, saves itself and is served."""
 
 from keras_bert.data.examples import Examples
-from keras_bert.serving.signatures import TEXT, Column
+from keras_bert.serving.signatures import Column
 from keras_bert.tasks.classifier import BertClassifier
 from keras_bert.tasks.features import extract_features
 from keras_bert.tasks.labelled import Labelled
@@ -16,7 +16,6 @@ from keras_bert.tasks.token_classifier import BertTokenClassifier
 from keras_bert.tasks.zero_shot import zero_shot
 
 __all__ = [
-    "TEXT",
     "Answer",
     "BertClassifier",
     "BertMaskedLM",

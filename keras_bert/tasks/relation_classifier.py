@@ -11,7 +11,7 @@ from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head, states_at
 from keras_bert.metrics import evaluate, relation_scores
-from keras_bert.metrics.relation_scores import is_relation
+from keras_bert.metrics.semeval import is_relation
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving.signatures import TEXT, Column
 from keras_bert.tasks.labelled import Labelled, one_of

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from keras_bert.metrics.entity_scores import entity_scores, tagging_scores
+from keras_bert.metrics.entity_f1 import entity_scores, tagging_scores
 from keras_bert.metrics.tag_schemes import to_iobes
 
 pytest.importorskip("seqeval")

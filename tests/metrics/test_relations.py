@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from keras_bert.metrics.relation_scores import relation_scores
+from keras_bert.metrics.semeval import relation_scores
 
 LABELS = [
     *["Cause-Effect(e1,e2)"] * 4,

@@ -260,7 +260,7 @@ def test_weights_of_some_classes_leave_the_others_at_one():
         model.encode_class_weight({"sunny": 3.0})
     unnamed = classifier(num_classes=2)  # whose names are those of the labels, not of the weights
     texts = ["rain", "sun"] * 2
-    source = unnamed._source(texts, ["storm", "calm"] * 2, class_weight={"calm": 2.0})
+    source = unnamed.source(texts, ["storm", "calm"] * 2, class_weight={"calm": 2.0})
     assert unnamed.labels == ["calm", "storm"]
     _, ids, weights = next(source.one_pass().as_numpy_iterator())
     np.testing.assert_array_equal(weights, np.where(ids == 0, 2.0, 1.0))

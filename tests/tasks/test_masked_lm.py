@@ -225,7 +225,7 @@ def test_predict_takes_ids(untrained):
 
 def test_batches_are_masked_rows_of_the_texts(untrained):
     texts = [*TEXTS, "a big city", "the"]
-    batches = untrained._source(texts, batch_size=2).one_pass()
+    batches = untrained.source(texts, batch_size=2).one_pass()
     assert int(batches.cardinality()) == 3
     x, y, weights = (
         {name: np.concatenate([v.numpy() for v in values]) for name, values in part.items()}
@@ -269,7 +269,7 @@ def test_epochs_have_masks_of_their_own_and_come_again(untrained):
     """Fresh masks every epoch, the same from the same seed."""
 
     def masked(**kwargs):
-        batches = untrained._source(TEXTS * 4, batch_size=4, **kwargs).stream().take(6)
+        batches = untrained.source(TEXTS * 4, batch_size=4, **kwargs).stream().take(6)
         return np.concatenate([x["token_ids"] for x, _, _ in batches])
 
     found = masked()
@@ -349,7 +349,7 @@ def test_masking_is_the_preprocessors(untrained):
     text_side = BertClassifierPreprocessor(TOKENIZER, 12, "bucket")
     plain = BertMaskedLM(untrained.backbone, text_side)
     ((x, *_),) = plain.source(TEXTS).one_pass()
-    ((wanted, *_),) = untrained._source(TEXTS).one_pass()
+    ((wanted, *_),) = untrained.source(TEXTS).one_pass()
     np.testing.assert_array_equal(x["token_ids"], wanted["token_ids"])
     assert len(plain.fill("[MASK]")[0]) == 5
 

@@ -266,7 +266,7 @@ def test_bad_batches_are_named():
 def test_ids_out_of_range_are_named(name, value, expected):
     given = batch()
     given[name] = np.full_like(given[name], value)
-    batches = pretrainer()._source(stream(given)).one_pass()
+    batches = pretrainer().source(stream(given)).one_pass()
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name}: expected {expected}"):
         next(iter(batches))
 

@@ -114,7 +114,7 @@ def test_float16_overflow_skips_the_step_and_the_schedule():
     overflow = Overflow()
     keras.Model.fit(
         made,
-        made._source(*ids(), batch_size=4).one_pass(),
+        made.source(*ids(), batch_size=4).one_pass(),
         shuffle=False,
         verbose=0,
         callbacks=[overflow],
