@@ -28,8 +28,8 @@ def without_padding(value, padding_mask):
 
     if tuple(value.shape) != tuple(padding_mask.shape):
         return value
-    length = value.shape[-1]
     with tf.device("CPU"):
+        length = tf.shape(value)[-1]
         real = tf.reshape(tf.cast(padding_mask, tf.bool), [-1, length])
         rows = tf.ragged.boolean_mask(tf.reshape(value, [-1, length]), real)
         if len(value.shape) == 3:
@@ -43,14 +43,16 @@ def joined(parts: list):
 
     if not is_ragged(parts[0]):
         return np.concatenate([np.asarray(part) for part in parts])
+    if len(parts) == 1:
+        return parts[0]
     with tf.device("CPU"):
-        if len(parts) == 1:
-            return parts[0]
         texts = parts[0].uniform_row_length
-        if texts is None:
-            return tf.concat(parts, axis=0)
-        rows = tf.concat([part.values for part in parts], axis=0)
-        return tf.RaggedTensor.from_uniform_row_length(rows, texts)
+        if texts is not None:  # [N, C, tokens]
+            rows = joined([part.values for part in parts])
+            return tf.RaggedTensor.from_uniform_row_length(rows, texts)
+        lengths = tf.concat([part.row_lengths() for part in parts], axis=0)
+        values = tf.concat([part.values for part in parts], axis=0)
+        return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
 
 
 def joined_rows(parts: list[dict]) -> dict:

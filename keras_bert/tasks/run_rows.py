@@ -120,44 +120,39 @@ def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
         return None
     import tensorflow as tf
 
-    functions = _functions_of(task)
-    key = (answer.key, *(c.shape.rank for c in columns), *_settings(task))
-    if key not in functions.made:
-        specs = [tf.TensorSpec([None, *[None] * (c.shape.rank - 1)], c.dtype) for c in columns]
+    network = _functions_of(task).network
 
-        def respond(*columns):
-            rows = answer.rows(*columns)
-            return answer.answers(functions.network(rows.ids, answer.kept), rows, *columns)
+    def respond(*columns):
+        rows = answer.rows(*columns)
+        return answer.answers(network(rows.ids, answer.kept), rows, *columns)
 
-        function = tf.function(respond, specs, autograph=False).get_concrete_function()
-        functions.keep(key, function, _text_parts(task))
+    function = kept_function(task, answer.key, respond, columns)
     try:
-        return functions.made[key][0](*columns)
+        return function(*columns)
     except tf.errors.InvalidArgumentError:
         return None  # the way of many examples says what is wrong with which
 
 
-def rows_function(task, columns: list, options: dict) -> Callable:
-    """The `rows` of a task, as a graph: its threads do not wait for Python.
+def kept_function(task, key: tuple, function: Callable, columns: list) -> Callable:
+    """A function of columns as a graph, traced once for the settings that it holds as constants.
 
     Args:
         task: a task with a preprocessor, on TensorFlow.
-        columns: tensors of some examples.
-        options: of `rows`.
+        key: tells the function from others of the task.
+        function: takes and gives tensors.
+        columns: tensors [B, ...], with other rows than it will be called with.
 
     Returns:
-        A function of such columns.
+        A concrete function.
     """
     import tensorflow as tf
 
     functions = _functions_of(task)
-    ranks = tuple(c.shape.rank for c in columns)
-    key = ("rows", ranks, *sorted(options.items()), *_settings(task))
+    key = (key, *(c.shape.rank for c in columns), *_settings(task))
     if key not in functions.made:
         specs = [tf.TensorSpec([None, *[None] * (c.shape.rank - 1)], c.dtype) for c in columns]
-        function = tf.function(partial(task.rows, **options), specs, autograph=False)
-        function.get_concrete_function()  # traced before threads ask for it
-        functions.keep(key, function, _text_parts(task))
+        made = tf.function(function, specs, autograph=False).get_concrete_function()
+        functions.keep(key, made, _text_parts(task))
     return functions.made[key][0]
 
 

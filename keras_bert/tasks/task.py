@@ -40,7 +40,7 @@ from keras_bert.tasks.ids import (
     fold,
     has_several,
 )
-from keras_bert.tasks.run_rows import few_rows, rows_function, run_rows
+from keras_bert.tasks.run_rows import few_rows, kept_function, run_rows
 from keras_bert.tasks.targets import checked_weights
 from keras_bert.tasks.weights import TaskWeights
 from keras_bert.text.padding import bucket_length
@@ -1023,29 +1023,30 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
         self.check_has_preprocessor()
         data, weights = self.examples(x, y), checked_weights(sample_weight)
         count = check_columns(data.columns, data.labels, weights)
-        make = partial(self.rows, **options)
+
+        def make(*columns):
+            rows = self.rows(*columns, **options)
+            mask = rows.ids["padding_mask"]
+            return rows, {n: without_padding(value, mask) for n, value in rows.ids.items()}
+
         sample = self._tensors(data.part(slice(0, 1)))
-        if (
-            count >= MANY
-            and keras.config.backend() == "tensorflow"
-            and not any(map(is_ragged, sample))
-        ):
-            make = rows_function(self, sample, options)
+        on_tensorflow = keras.config.backend() == "tensorflow"
+        if count >= MANY and on_tensorflow and not any(map(is_ragged, sample)):
+            make = kept_function(self, ("rows", *sorted(options.items())), make, sample)
 
         def encode(first):
             part = slice(first, first + CHUNK)
-            rows = make(*self._tensors(data.part(part)))
+            rows, ids = make(*self._tensors(data.part(part)))
             self.check_rows(rows, first, data.lines)
             labels = self.labels_of_rows(
                 rows, *(_part(v, part) for v in (data.labels, weights)), first
             )
-            mask = rows.ids["padding_mask"]
-            ids = {name: without_padding(value, mask) for name, value in rows.ids.items()}
             if self.labels_by_token:
+                mask = rows.ids["padding_mask"]
                 labels = tuple(v if v is None else without_padding(v, mask) for v in labels)
             return ids, *labels
 
-        with ThreadPoolExecutor() as pool:  # operations of TensorFlow run beside each other
+        with ThreadPoolExecutor(8) as pool:  # operations of TensorFlow run beside each other
             parts = pool.map(encode, range(0, count, CHUNK))
             ids, *labels = zip(*_counted(parts, count), strict=True)
         return joined_rows(ids), *map(_joined, labels)
