@@ -5,7 +5,6 @@ import json
 import logging
 import sys
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
@@ -21,7 +20,7 @@ from keras_bert.serving.export_contract import (
     versions,
     write_contract,
 )
-from keras_bert.serving.network import ROWS, Network
+from keras_bert.serving.network import Network
 from keras_bert.serving.signatures import (
     TEXT,
     Signature,
@@ -34,72 +33,25 @@ from keras_bert.serving.signatures import (
 FILES = ("*.pb", "variables", "assets", "assets.extra")
 
 
-class ServedTask:
-    """Mixin of a task that gives it `export`.
-
-    A subclass gives `signatures`.
-    """
-
-    def export(
-        self,
-        path: str | Path,
-        text: bool = True,
-        weights: str = "float32",
-        rows: int = ROWS,
-        examples: dict[str, Any] | None = None,
-        reference: keras.Model | None = None,
-        verbose: int = 1,
-        **options,
-    ) -> list[str]:
-        """Writes a SavedModel that takes strings and gives the task's answers.
-
-        Signatures, all for any number of rows: `serving_default` and what else the task's module
-        in `keras_bert.serving` lists; `tokenize`, `text` to pieces (`token_ids`, `start`, `end`,
-        int32 [B, L], characters; `count`, int32 [B]); `tokens`, the model's inputs to its output;
-        and `metadata`, which gives the settings as JSON, whatever string it is asked. What the
-        task's verb says, the signature says: the decoding is the same. All inputs and outputs
-        have a row a row, so that a server may join requests into batches.
-
-        The vocabulary is inside. The string signatures run ops of TensorFlow Text: TensorFlow
-        Serving has them built in, a Python process must import tensorflow_text. With `text=False`
-        `tokens` is `serving_default` too, no other signature but `metadata` is there, and plain
-        TensorFlow loads it.
-
-        `assets.extra/contract.json` says all that in a file; see
-        `keras_bert.serving.export_contract`.
-
-        Args:
-            path: the folder to make, or the export to replace.
-            text: whether to add the signatures that take strings.
-            weights: "float16" to store weights in half the bytes; each call turns them back.
-            rows: how many rows of an answer go through the network at once; more than the default
-                of 8 for a server with a GPU. `tokens` takes the rows of a request together.
-            examples: inputs of `serving_default` by name, whose answers the contract shows.
-            reference: the model before it was quantized, say, that `examples` are compared with;
-                by default the same weights in float32, where the dtype policy is another or
-                `weights` are, unless they are quantized or hold low-rank updates.
-            verbose: 0 to say nothing of what is done.
-            **options: of the task's `serving_default`: `overlap` of a classifier; `n_best`,
-                `max_answer_length` and `top_k` of a question answerer; `top_k` and `targets` of a
-                masked language model.
-
-        Returns:
-            Names of the TensorFlow Text ops that the server must have.
-
-        Raises:
-            FileExistsError: if the folder holds something else.
-            OSError: if the folder can't be made.
-            ValueError: if `text` is asked of a task without preprocessor, an option is unknown or
-                out of range, an answer to the examples is no finite number, or Keras runs on
-                another backend than TensorFlow.
-        """
-        return export_task(
-            self, path, text, Network(self, weights, rows), examples, reference, verbose, options
-        )
-
-
 def export_task(task, path, text, run, examples, reference, verbose, options) -> list[str]:
-    """Does the work of `ServedTask.export`."""
+    """Does the work of `BertTask.export`.
+
+    Args:
+        task: the task.
+        path: as `BertTask.export`.
+        text: as `BertTask.export`.
+        run: the task's `Network`.
+        examples: as `BertTask.export`.
+        reference: as `BertTask.export`.
+        verbose: as `BertTask.export`.
+        options: of the task's `signatures`.
+
+    Returns:
+        As `BertTask.export`.
+
+    Raises:
+        ValueError: as `BertTask.export`.
+    """
     import tensorflow as tf
 
     if keras.config.backend() != "tensorflow":

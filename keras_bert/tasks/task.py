@@ -18,16 +18,19 @@ import numpy as np
 from tqdm import tqdm
 
 from keras_bert.arguments import check_batch_size, check_count, check_number
-from keras_bert.checkpoints import open_checkpoint
+from keras_bert.atomic import write_folder
+from keras_bert.checkpoints import load_tuned_part, open_checkpoint, save_tuned_part
+from keras_bert.checkpoints.preset import FILES
 from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import dense_parts, is_ragged, joined, joined_rows, without_padding
 from keras_bert.data.sources import check_columns
 from keras_bert.data.texts import text_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.crf import CRFLoss
+from keras_bert.models import merge_lora, tune
 from keras_bert.models.backbone import OPTIONAL_INPUTS
-from keras_bert.serving.export import ServedTask
-from keras_bert.serving.network import BY_TOKEN
+from keras_bert.serving.export import export_task
+from keras_bert.serving.network import BY_TOKEN, ROWS, Network
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
 from keras_bert.tasks.fitting import Run, scored
@@ -42,7 +45,6 @@ from keras_bert.tasks.ids import (
 )
 from keras_bert.tasks.run_rows import few_rows, kept_function, run_rows
 from keras_bert.tasks.targets import checked_weights
-from keras_bert.tasks.weights import TaskWeights
 from keras_bert.text.padding import bucket_length
 from keras_bert.training.automatic_optimizer import automatic_optimizer
 from keras_bert.training.callback_list import callbacks_over
@@ -100,7 +102,7 @@ class Answer(NamedTuple):
 LABEL_LOSSES = (TaskLoss, keras.losses.BinaryCrossentropy, CRFLoss)
 
 
-class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
+class BertTask(keras_hub.models.Task):
     """Base of the tasks: `fit`, `evaluate` and `predict` on examples or on ids.
 
     A task declares the columns of an example (`asks`), how they become rows of the network
@@ -1226,6 +1228,177 @@ class BertTask(ServedTask, TaskWeights, keras_hub.models.Task):
             check_axes(x)
             x = {name: value.reshape(-1, value.shape[-1]) for name, value in x.items()}
         check_ids(x, self.backbone)
+
+    # === Weights, presets, exports ===
+
+    def save_to_preset(self, preset_dir: str, max_shard_size: float = 10) -> None:
+        """Writes settings, weights and vocabulary into a folder, whole or not at all.
+
+        Args:
+            preset_dir: the folder to make, or the preset to replace.
+            max_shard_size: gigabytes that the file of weights may have.
+
+        Raises:
+            FileExistsError: if the folder holds something else.
+            ValueError: if the weights take more: `from_preset` reads them from one file.
+        """
+        save = super().save_to_preset
+
+        def write(path):
+            save(path, max_shard_size=max_shard_size)
+            if shards := sorted(Path(path).glob("*.weights.json")):
+                raise ValueError(
+                    f"the weights take more than max_shard_size={max_shard_size} GB and would be "
+                    f"split ({shards[0].name}), but from_preset reads one file: pass a larger one"
+                )
+
+        write_folder(preset_dir, write, FILES)
+
+    def get_config(self) -> dict:
+        known = {id(weight) for weight in self.backbone.weights}
+        own = [weight for weight in self.weights if id(weight) not in known]
+        trained = {id(weight) for weight in self.trainable_weights}
+        frozen = [weight.path for weight in own if id(weight) not in trained]
+        return super().get_config() | ({"frozen": frozen} if frozen else {})
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        frozen = config.pop("frozen", ())
+        task = super().from_config(config)
+        task.freeze_own(frozen)
+        return task
+
+    def freeze_own(self, paths) -> None:
+        """Freezes weights beside the backbone's, by their paths."""
+        for weight in self.weights if paths else ():
+            if weight.path in paths:
+                weight.trainable = False
+
+    def load_weights(self, filepath, skip_mismatch: bool = False, **kwargs) -> None:
+        """Reads what `save_weights` wrote, with the state of a compiled model's optimizer.
+
+        Args:
+            filepath: a file .weights.h5.
+            skip_mismatch: as `keras.Model.load_weights`.
+            **kwargs: as there.
+        """
+        if self.compiled and not self.optimizer.built:
+            with self.step.scope():
+                self.optimizer.build(self.trainable_variables)
+        super().load_weights(filepath, skip_mismatch=skip_mismatch, **kwargs)
+
+    def save_task_weights(self, filepath: str) -> None:
+        """Writes what the task has on top of the backbone; no state of the optimizer."""
+        keras.saving.save_weights(self, filepath, objects_to_skip=self._not_of_the_task())
+
+    def load_task_weights(self, filepath: str, objects_to_skip=()) -> None:
+        """Reads what `save_task_weights` wrote, but for the layers to skip."""
+        skipped = [*self._not_of_the_task(), *objects_to_skip]
+        keras.saving.load_weights(self, filepath, objects_to_skip=skipped)
+
+    def _not_of_the_task(self) -> list:
+        return [*self.backbone._flatten_layers(), self.optimizer]
+
+    def copy_state(self, other: keras.Model) -> None:
+        """Takes over another model's weights and random state, keeping what is compiled.
+
+        Args:
+            other: a model of the same shape.
+
+        Raises:
+            ValueError: if it has another shape.
+        """
+        mine, theirs = (
+            [variable for layer in model.layers for variable in layer.variables]
+            for model in (self, other)
+        )
+        if [v.shape for v in mine] != [v.shape for v in theirs]:
+            raise ValueError(f"{other.name} has weights of other shapes than {self.name}")
+        for variable, value in zip(mine, theirs, strict=True):
+            variable.assign(value)
+
+    def quantize(self, mode: str, **kwargs) -> None:
+        """Quantizes the backbone, such as to "int8"; heads, of few weights, stay as they are.
+
+        Args:
+            mode: as `keras.Model.quantize`.
+            **kwargs: as there.
+        """
+        self.backbone.quantize(mode, **kwargs)
+        self.train_function = self.test_function = self.predict_function = None
+
+    def tune(self, what: str, lora_rank: int = 8):
+        """Chooses which weights are trained; see `keras_bert.models.tune`."""
+        return tune(self, what, lora_rank)
+
+    def merge_lora(self) -> int:
+        """Folds low-rank updates into their kernels; see `keras_bert.models.merge_lora`."""
+        return merge_lora(self)
+
+    def save_tuned_part(self, path: str) -> None:
+        """Writes what was tuned alone; see `keras_bert.checkpoints.save_tuned_part`."""
+        save_tuned_part(self, path)
+
+    def load_tuned_part(self, path: str) -> None:
+        """Reads what `save_tuned_part` wrote; see `keras_bert.checkpoints.load_tuned_part`."""
+        load_tuned_part(self, path)
+
+    def export(
+        self,
+        path: str | Path,
+        text: bool = True,
+        weights: str = "float32",
+        rows: int = ROWS,
+        examples: dict[str, Any] | None = None,
+        reference: keras.Model | None = None,
+        verbose: int = 1,
+        **options,
+    ) -> list[str]:
+        """Writes a SavedModel that takes strings and gives the task's answers.
+
+        Signatures, all for any number of rows: those that `signatures` lists; `tokenize`, `text` to
+        pieces (`token_ids`, `start`, `end`,
+        int32 [B, L], characters; `count`, int32 [B]); `tokens`, the model's inputs to its output;
+        and `metadata`, which gives the settings as JSON, whatever string it is asked. The
+        method that answers and the signature run the same functions. All inputs and outputs
+        have a row a row, so that a server may join requests into batches.
+
+        The vocabulary is inside. The string signatures run ops of TensorFlow Text: TensorFlow
+        Serving has them built in, a Python process must import tensorflow_text. With `text=False`
+        `tokens` is `serving_default` too, no other signature but `metadata` is there, and plain
+        TensorFlow loads it.
+
+        `assets.extra/contract.json` says all that in a file; see
+        `keras_bert.serving.export_contract`.
+
+        Args:
+            path: the folder to make, or the export to replace.
+            text: whether to add the signatures that take strings.
+            weights: "float16" to store weights in half the bytes; each call turns them back.
+            rows: how many rows of an answer go through the network at once; more than the default
+                of 8 for a server with a GPU. `tokens` takes the rows of a request together.
+            examples: inputs of `serving_default` by name, whose answers the contract shows.
+            reference: the model before it was quantized, say, that `examples` are compared with;
+                by default the same weights in float32, where the dtype policy is another or
+                `weights` are, unless they are quantized or hold low-rank updates.
+            verbose: 0 to say nothing of what is done.
+            **options: of the task's `serving_default`: `overlap` of a classifier; `n_best`,
+                `max_answer_length` and `top_k` of a question answerer; `top_k` and `targets` of a
+                masked language model.
+
+        Returns:
+            Names of the TensorFlow Text ops that the server must have.
+
+        Raises:
+            FileExistsError: if the folder holds something else.
+            OSError: if the folder can't be made.
+            ValueError: if `text` is asked of a task without preprocessor, an option is unknown or
+                out of range, an answer to the examples is no finite number, or Keras runs on
+                another backend than TensorFlow.
+        """
+        run = Network(self, weights, rows)
+        return export_task(self, path, text, run, examples, reference, verbose, options)
 
 
 def _part(values, rows):

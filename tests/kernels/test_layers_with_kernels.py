@@ -16,7 +16,7 @@ from keras_bert.training.iterator_functions import shapes_known
 from tests.kernels import contract
 
 TEXTS, TOKENS, HEADS, HIDDEN = 3, 20, 2, 64
-MODULES = ("attention", "gelu", "residual_norm")
+MODULES = ("fused_attention", "gelu", "residual_norm")
 
 
 @pytest.fixture
