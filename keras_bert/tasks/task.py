@@ -1270,7 +1270,11 @@ class BertTask(keras_hub.models.Task):
         return task
 
     def freeze_own(self, paths) -> None:
-        """Freezes weights beside the backbone's, by their paths."""
+        """Freezes weights that the task adds to its backbone.
+
+        Args:
+            paths: of the weights.
+        """
         for weight in self.weights if paths else ():
             if weight.path in paths:
                 weight.trainable = False
@@ -1289,11 +1293,20 @@ class BertTask(keras_hub.models.Task):
         super().load_weights(filepath, skip_mismatch=skip_mismatch, **kwargs)
 
     def save_task_weights(self, filepath: str) -> None:
-        """Writes what the task has on top of the backbone; no state of the optimizer."""
+        """Writes what the task has on top of the backbone; no state of the optimizer.
+
+        Args:
+            filepath: a file .weights.h5.
+        """
         keras.saving.save_weights(self, filepath, objects_to_skip=self._not_of_the_task())
 
     def load_task_weights(self, filepath: str, objects_to_skip=()) -> None:
-        """Reads what `save_task_weights` wrote, but for the layers to skip."""
+        """Reads what `save_task_weights` wrote.
+
+        Args:
+            filepath: the file.
+            objects_to_skip: layers that keep the weights that they have.
+        """
         skipped = [*self._not_of_the_task(), *objects_to_skip]
         keras.saving.load_weights(self, filepath, objects_to_skip=skipped)
 
@@ -1329,19 +1342,39 @@ class BertTask(keras_hub.models.Task):
         self.train_function = self.test_function = self.predict_function = None
 
     def tune(self, what: str, lora_rank: int = 8):
-        """Chooses which weights are trained; see `keras_bert.models.tune`."""
+        """Chooses which weights are trained.
+
+        Args:
+            what: as `keras_bert.models.tune`.
+            lora_rank: as `keras_bert.models.tune`.
+
+        Returns:
+            As `keras_bert.models.tune`.
+        """
         return tune(self, what, lora_rank)
 
     def merge_lora(self) -> int:
-        """Folds low-rank updates into their kernels; see `keras_bert.models.merge_lora`."""
+        """Folds low-rank updates into their kernels.
+
+        Returns:
+            As `keras_bert.models.merge_lora`.
+        """
         return merge_lora(self)
 
     def save_tuned_part(self, path: str) -> None:
-        """Writes what was tuned alone; see `keras_bert.checkpoints.save_tuned_part`."""
+        """Writes the weights that were tuned, without the others.
+
+        Args:
+            path: as `keras_bert.checkpoints.save_tuned_part`.
+        """
         save_tuned_part(self, path)
 
     def load_tuned_part(self, path: str) -> None:
-        """Reads what `save_tuned_part` wrote; see `keras_bert.checkpoints.load_tuned_part`."""
+        """Reads what `save_tuned_part` wrote.
+
+        Args:
+            path: as `keras_bert.checkpoints.load_tuned_part`.
+        """
         load_tuned_part(self, path)
 
     def export(
