@@ -18,22 +18,21 @@ def without_padding(value, padding_mask):
     """Removes padding from rows.
 
     Args:
-        value: [R, T] or [N, C, T], with the shape of `padding_mask`; any other value is kept.
-        padding_mask: int, 1 for tokens and 0 for padding.
+        value: [R, T] or [N, C, T].
+        padding_mask: int, of the same shape, 1 for tokens and 0 for padding.
 
     Returns:
         A `tf.RaggedTensor` [..., tokens].
     """
     import tensorflow as tf
 
-    if tuple(value.shape) != tuple(padding_mask.shape):
-        return value
     with tf.device("CPU"):
         length = tf.shape(value)[-1]
         real = tf.reshape(tf.cast(padding_mask, tf.bool), [-1, length])
         rows = tf.ragged.boolean_mask(tf.reshape(value, [-1, length]), real)
         if len(value.shape) == 3:
-            rows = tf.RaggedTensor.from_uniform_row_length(rows, value.shape[1])
+            texts = value.shape[1] or tf.shape(value, tf.int64)[1]
+            rows = tf.RaggedTensor.from_uniform_row_length(rows, texts)
         return rows
 
 

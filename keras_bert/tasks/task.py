@@ -1029,7 +1029,9 @@ class BertTask(keras_hub.models.Task):
         def make(*columns):
             rows = self.rows(*columns, **options)
             mask = rows.ids["padding_mask"]
-            return rows, {n: without_padding(value, mask) for n, value in rows.ids.items()}
+            return rows, {
+                n: without_padding(v, mask) if n in BY_TOKEN else v for n, v in rows.ids.items()
+            }
 
         sample = self._tensors(data.part(slice(0, 1)))
         on_tensorflow = keras.config.backend() == "tensorflow"

@@ -1,0 +1,155 @@
+"""Answers of few examples, of many, and of exports are the same, whatever was changed before."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_bert
+from keras_bert.data.ragged import dense
+from tests.tasks.tiny import TASKS, made
+
+TEXTS = ["the cat sat on the mat .", "a dog", "it ran . who ran ?", "the mat"]
+OTHERS = ["a dog slept", "the cat", "who ?", "it sat on the mat"]
+SPANS = [[[0, 3], [4, 7]], [[0, 1], [2, 5]], [[0, 2], [3, 6]], [[0, 3], [4, 7]]]
+TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
+
+# How each task is asked: (arguments of the constructor, the method with columns of examples).
+ASKED = {
+    "BertClassifier": ({"num_classes": 3}, lambda m, t, o, s: m.classify(t)),
+    "BertTokenClassifier": ({"labels": TAGS, "num_classes": None}, lambda m, t, o, s: m.tag(t)),
+    "BertQuestionAnswerer": ({}, lambda m, t, o, s: m.answer(o, t, top_k=2)),
+    "BertMultipleChoice": ({}, lambda m, t, o, s: m.choose(o, [[a, a[:3]] for a in t])),
+    "BertRelationClassifier": ({"num_classes": 3}, lambda m, t, o, s: m.relate(t, s)),
+    "BertTextEmbedder": ({}, lambda m, t, o, s: m.embed(t)),
+    "BertMaskedLM": ({}, lambda m, t, o, s: m.fill([f"{a} [MASK]" for a in t], top_k=3)),
+    "BertPretrainer": ({}, lambda m, t, o, s: m.next_sentence(t, o)),
+}
+
+
+def task_of(cls, **settings):
+    keras.utils.set_random_seed(2)
+    model = cls(**made(cls, **(ASKED[cls.__name__][0] | settings)))
+    rng = np.random.default_rng(5)
+    for weight in model.weights:  # spread answers apart
+        if weight.dtype == "float32":
+            weight.assign(rng.normal(0, 0.4, weight.shape))
+    return model
+
+
+def ask(model, times):
+    """What a task answers to four examples, so many times over."""
+    columns = (part * times for part in (TEXTS, OTHERS, SPANS))
+    return ASKED[type(model).__name__][1](model, *columns)
+
+
+def numbers(found):
+    """Answers as (words, numbers)."""
+    words, values = [], []
+    for leaf in tf.nest.flatten(keras.tree.map_structure(_plain, found)):
+        (words if isinstance(leaf, str) else values).append(leaf)
+    return words, np.concatenate([np.ravel(v).astype("float64") for v in values])
+
+
+def _plain(value):
+    names = getattr(value, "__dataclass_fields__", None)
+    if names is None:
+        return value
+    return {name: keras.tree.map_structure(_plain, getattr(value, name)) for name in names}
+
+
+def first(found):
+    """The answers to the first four examples."""
+    return tuple(part[:4] for part in found) if isinstance(found, tuple) else found[:4]
+
+
+@pytest.mark.parametrize("cls", TASKS)
+def test_few_are_answered_as_many_are(cls):
+    model = task_of(cls)
+    few, many = numbers(ask(model, 1)), numbers(first(ask(model, 6)))
+    assert few[0] == many[0]
+    np.testing.assert_allclose(few[1], many[1], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("times", [1, 6])
+def test_settings_that_change_between_answers_are_heeded(times):
+    model = task_of(keras_bert.BertClassifier, problem="multi_label")
+    labels, probabilities = ask(model, times)
+    model.thresholds = [1.0, 0.0, 1.0]
+    assert ask(model, times)[0] == [[1]] * 4 * times != labels
+    model.labels = ["a", "b", "c"]
+    again, same = ask(model, times)
+    assert again == [["b"]] * 4 * times
+    np.testing.assert_allclose(same, probabilities, rtol=1e-6)
+
+    model = task_of(keras_bert.BertQuestionAnswerer)
+    assert any(found.text for found in ask(model, times))
+    model.null_threshold = -1e6  # no question has an answer
+    assert not any(found.text for found in ask(model, times))
+
+    prompts = {"prompts": {"q": "who ran ? ", "p": ""}, "default_prompt": "p"}
+    model = task_of(keras_bert.BertTextEmbedder, **prompts)
+    before = ask(model, times)
+    model.default_prompt = "q"
+    after = ask(model, times)
+    assert abs(after - before).max() > 1e-3
+    model.default_prompt = None
+    expected = model.embed([f"who ran ? {text}" for text in TEXTS * times])
+    np.testing.assert_allclose(after, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("times", [1, 6])
+def test_weights_that_change_between_answers_are_heeded(times):
+    """Also those of a chain, which a graph would hold as constants."""
+    model = task_of(keras_bert.BertTokenClassifier, crf=True)
+    before = model.predict_tags(TEXTS * times)
+    transitions = next(w for w in model.chain.weights if w.shape == (5, 5))
+    transitions.assign(np.where(np.eye(5), 0, -1e3))  # a sentence has one tag
+    after = model.predict_tags(TEXTS * times)
+    assert after != before and all(len({*tags}) == 1 for tags in after)
+
+
+@pytest.mark.parametrize("cls", TASKS)
+def test_an_export_answers_as_answers_to_does(cls, tmp_path):
+    model = task_of(cls)
+    answer = model.signatures()["serving_default"]
+    columns = [answer.example[name] for name in answer.asks]
+    data = tuple(columns) if len(columns) > 1 else columns[0]
+    model.export(tmp_path / "served", verbose=0)
+    serve = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
+    served = serve(**{n: tf.constant(answer.example[n], c.dtype) for n, c in answer.asks.items()})
+    found = model.answers_to(data)
+    assert set(found) == set(served)
+    for name, value in served.items():
+        if value.dtype.is_floating:
+            np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("cls", TASKS)
+def test_rows_of_many_examples_are_those_of_few(cls, monkeypatch):
+    """Many are made by a graph, some at a time."""
+    texts, others, spans = (part * 6 for part in (TEXTS, OTHERS, SPANS))
+    data = {
+        "BertQuestionAnswerer": (others, texts),
+        "BertMultipleChoice": (others, [[a, a[:3]] for a in texts]),
+        "BertRelationClassifier": (texts, spans),
+        "BertTextEmbedder": (texts, others),
+        "BertMaskedLM": (texts, others),
+    }.get(cls.__name__, texts)
+    settings = {"next_sentence": False} if cls is keras_bert.BertPretrainer else {}
+    model = task_of(cls, **settings)
+    expected = model.ragged_rows(data)[0]
+    monkeypatch.setattr("keras_bert.tasks.task.CHUNK", 5)
+    some = model.ragged_rows(data)[0]
+    monkeypatch.setattr("keras_bert.tasks.task.MANY", 20)
+    in_graph = model.ragged_rows(data)[0]
+    for name, value in expected.items():
+        for found in (some[name], in_graph[name]):
+            assert type(found) is type(value), name
+            lists = [v.to_list() if hasattr(v, "to_list") else v.tolist() for v in (found, value)]
+            assert lists[0] == lists[1], name
+    width = model.preprocessor.sequence_length
+    padded = {n: dense(v, np.arange(len(texts)), width) for n, v in in_graph.items()}
+    assert tuple(padded["token_ids"].shape)[-1] == width
