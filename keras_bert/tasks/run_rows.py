@@ -41,6 +41,9 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
         float32 arrays [R, ...], structured as the model's output. Where a task's outputs are
         `outputs_by_token`, an axis 1 that is as long as a cut row is filled up to T.
     """
+    if (steps := kwargs.get("steps")) is not None:
+        kwargs = {name: value for name, value in kwargs.items() if name != "steps"}
+        ids = {name: value[: steps * batch_size] for name, value in ids.items()}
     mask = ids["padding_mask"]
     count, length = int(mask.shape[0]), mask.shape[-1] or task.preprocessor.sequence_length
     if not count:
@@ -259,7 +262,9 @@ def _predict_function(task, ids: dict) -> Callable:
 
 
 def _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept) -> list[tuple]:
-    """(width, outputs of its rows) of each width."""
+    """(width, outputs of its rows) of each width; all in one where outputs are not by token."""
+    if not task.outputs_by_token:
+        widths = np.full_like(widths, widths.max())
     parts = []
     for width in np.unique(widths).tolist():
         rows = order[widths == width]

@@ -83,3 +83,18 @@ def test_an_error_in_a_batch_ends_the_call(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.predict(MANY, callbacks=[Stopped()], verbose=0)
     np.testing.assert_array_equal(model.predict(MANY, verbose=0), before)
+
+
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_steps_are_batches_of_the_first_rows(eagerly):
+    model = make("classifier")
+    expected = model.predict(MANY, 8, verbose=0)
+    model.run_eagerly = eagerly
+    begins = []
+    callback = keras.callbacks.LambdaCallback()
+    callback.on_predict_begin = lambda logs=None: begins.append(logs)
+    found = model.predict(MANY, 8, steps=2, verbose=0, callbacks=[callback])
+    np.testing.assert_allclose(found, expected[:16], atol=1e-5)
+    assert len(begins) == 1
+    ids = {name: value.numpy() for name, value in model.preprocessor(MANY).items()}
+    np.testing.assert_allclose(model.predict(ids, 8, steps=1, verbose=0), expected[:8], atol=1e-5)
