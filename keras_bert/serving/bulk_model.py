@@ -122,8 +122,13 @@ class TaskModel:
         """Makes the graph."""
         import tensorflow as tf
 
-        function = tf.function(self._found.function, self._found.inputs, autograph=False)
-        self._function = function
+        asked, specs = self._found.function, {spec.name: spec for spec in self._found.inputs}
+
+        def by_name(**inputs):
+            return asked(*(inputs[name] for name in specs))
+
+        function = tf.function(by_name, autograph=False)
+        self._function = function.get_concrete_function(**specs)
 
     def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
         """Asks the signature; see `ExportedModel`."""

@@ -84,6 +84,7 @@ def export_task(task, path, text, run, examples, reference, verbose, options) ->
     concrete = {name: function.get_concrete_function() for name, function in functions.items()}
     asked = {name: _tensors(signature) for name, signature in found.items()}
     shown = [(name, tensors, concrete[name](**tensors)) for name, tensors in asked.items()]
+    _check_rows(asked["serving_default"], shown[0][2])
     difference = None
     inexact = task.dtype_policy.compute_dtype != "float32" or run.weights != "float32"
     plain = not _is_quantized(task) and not lora_layers(task.backbone)
@@ -227,6 +228,19 @@ def _tensors(signature: Signature) -> dict:
             f"examples have the names {', '.join(signature.example)}; expected {', '.join(specs)}"
         )
     return {n: tf.constant(signature.example[n], spec.dtype) for n, spec in specs.items()}
+
+
+def _check_rows(inputs: dict, reply: dict) -> None:
+    """Raises a ValueError for answers that are not one for each example."""
+    import tensorflow as tf
+
+    count = int(tf.shape(next(iter(inputs.values())))[0])
+    for name, value in reply.items():
+        if not value.shape.rank or int(tf.shape(value)[0]) != count:
+            raise ValueError(
+                f"{name!r} has shape {value.shape} for {count} examples: `answers` has to pool the "
+                "rows of an example, see Rows.example"
+            )
 
 
 def _difference(expected: dict, reply: dict) -> dict:

@@ -175,7 +175,9 @@ def dataset_preparer(task, dataset, labelled: bool) -> Callable:
         y = task.encode_labels_in_graph(y) if labelled else None
         sample_weight = sample_weight if labelled else None
         if texts:
-            return task.preprocessor(x, y=y, sample_weight=sample_weight)
+            columns = x if isinstance(x, tuple) else (x,)
+            task.check_number_of_columns(columns)
+            x = task.rows_of_dataset(*columns)
         return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
     return preprocess

@@ -152,7 +152,7 @@ def sorted_settings(task: type, settings: dict) -> tuple[dict, dict, dict]:
     known = inspect.signature(task.__init__).parameters.keys() - NOT_SET
     own, text, network = {}, {}, {}
     for name, value in settings.items():
-        if name in known:
+        if name in known or name == "compile":
             part = own
         elif name in task.preprocessor_cls.settings:
             part = text

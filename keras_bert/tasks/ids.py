@@ -30,6 +30,12 @@ def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
             or rows are longer than there are positions.
     """
     missing = set(REQUIRED_INPUTS) - set(x)
+    if len(missing) == len(REQUIRED_INPUTS):
+        wanted = ", ".join(REQUIRED_INPUTS)
+        raise ValueError(
+            f"got a dict of {', '.join(x) or 'nothing'}: expected ids ({wanted}), or columns of "
+            "examples in a tuple"
+        )
     if missing:
         raise ValueError(f"ids lack {', '.join(sorted(missing))}; got {', '.join(x) or 'none'}")
     for name, value in x.items():
@@ -166,6 +172,10 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
     checks += [_in_range(name, x[name], *limit) for name, limit in limits.items() if name in x]
     if y is not None and task.reads_label_ids:
         several = isinstance(task.output, dict)
+        if several and not isinstance(y, dict):
+            raise ValueError(
+                f"the dataset's labels are {y}: expected a dict by output, {', '.join(task.output)}"
+            )
         for name in task.output if several else [None]:
             labels, weights, output = (
                 part.get(name) if isinstance(part, dict) else part

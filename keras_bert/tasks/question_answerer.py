@@ -138,16 +138,18 @@ class BertQuestionAnswerer(BertTask):
 
     # === Training ===
 
-    def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
+    def compile(self, *args, **kwargs):
         """As `BertTask.compile`; the task's own loss is the mean of those of start and end."""
         if smoothing := kwargs.get("label_smoothing"):
             raise ValueError(
                 f"label_smoothing={smoothing} is not supported by BertQuestionAnswerer: a share of "
                 "each label would go to padding"
             )
-        if isinstance(loss, str) and loss == "auto" and loss_weights is None:
-            loss_weights = {"start": 0.5, "end": 0.5}
-        super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
+        super().compile(*args, **kwargs)
+
+    @property
+    def default_loss_weights(self) -> dict[str, float]:
+        return {"start": 0.5, "end": 0.5}
 
     def default_loss(self) -> dict[str, keras.losses.Loss]:
         # On TensorFlow the step divides by the weight sum anyway; elsewhere Keras has to be told.

@@ -107,6 +107,9 @@ class BertRelationClassifier(Labelled):
         ids, fits = self.preprocessor.encode(text, spans)
         return Rows(ids, about=fits)
 
+    def rows_of_dataset(self, *columns):
+        return self.preprocessor.pack(columns)  # refuses entities that do not fit
+
     def check_rows(self, rows, first, lines):
         wrong = np.flatnonzero(~rows.about.numpy())
         if len(wrong):

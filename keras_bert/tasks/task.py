@@ -278,7 +278,9 @@ class BertTask(keras_hub.models.Task):
         """
         if isinstance(x, Examples):
             return x
-        return Examples(text_columns(x, self.most_texts), self._encoded(y))
+        columns = text_columns(x, self.most_texts)
+        self.check_number_of_columns(columns)
+        return Examples(columns, self._encoded(y))
 
     def brings_labels(self, x) -> bool:
         """Says whether data that is passed as one object brings its labels, as a reader's does.
@@ -305,6 +307,40 @@ class BertTask(keras_hub.models.Task):
             The rows.
         """
         return Rows(self.preprocessor.pack(columns))
+
+    def rows_of_dataset(self, *columns) -> dict[str, Any]:
+        """Makes rows of a batch of a `tf.data.Dataset`, in its graph.
+
+        Args:
+            *columns: tensors [B, ...].
+
+        Returns:
+            The ids of `rows`.
+
+        Raises:
+            ValueError: if an example has several rows, which need lists.
+        """
+        rows = self.rows(*columns)
+        if rows.example is not None:
+            raise ValueError(
+                f"the dataset gives texts, and {type(self).__name__} makes several rows of one: "
+                "pass lists, or a dataset of ids"
+            )
+        return rows.ids
+
+    def check_number_of_columns(self, columns: tuple) -> None:
+        """Checks the number of columns of examples.
+
+        Args:
+            columns: of a batch, or of all examples.
+
+        Raises:
+            ValueError: if it is none that the task takes.
+        """
+        most = self.most_texts and max(len(self.asks), self.most_texts)
+        if len(columns) < len(self.asks) or (most and len(columns) > most):
+            names = ", ".join(self.asks)
+            raise ValueError(f"got {len(columns)} columns: expected {len(self.asks)}, ({names})")
 
     def check_rows(self, rows: Rows, first: int, lines: Sequence[int] | None) -> None:
         """Refuses an example that has no valid rows.
@@ -453,7 +489,8 @@ class BertTask(keras_hub.models.Task):
                 or one-hot, as it expects them. Whatever its reduction ("sum" excepted), a batch's
                 loss is sum(weight * loss) / sum(weight) over all rows of the batch, on whatever
                 replica or in whatever micro-batch they are. Losses of regularization are added.
-            loss_weights: factors of the losses of several outputs.
+            loss_weights: factors of the losses of several outputs; by default the losses are
+                added, or with loss="auto" weighted as the task says.
             metrics: "auto" for the task's own, or Keras metrics; None or [] for none. They weigh
                 rows as the loss does; rows of weight 0 count nowhere. A metric of Keras is given
                 what it expects: probabilities, by a softmax or a sigmoid; with `from_logits=True`
@@ -532,6 +569,7 @@ class BertTask(keras_hub.models.Task):
                 optimizer = automatic_optimizer(self, self.schedule, None)
             if isinstance(loss, str) and loss == "auto":
                 loss = self.default_loss()
+                loss_weights = loss_weights or self.default_loss_weights
             if isinstance(metrics, str) and metrics == "auto":
                 metrics = self.default_metrics()
             metrics = joined_metrics(metrics, weighted_metrics)
@@ -620,6 +658,11 @@ class BertTask(keras_hub.models.Task):
             NotImplementedError: if the task does not declare it.
         """
         raise NotImplementedError
+
+    @property
+    def default_loss_weights(self) -> dict[str, float] | None:
+        """Factors of the losses of several outputs with `compile(loss="auto")`; None adds them."""
+        return None
 
     def default_metrics(self) -> list:
         """Gives the metrics of `compile(metrics="auto")`.
@@ -1004,10 +1047,16 @@ class BertTask(keras_hub.models.Task):
             outputs = run_rows(self, ids, check_batch_size(batch_size), kwargs)
             parts = [answer.answers(outputs, Rows(ids))]
         else:
-            parts = [
-                found for _, found in self.respond(answer, self.examples(x), batch_size, kwargs)
-            ]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            data = self.examples(x)
+            parts = [found for _, found in self.respond(answer, data, batch_size, kwargs)]
+        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        for name, value in found.items():
+            if not isinstance(x, dict) and len(value) != len(data):
+                raise ValueError(
+                    f"{name!r} has {len(value)} rows for {len(data)} examples: `answers` has to "
+                    "pool the rows of an example, see Rows.example"
+                )
+        return found
 
     def ragged_rows(self, x, y=None, sample_weight=None, **options) -> tuple[dict, Any, Any]:
         """Turns examples into rows without padding, with a progress bar where it takes long.

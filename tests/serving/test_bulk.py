@@ -119,6 +119,20 @@ def formats(tmp_path, pairs):
     ]
 
 
+def test_a_task_answers_as_its_export_does(model, export, tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[:7]))
+    found = []
+    for number, source in enumerate((model, export)):
+        answer_file(source, path, tmp_path / f"{number}.jsonl", verbose=False)
+        lines = (tmp_path / f"{number}.jsonl").read_text().splitlines()
+        found.append([json.loads(line) for line in lines])
+    assert len(found[0]) == 7
+    for one, other in zip(*found, strict=True):
+        assert one["label"] == other["label"]
+        assert one["probability"] == pytest.approx(other["probability"], rel=1e-4)
+
+
 def test_every_format_gives_what_classify_gives(export, expected, tmp_path, small_windows, capsys):
     for path in formats(tmp_path, list(zip(TEXTS, TEXTS[::-1], strict=True))):
         output = tmp_path / f"{path.name}.out"
