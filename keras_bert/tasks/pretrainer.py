@@ -1,5 +1,4 @@
-"""Pre-training by masked language modelling and next sentence prediction (Devlin et al. 2019,
-section 3.1)."""
+"""Pre-training: masked tokens and next sentences (Devlin et al. 2019, section 3.1)."""
 
 import keras
 import numpy as np

@@ -234,7 +234,7 @@ class BertQuestionAnswerer(BertTask):
 
     def source(self, *args, **kwargs):
         source = super().source(*args, **kwargs)
-        if isinstance(source, ArraySource):  # on backends other than TensorFlow no map is applied to batches
+        if isinstance(source, ArraySource):  # not on TensorFlow: no map
             source.labels = self.encode_labels_in_graph(source.labels)
         return source
 
