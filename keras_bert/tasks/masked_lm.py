@@ -199,7 +199,7 @@ class BertMaskedLM(BertTask):
 
         Args:
             texts: a text, or a list of N.
-            top_k: candidates for each [MASK]; 5 by default, or as many as there are targets.
+            top_k: candidates for each [MASK]; 5 by default, or the number of targets.
             batch_size: rows of a batch.
             targets: restricts the candidates to these tokens: words of a single piece, or as the
                 vocabulary spells them, such as "##s". Scores stay probabilities over all tokens.

@@ -236,8 +236,7 @@ def _drawn(rng, shape, deviation: float):
 
 
 def _cut_by_rule(tokenizer, new_tokens: Sequence[str]) -> list[str]:
-    """The new tokens that WordPiece can never produce, since pre-tokenization splits or changes
-    them."""
+    """The new tokens that pre-tokenization splits or changes, so WordPiece never produces them."""
     words = [t[2:] if t.startswith("##") and len(t) > 2 else t for t in new_tokens]
     specials = tokenizer.special_tokens
     config = tokenizer.get_config() | {"added_tokens": (), "exact_tokens": ()}

@@ -68,8 +68,7 @@ def check_tags(
 
 
 def names_of_tags(y) -> list[str]:
-    """The names among tags, "O" in front; ids, and anything that is not a list of tags, are
-    ignored."""
+    """The names among tags, "O" first; ids and anything but lists of tags are ignored."""
     return tag_names(
         [tag for tag in tags if isinstance(tag, str)]
         for tags in y
