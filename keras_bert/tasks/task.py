@@ -60,7 +60,7 @@ from keras_bert.training.step import Step
 from keras_bert.training.task_metrics import CLASSES, task_metrics
 
 CHUNK = 1000  # examples converted to rows at once
-MANY = 32 * CHUNK  # number of examples from which rows are made by a graph; tracing takes half a second
+MANY = 32 * CHUNK  # examples from which a graph makes rows; tracing it takes half a second
 SILENT_SECONDS = 5  # longer tokenization shows a progress bar
 
 
