@@ -1,14 +1,14 @@
-"""What became of every weight when a checkpoint was read."""
+"""The report on every weight of a loaded checkpoint."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass
 class LoadingReport:
-    """Names of weights by what happened to them.
+    """Names of weights by outcome.
 
     Args:
-        source: where the checkpoint lies.
+        source: location of the checkpoint.
         form: "keras_bert", "google", "huggingface" or "kerashub".
         loaded: weights of the model that took a value from the checkpoint.
         new: weights of the model that the checkpoint has no value for.

@@ -833,8 +833,7 @@ class BertTask(keras_hub.models.Task):
         return keras.tree.map_structure(keras.ops.convert_to_numpy, batch)
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
-        """Computes loss and metrics on labelled data, each row once; accepts the same data as
-        `fit`.
+        """Computes loss and metrics on labelled data, each row once; takes data as `fit` does.
 
         Args:
             x: as in `fit`.

@@ -232,8 +232,7 @@ class BertTextEmbedder(BertTask):
         return fitting
 
     def write_beside(self, folder: Path) -> None:
-        """Writes the files that sentence-transformers reads in addition to a Hugging Face
-        directory.
+        """Adds the files of sentence-transformers to a Hugging Face directory.
 
         Args:
             folder: the directory.

@@ -8,8 +8,7 @@ from keras_bert.training.schedules import ShareSchedule
 
 
 class TimeBudget(keras.callbacks.Callback):
-    """Stops training when its time is used up, and reports the elapsed fraction to a
-    `ShareSchedule`.
+    """Stops training after a time; reports the elapsed fraction to a `ShareSchedule`.
 
         schedule = ShareSchedule(5e-5)
         model.compile(optimizer=AdamW(schedule))
@@ -86,8 +85,7 @@ class TimeBudget(keras.callbacks.Callback):
         return elapsed
 
     def _check_schedule(self) -> None:
-        """Checks by the rate that the optimizer uses the schedule; otherwise it would have no
-        effect.
+        """Checks by the rate that the optimizer uses the schedule, which else has no effect.
 
         Checked half-way, since all schedules of this kind start alike.
         """

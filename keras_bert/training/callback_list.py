@@ -12,8 +12,7 @@ REDRAW_SECONDS = 0.5
 
 
 class CallbackList(keras.callbacks.CallbackList):
-    """Keras's callback list, which converts the logs of a batch to numbers only if a callback reads
-    them.
+    """Keras's callback list, with logs of batches that are converted to numbers only when read.
 
     Keras's own list converts them after every batch, and waits for the device each time; the device
     then waits for the host, which needs 8 to 9 ms to start a step of BERT-Base on an H200.

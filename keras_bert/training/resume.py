@@ -140,8 +140,7 @@ class Resume(keras.callbacks.Callback):
         logger.warning("%s", message)
 
     def watch(self, callbacks: list) -> None:
-        """Registers the callbacks whose state belongs to the run: those with `get_state`,
-        `set_state`.
+        """Registers the callbacks with state of the run: those with `get_state`, `set_state`.
 
         Args:
             callbacks: the callbacks of `fit`.
