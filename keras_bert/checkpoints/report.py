@@ -10,7 +10,7 @@ class LoadingReport:
     Args:
         source: location of the checkpoint.
         form: "keras_bert", "google", "huggingface" or "kerashub".
-        loaded: weights of the model that took a value from the checkpoint.
+        loaded: weights of the model that were loaded from the checkpoint.
         new: weights of the model that the checkpoint has no value for.
         left_over: tensors of the checkpoint that the model has no place for, by the checkpoint's
             names where we do not know them, else by ours.
