@@ -15,14 +15,11 @@ PAGES = ("*.md", "docs/**/*.md")
 LEFT = ("CHANGELOG.md",)
 # Parts of the package that are not rewritten yet. Remove an entry when its part is.
 NOT_YET = (
-    "checkpoints/",
-    "reports/",
-    "serving/",
-    "tasks/",
-    "training/",
+    "tasks/batch_sources.py",
+    "tasks/masked_lm.py",
+    "tasks/sentences.py",
+    "tasks/targets.py",
     "data/demo_text.py",
-    "metrics/double_float.py",
-    "metrics/streaming.py",
 )
 
 # A regular expression, in which a space is any white space, and the replacement.

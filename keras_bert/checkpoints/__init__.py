@@ -1,4 +1,4 @@
-"""Weights, vocabularies and settings from each form that a BERT lies in."""
+"""Weights, vocabularies and settings from every checkpoint format of BERT."""
 
 from keras_bert.checkpoints.loader import Checkpoint, open_checkpoint
 from keras_bert.checkpoints.parts import load_tuned_part, save_tuned_part

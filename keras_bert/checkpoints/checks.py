@@ -1,11 +1,11 @@
-"""Checks of the numbers in a checkpoint's settings, before anything is made of them."""
+"""Checks of the numbers in a checkpoint's settings, before they are used."""
 
 import math
 import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-# The largest sizes of a backbone. They lie far above any BERT: what is beyond them is damage.
+# The largest sizes of a backbone. They are far above any BERT: larger values mean damage.
 SIZES = {
     "vocabulary_size": 10_000_000,
     "num_layers": 1_000,
@@ -15,7 +15,7 @@ SIZES = {
     "max_sequence_length": 10_000_000,
     "num_segments": 1_000_000,
 }
-# Its other numbers, which are smaller than these.
+# Exclusive upper limits of its other numbers.
 NUMBERS = {
     "hidden_dropout": 1,
     "attention_dropout": 1,
@@ -26,28 +26,28 @@ DTYPES = ("float32", "float16", "bfloat16")  # of tensors
 
 
 def short(value: Any) -> str:
-    """Shows a value in an error, however large or deeply nested a file made it."""
+    """Formats a value for an error, however large or deeply nested."""
     return reprlib.repr(value)
 
 
 def shown(name: str) -> str:
-    """A name of a file's or folder's choosing, without characters that could steer a terminal."""
+    """A name from a file or folder, without terminal control characters."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
 
 
 def check_name(name: str) -> None:
-    """Raises a ValueError for the name of a tensor that could steer the terminal it is shown on."""
+    """Raises a ValueError for a tensor name with terminal control characters."""
     if not name.isprintable():
         raise ValueError(f"a tensor is called {short(name)}; expected printable characters")
 
 
 def is_number(value: Any, limit: float = 1) -> bool:
-    """Whether this is a number from 0 to below the limit; with 1, a share of units to drop."""
+    """Whether this is a number from 0 to below the limit; with limit 1, a dropout rate."""
     return type(value) in (int, float) and 0 <= value < limit
 
 
 def check_number(value: Any, key: str, where: str, limit: float = 1) -> float:
-    """Gives a value that `is_number`.
+    """Returns a value for which `is_number` holds.
 
     Raises:
         ValueError: if it is none.
@@ -60,7 +60,7 @@ def check_number(value: Any, key: str, where: str, limit: float = 1) -> float:
 
 
 def check_size(value: Any, key: str, where: str, most: int = 10_000_000) -> int:
-    """Gives a value that is a whole number from 1 on.
+    """Returns a value that is an integer of 1 or more.
 
     Raises:
         ValueError: if it is none.
@@ -71,12 +71,12 @@ def check_size(value: Any, key: str, where: str, most: int = 10_000_000) -> int:
 
 
 def check_config(config: Mapping[str, Any], where: str, keys: Mapping[str, str]) -> None:
-    """Checks all arguments of a backbone that a checkpoint gives.
+    """Checks all arguments of a backbone from a checkpoint.
 
     Args:
         config: arguments of `BertBackbone`.
         where: the file, for errors.
-        keys: what an argument is called there, where that is another name.
+        keys: names of arguments in the file, where they differ.
 
     Raises:
         ValueError: if one is missing or impossible.
@@ -86,7 +86,7 @@ def check_config(config: Mapping[str, Any], where: str, keys: Mapping[str, str])
         check_size(config.get(name), names[name], where, most)
     for name, limit in NUMBERS.items():
         check_number(config.get(name), names[name], where, limit)
-    if config["layer_norm_epsilon"] == 0:  # rows of equal numbers would be divided by it
+    if config["layer_norm_epsilon"] == 0:  # constant rows would be divided by it
         raise ValueError(f"{where}: {names['layer_norm_epsilon']} is 0; expected more than 0")
     if not isinstance(config.get("activation"), str):
         raise ValueError(
@@ -100,7 +100,7 @@ def check_config(config: Mapping[str, Any], where: str, keys: Mapping[str, str])
 
 
 def least_numbers(config: Mapping[str, Any]) -> int:
-    """How many numbers the tables and kernels of a checked backbone hold; biases come on top."""
+    """The number of elements in the tables and kernels of a checked backbone, without biases."""
     hidden, inner = config["hidden_dim"], config["intermediate_dim"]
     rows = config["vocabulary_size"] + config["max_sequence_length"] + config["num_segments"]
     return hidden * (rows + config["num_layers"] * (4 * hidden + 2 * inner))

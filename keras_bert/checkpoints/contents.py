@@ -1,4 +1,4 @@
-"""What a checkpoint of any form holds, in our own terms."""
+"""The contents of a checkpoint of any format, in this package's terms."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,38 +6,38 @@ from typing import Any
 import keras
 import numpy as np
 
-# The form's heads that a text is given an answer by; those of pre-training are told by their
-# tensors. Each is one dense layer, called "head": on the pooled output for classes and for the
-# score of a choice, on every token's output for classes of tokens and for the two ends of a span.
+# Heads of tasks; pre-training heads are recognized by their tensors. Each is one dense layer, named
+# "head": on the pooled output for classes and for the score of a choice, on every token's output
+# for token classes and for the start and end of a span.
 HEADS = ("classifier", "token_classifier", "span", "choice")
 PROBLEMS = ("single_label", "multi_label", "regression")  # of a classifier
 MASKED_LM, NEXT_SENTENCE = "masked_lm_head/", "next_sentence_head/"
-# What our tasks call the settings that a masked-LM head may have of its own.
+# Names, in tasks, of the settings in which a masked-LM head may differ.
 TASK_ARGUMENTS = {"activation": "head_activation", "layer_norm_epsilon": "head_epsilon"}
 
 
 @dataclass
 class Contents:
-    """Settings, tensors and text side of one checkpoint.
+    """Settings, tensors and preprocessor settings of one checkpoint.
 
     Args:
-        source: where it lies.
+        source: its location.
         config: arguments of `BertBackbone`, without dtype.
-        tensors: arrays by the names of our weights, see `names.weights_by_name`: matrices are
+        tensors: arrays by this package's weight names, see `names.weights_by_name`: matrices are
             [inputs, outputs].
         head: one of `HEADS`, whose tensors are "head/kernel" and "head/bias"; or None.
         labels: names of the head's classes by id, or None.
         problem: one of `PROBLEMS`.
-        thresholds: of a multi-label classifier, the probabilities from which on a label is given;
-            or None.
+        thresholds: for a multi-label classifier, the probabilities at or above which a label is
+            given; or None.
         masked_lm: arguments of `MaskedLMHead` in which that head differs from the backbone:
-            "activation", "layer_norm_epsilon"; {} where it does not.
-        head_dropout: share of units dropped before the head, or None where the form does not say.
-        tokenizer: arguments of `BertTokenizer` but the vocabulary; None without a text side.
+            "activation", "layer_norm_epsilon"; {} if it does not.
+        head_dropout: dropout rate before the head, or None if the format does not define it.
+        tokenizer: arguments of `BertTokenizer` except the vocabulary; None without a tokenizer.
         vocabulary: all tokens by id, or None.
         dtype: of the tensors in the checkpoint: "float32", "float16" or "bfloat16". In `tensors`
             they are float32 in any case, which holds both others exactly.
-        left_over: names, in the checkpoint, of tensors that mean nothing to us.
+        left_over: names, in the checkpoint, of unknown tensors.
     """
 
     source: str
@@ -55,11 +55,11 @@ class Contents:
     left_over: list[str] = field(default_factory=list)
 
     def has(self, prefix: str) -> bool:
-        """Whether there is a tensor whose name begins so."""
+        """Whether there is a tensor whose name starts with this prefix."""
         return any(name.startswith(prefix) for name in self.tensors)
 
 
 def own_masked_lm(model: keras.Model) -> dict[str, Any]:
-    """`Contents.masked_lm` of a task of ours."""
+    """`Contents.masked_lm` of a task."""
     values = {name: getattr(model, theirs, None) for name, theirs in TASK_ARGUMENTS.items()}
     return {name: value for name, value in values.items() if value is not None}

@@ -1,7 +1,7 @@
-"""The original form: bert_config.json, a TensorFlow 1 checkpoint, vocab.txt.
+"""The original format: bert_config.json, a TensorFlow 1 checkpoint, vocab.txt.
 
 Names and settings follow google-research/bert: modeling.py, run_pretraining.py, run_classifier.py
-and run_squad.py. What that form has no place for goes into keras_bert.json beside it.
+and run_squad.py. Everything that this format cannot hold is written to keras_bert.json next to it.
 """
 
 import json
@@ -66,8 +66,8 @@ _ENDS = (
     Row("head/bias", "cls/squad/output_bias"),
 )
 HEAD_NAMES = {name: _ENDS if name == "span" else _CLASSES for name in HEADS} | {None: ()}
-# What optimizers and training loops keep beside the weights: AdamWeightDecayOptimizer and its
-# LAMB forks, TensorFlow's own Adam, counters and loss scales.
+# Variables of optimizers and training loops: AdamWeightDecayOptimizer and its LAMB forks,
+# TensorFlow's own Adam, counters and loss scales.
 _TRAINING = re.compile(
     r"(^|/)((adam|lamb)_[mv]|(Adam|LAMB|Momentum)(_1)?|beta[12]_power|global_step"
     r"|(num_)?good_steps|(current_)?loss_scale)$"
@@ -87,15 +87,15 @@ _DEFAULTS = {  # of `BertBackbone`, for settings that do not name all
 
 
 def read(source: Source, weights: bool = True, prefix: str | None = None) -> Contents:
-    """Reads a checkpoint of the original form.
+    """Reads a checkpoint of the original format.
 
     Without a keras_bert.json beside it: the activation "gelu" is the tanh form; a head
     `output_weights` is a classifier, of the problem "regression" if it has one row (STS-B), and
     `cls/squad/output_weights` a span; words have at most 200 characters; and text is lower-cased
     unless the vocabulary holds a token that lower-casing would change, special ones such as [MASK]
-    or <S> aside. (google-research/bert goes by the folder's name, "uncased" or "cased".)
+    or <S> aside. (google-research/bert uses the folder's name, "uncased" or "cased".)
 
-    Optimizer slots, step counters and loss scales are passed over; other unknown variables are
+    Optimizer slots, step counters and loss scales are ignored; other unknown variables are listed
     in `left_over`.
 
     Args:
@@ -105,11 +105,11 @@ def read(source: Source, weights: bool = True, prefix: str | None = None) -> Con
             look, see `find_prefix`.
 
     Returns:
-        What it holds.
+        Its contents.
 
     Raises:
         FileNotFoundError: if a file is missing; vocab.txt may be.
-        ValueError: if a file is damaged, or the files do not fit each other.
+        ValueError: if a file is damaged, or the files are inconsistent.
     """
     said = read_sidecar(source)
     config = _read_config(source, said.pop("config", {}))
@@ -125,17 +125,17 @@ def read(source: Source, weights: bool = True, prefix: str | None = None) -> Con
 
 
 def write(contents: Contents, folder: Path) -> list[str]:
-    """Writes a checkpoint of the original form, bert_model.ckpt, in float32.
+    """Writes a checkpoint of the original format, bert_model.ckpt, in float32.
 
     Args:
         contents: what to write.
         folder: an empty folder.
 
     Returns:
-        A sentence for each thing that the form has no place for.
+        A sentence for everything that the format cannot hold.
 
     Raises:
-        ValueError: if the contents do not fit each other; nothing is written then.
+        ValueError: if the contents are inconsistent; nothing is written then.
     """
     config = _DEFAULTS | contents.config
     check_config(config, contents.source, BERT_KEYS)
@@ -167,7 +167,7 @@ def write(contents: Contents, folder: Path) -> list[str]:
 
 
 def _read_config(source: Source, said: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of `BertBackbone` from bert_config.json, and from the sidecar before it."""
+    """Arguments of `BertBackbone` from bert_config.json, with precedence for the sidecar."""
     found, where = source.json(CONFIG), f"{source.name}/{CONFIG}"
     missing = [theirs for theirs in BERT_KEYS.values() if theirs not in found]
     if missing:
@@ -250,7 +250,7 @@ def another_form(name: str) -> ValueError:
 
 
 def _problem(classes: int = 0) -> str:
-    """What a classifier of so many classes most likely is; STS-B's has one."""
+    """The most likely problem of a classifier with this number of classes; STS-B has one."""
     return "regression" if classes == 1 else "single_label"
 
 
@@ -265,7 +265,7 @@ def _faults(
 
 
 def _notes(contents: Contents) -> list[str]:
-    """What other readers of this form will not see; the sidecar holds it for `read`."""
+    """Notes on what other readers of this format do not see; the sidecar holds it for `read`."""
     config, notes = contents.config, []
     activation = config["activation"]
     if activation == "gelu_exact":

@@ -1,7 +1,7 @@
 """Hugging Face directories: config.json, safetensors or PyTorch's files, tokenizer files.
 
-Names and settings follow transformers' modeling_bert.py: `BertModel` and the classes with a head
-on it. What transformers 4 and 5 save is read, and both read what is written here.
+Names and settings follow transformers' modeling_bert.py: `BertModel` and the classes with a head on
+it. Files of transformers 4 and 5 are read, and both can read the files written here.
 """
 
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ __all__ = ["NAMES", "read", "write"]
 
 
 def read(source: Source, weights: bool = True) -> Contents:
-    """Reads a directory of transformers' BERT, with whatever head is there.
+    """Reads a directory of transformers' BERT, with any head.
 
-    `embeddings.position_ids` and its like are no weights, and tensors that are tied to another are
-    checked against it; neither is in `left_over`. PyTorch's files take PyTorch, in a process of its
-    own, to read them safely.
+    Buffers such as `embeddings.position_ids` are not weights, and tied tensors are checked against
+    each other; neither is in `left_over`. PyTorch's files need PyTorch, which reads them safely in
+    a separate process.
 
     Args:
         source: the directory.
@@ -46,8 +46,8 @@ def read(source: Source, weights: bool = True) -> Contents:
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged, can't be read safely, or disagrees with another one; or
-            for what is no BERT encoder with BERT's tokenizer.
+        ValueError: if a file is damaged, cannot be read safely, or contradicts another one; or if
+            the model is not a BERT encoder with BERT's tokenizer.
     """
     values, config = settings.read_config(source)
     where = f"{source.name}/{settings.FILE}"
@@ -68,7 +68,7 @@ def read(source: Source, weights: bool = True) -> Contents:
 def _take_tensors(
     contents: Contents, stored: Mapping[str, StoredTensor], class_name: str | None
 ) -> None:
-    """Fills tensors, head, dtype and left_over; checks all shapes before it reads any numbers."""
+    """Fills tensors, head, dtype and left_over; checks all shapes before reading values."""
     plain = _plain(stored, contents.source)
     if class_name is None:
         contents.head = head_by_tensors(plain)
@@ -94,14 +94,14 @@ def _take_tensors(
 
 
 def _plain(stored: Mapping[str, StoredTensor], source: str) -> dict[str, StoredTensor]:
-    """Gives the tensors under one spelling of their names."""
+    """Returns the tensors under a single spelling of their names."""
     plain: dict[str, StoredTensor] = {}
     for name, tensor in stored.items():
         spelled = plain_name(name)
         if spelled in plain:
             raise ValueError(f"{source}: {plain[spelled].name} and {name} name the same tensor")
         plain[spelled] = tensor
-    for second, first in TIED.items():  # a file may hold a tensor under its second name alone
+    for second, first in TIED.items():  # a file may hold a tensor only under its second name
         if second in plain and first not in plain:
             plain[first] = plain.pop(second)
     return plain
@@ -133,7 +133,7 @@ def _check_shapes(
 def _check_tied(
     tensor: StoredTensor, first: str, tensors: Mapping[str, np.ndarray], source: str
 ) -> None:
-    """Raises a ValueError unless a tensor is the one that our model has in its place."""
+    """Raises a ValueError unless a tensor equals the one that it is tied to in the model here."""
     other = tensors[first] if first in tensors else None
     if other is None or tensor.dtype is None or tensor.shape != other.shape:
         raise ValueError(
@@ -150,7 +150,7 @@ def _check_tied(
 def _take_head_settings(contents: Contents, values: dict[str, Any], where: str) -> None:
     bias = contents.tensors.get("head/bias")
     if contents.head in ("classifier", "token_classifier"):
-        # transformers takes two classes where nothing is said.
+        # transformers' default is two classes.
         labels = settings.read_labels(values, where) or settings.generic_labels(
             2 if bias is None else bias.size
         )
@@ -162,7 +162,7 @@ def _take_head_settings(contents: Contents, values: dict[str, Any], where: str) 
     contents.head_dropout = settings.read_head_dropout(values, contents.head, where)
 
 
-# What only keras_bert.json says.
+# Settings that only keras_bert.json holds.
 
 
 def _needs_sidecar(contents: Contents) -> bool:
@@ -174,7 +174,7 @@ def _needs_sidecar(contents: Contents) -> bool:
 
 
 def _take_sidecar(contents: Contents, source: Source) -> None:
-    """Takes the five things that the form can't say; all others it says itself."""
+    """Takes the five settings that the format cannot hold; it defines all others itself."""
     beside = read_sidecar(source)
     contents.thresholds = beside.get("thresholds")
     contents.masked_lm = beside.get("masked_lm", {})
@@ -189,17 +189,17 @@ def _take_sidecar(contents: Contents, source: Source) -> None:
 
 
 def write(contents: Contents, folder: Path) -> list[str]:
-    """Writes a directory that transformers 4 and 5 read, with the class that the heads make it.
+    """Writes a directory that transformers 4 and 5 read, with the class that fits the heads.
 
     Both heads of pre-training make a BertForPreTraining, one of them a BertForMaskedLM or
-    BertForNextSentencePrediction; another head goes before these.
+    BertForNextSentencePrediction; another head takes precedence.
 
     Args:
         contents: what to write, in its `dtype`.
-        folder: an empty one.
+        folder: an empty folder.
 
     Returns:
-        Sentences on what the form can't hold, or holds otherwise.
+        Sentences on everything that the format cannot hold or represents differently.
 
     Raises:
         ValueError: if tensors are missing or of the wrong shape, numbers are too large for the
@@ -226,7 +226,7 @@ def write(contents: Contents, folder: Path) -> list[str]:
 
 
 def _tensors_of(contents: Contents, class_name: str) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Gives the tensors that transformers' class has, and says which it has not."""
+    """Returns the tensors that transformers' class has, and the names of those that it lacks."""
     left_out = {}
     if settings.CLASSES[class_name] is not None:
         left_out = dict.fromkeys((MASKED_LM, NEXT_SENTENCE), "the heads of pre-training")

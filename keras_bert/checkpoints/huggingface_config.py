@@ -1,4 +1,4 @@
-"""config.json of transformers' BERT, read and written: sizes, the form of GELU, heads, labels."""
+"""config.json of transformers' BERT, read and written: sizes, the GELU variant, heads, labels."""
 
 import json
 from pathlib import Path
@@ -17,8 +17,8 @@ from keras_bert.checkpoints.names import BERT_KEYS
 from keras_bert.checkpoints.source import Source
 
 FILE = "config.json"
-# transformers' class by the kind of our head. The four at the end have none, or those of
-# pre-training, which their tensors tell.
+# transformers' class by kind of head. The last four have none, or pre-training heads, which are
+# recognized by their tensors.
 CLASSES = {
     "BertForSequenceClassification": "classifier",
     "BertForTokenClassification": "token_classifier",
@@ -31,8 +31,8 @@ CLASSES = {
 }
 # Made with add_pooling_layer=False: a pooler in their file would be an unexpected tensor.
 WITHOUT_POOLER = ("BertForMaskedLM", "BertForTokenClassification", "BertForQuestionAnswering")
-# What computes the same there and here (transformers/activations.py), the name to write first.
-# "gelu" is the exact form; six of the names mean one of the two forms of GELU.
+# Equivalent activations (transformers/activations.py), starting with the name to write. "gelu" is
+# the exact form; six of the names mean one of the two forms of GELU.
 _ACTIVATIONS = {
     "gelu": "gelu_exact",
     "gelu_python": "gelu_exact",
@@ -50,7 +50,7 @@ _PROBLEMS = {
     "regression": "regression",
 }
 _KEYS = BERT_KEYS | {"layer_norm_epsilon": "layer_norm_eps"}
-_DEFAULTS = {"layer_norm_eps": 1e-12, "initializer_range": 0.02}  # older files leave them out
+_DEFAULTS = {"layer_norm_eps": 1e-12, "initializer_range": 0.02}  # missing in older files
 
 
 def read_config(source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -94,10 +94,10 @@ def _check_encoder(values: dict[str, Any], where: str) -> None:
 
 
 def read_class(values: dict[str, Any], where: str) -> str | None:
-    """Gives transformers' class: of `architectures` the first that we know, or else the first.
+    """Returns transformers' class: the first known one in `architectures`, or else the first.
 
     Returns:
-        None where the file says nothing.
+        None if the file does not define it.
 
     Raises:
         ValueError: if `architectures` is not a list of names.
@@ -111,10 +111,10 @@ def read_class(values: dict[str, Any], where: str) -> str | None:
 
 
 def read_labels(values: dict[str, Any], where: str) -> list[str] | None:
-    """Gives the names of the classes by id, "LABEL_0" and so on where it has none of its own.
+    """Returns the names of the classes by id, "LABEL_0" and so on if there are none.
 
     Returns:
-        None where the file does not say how many there are.
+        None if the file does not define their number.
 
     Raises:
         ValueError: if ids are missing.
@@ -141,9 +141,9 @@ def _count(value: Any) -> int:
 
 
 def read_problem(values: dict[str, Any], num_classes: int, where: str) -> str:
-    """Gives the kind of a classifier's answers: "single_label", "multi_label" or "regression".
+    """Returns the problem of a classifier: "single_label", "multi_label" or "regression".
 
-    A single number is a regression, as transformers' modeling_bert.py has it.
+    A single output is a regression, as in transformers' modeling_bert.py.
 
     Raises:
         ValueError: for any other problem_type.
@@ -159,13 +159,13 @@ def read_problem(values: dict[str, Any], num_classes: int, where: str) -> str:
 
 
 def read_head_dropout(values: dict[str, Any], head: str | None, where: str) -> float | None:
-    """Gives the share of units dropped before the head, as transformers' classes do it.
+    """Returns the dropout rate before the head, as in transformers' classes.
 
-    That is classifier_dropout, or where it is null hidden_dropout_prob; nothing before the ends
-    of a span. Without a head: None unless classifier_dropout is there.
+    It is classifier_dropout, or hidden_dropout_prob if that is null; there is no dropout before a
+    span head. Without a head: None unless classifier_dropout is set.
 
     Raises:
-        ValueError: if it is not a share.
+        ValueError: if it is not a valid rate.
     """
     share = values.get("classifier_dropout")
     if share is None and head is not None:
@@ -176,13 +176,13 @@ def read_head_dropout(values: dict[str, Any], head: str | None, where: str) -> f
 
 
 def read_dtype(values: dict[str, Any]) -> str:
-    """Gives the type that the tensors have by the file, "float32" where it names no other."""
+    """Returns the dtype of the tensors according to the file, "float32" by default."""
     name = str(values.get("dtype") or values.get("torch_dtype")).removeprefix("torch.")
     return name if name in DTYPES else "float32"
 
 
 def class_of(contents: Contents) -> str:
-    """Chooses transformers' class by the heads that are there; one of `CLASSES` goes first."""
+    """Chooses transformers' class by the existing heads; one of `CLASSES` takes precedence."""
     if contents.head is not None and contents.has("head/"):
         return next(name for name, head in CLASSES.items() if head == contents.head)
     masked, next_sentence = contents.has(MASKED_LM), contents.has(NEXT_SENTENCE)

@@ -1,4 +1,4 @@
-"""Finds the files of weights in a Hugging Face directory: whole or in shards, by two libraries."""
+"""Finds the weight files in a Hugging Face directory: single or sharded, from two libraries."""
 
 import tempfile
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ _SHOWN = 10
 
 @contextmanager
 def stored_tensors(source: Source) -> Iterator[dict[str, StoredTensor]]:
-    """Gives what the files of weights hold, by the names in them.
+    """Yields the tensors of the weight files, by the names in them.
 
-    Shards go before a whole file, and safetensors before PyTorch's files, which PyTorch turns into
-    safetensors for as long as the context lasts.
+    Shards take precedence over a single file, and safetensors over PyTorch's files, which PyTorch
+    converts to safetensors for the duration of the context.
 
     Raises:
         FileNotFoundError: if there are no weights, or a shard is missing.
@@ -49,17 +49,17 @@ def stored_tensors(source: Source) -> Iterator[dict[str, StoredTensor]]:
     try:
         said = str(source.path(SAFETENSORS))
     except FileNotFoundError as error:
-        said = str(error)  # it says what is there
+        said = str(error)  # it lists the existing files
     raise FileNotFoundError(f"{said}; expected {SAFETENSORS} or {TORCH}")
 
 
 def _listed_files(source: Source, index: str) -> dict[str, str]:
-    """Gives the file of each tensor that an index lists."""
+    """Returns the file of each tensor in an index."""
     listed = source.json(index).get("weight_map")
     if not isinstance(listed, dict) or not listed:
         raise ValueError(f"{source.name}/{index} has no weight_map")
     for name in listed.values():
-        # What no file system takes for a name would end in an error of the system's.
+        # Invalid file names would raise an error of the operating system.
         if not isinstance(name, str) or not name.isprintable() or len(name) > _LONGEST_NAME:
             raise ValueError(f"{source.name}/{index} names a file {name!r:.80}")
     return listed

@@ -16,7 +16,7 @@ def _norm(ours: str, theirs: str) -> tuple[Row, Row]:
     return Row(f"{ours}/gamma", f"{theirs}.weight"), Row(f"{ours}/beta", f"{theirs}.bias")
 
 
-# Names as `BertModel` has them; the classes with a head put "bert." in front of its own.
+# Names as `BertModel` has them; the classes with a head add the prefix "bert.".
 NAMES = (
     Row("embeddings/word/embeddings", "embeddings.word_embeddings.weight"),
     Row("embeddings/position_table", "embeddings.position_embeddings.weight"),
@@ -36,19 +36,19 @@ NAMES = (
     Row("masked_lm_head/output_bias", "cls.predictions.bias"),
     *_dense("next_sentence_head/dense", "cls.seq_relationship"),
 )
-# One layer more for each kind of head.
+# One more layer for each kind of head.
 _HEADS = {
     "classifier": "classifier",
     "token_classifier": "classifier",
     "span": "qa_outputs",
     "choice": "classifier",
 }
-# Second names of a tensor, which PyTorch's files may have beside or in place of the first.
+# Second names of a tensor, which PyTorch's files may have in addition to or instead of the first.
 TIED = {
     "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
-# Buffers that hold 0, 1, 2, ... or zeros: no weights.
+# Buffers that hold 0, 1, 2, ... or zeros: not weights.
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _OF_BACKBONE = ("embeddings.", "encoder.", "pooler.")
 
@@ -59,7 +59,7 @@ def table(head: str | None) -> tuple[Row, ...]:
 
 
 def head_by_tensors(names: Iterable[str]) -> str | None:
-    """The kind of head where config.json names no class: that of the two layers it may be."""
+    """The kind of head if config.json does not name a class, by which of two layers exists."""
     found = set(names)
     if "classifier.weight" in found:
         return "classifier"
@@ -76,5 +76,5 @@ def plain_name(name: str) -> str:
 
 
 def full_name(name: str) -> str:
-    """The way back of `plain_name`, for a class with a head."""
+    """The inverse of `plain_name`, for a class with a head."""
     return f"bert.{name}" if name.startswith(_OF_BACKBONE) else name

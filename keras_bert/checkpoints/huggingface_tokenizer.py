@@ -28,22 +28,22 @@ _THEIR_WORD_LENGTH = 100  # half of the original's
 def read_tokenizer(
     source: Source, class_name: Any = None
 ) -> tuple[dict[str, Any] | None, list[str] | None]:
-    """Reads the text side.
+    """Reads the tokenizer.
 
     Tokens that were added to a vocabulary extend it, since they have rows in the word table. All
-    but the five special tokens are looked for in the text before BERT's rule cuts it, as
-    transformers does.
+    except the five special tokens are matched in the text before BERT's pre-tokenization, as in
+    transformers.
 
     Args:
         source: the directory.
-        class_name: the tokenizer's class, where config.json tells it.
+        class_name: the tokenizer's class, if config.json defines it.
 
     Returns:
-        (`BertTokenizer` arguments, tokens by id); (None, None) where there are no such files.
+        (`BertTokenizer` arguments, tokens by id); (None, None) if there are no such files.
 
     Raises:
-        FileNotFoundError: if there are settings and no vocabulary.
-        ValueError: if a file is damaged, files disagree, or the rule is another than BERT's.
+        FileNotFoundError: if there are settings but no vocabulary.
+        ValueError: if a file is damaged, files disagree, or the tokenization is not BERT's.
     """
     settings = source.json(SETTINGS) if source.has(SETTINGS) else {}
     fast = source.json(FAST) if source.has(FAST) else {}
@@ -71,7 +71,7 @@ def read_tokenizer(
     added = [*_added_tokens(source, settings, fast)]
     _extend(tokens, added, source.name)
     check_vocabulary(tokens, source.name)
-    # A file that says more of a token goes before one that says less.
+    # Files with more details of a token take precedence.
     rules = {token: flags for _, token, flags in reversed(added)}
     for special in SPECIAL_TOKENS.values():
         rules.pop(special, None)
@@ -93,7 +93,7 @@ def read_tokenizer(
 
 
 def _is_general(class_name: Any, has_fast: bool, where: str) -> bool:
-    """Whether tokenizer.json alone is the rule."""
+    """Whether tokenizer.json alone defines the tokenization."""
     if class_name is None or class_name in _BERT_CLASSES:
         return False
     if class_name == "BertJapaneseTokenizer":
@@ -167,7 +167,7 @@ def _normalizer(fast: dict[str, Any], general: bool, where: str) -> dict[str, An
 
 
 def _arguments(settings: dict[str, Any], normalizer: dict[str, Any], name: str) -> dict[str, Any]:
-    """How text is cleaned; tokenizer_config.json goes before tokenizer.json, as in transformers."""
+    """How text is cleaned; tokenizer_config.json overrides tokenizer.json, as in transformers."""
 
     def flag(key: str, fast_key: str, default: bool | None) -> bool | None:
         for values, found in ((settings, key), (normalizer, fast_key)):
@@ -235,7 +235,7 @@ def _added_tokens(
 
 
 def _extend(tokens: list[str], added: list[tuple[Any, Any, dict[str, Any]]], name: str) -> None:
-    """Puts added tokens at the end of the vocabulary, where they have not a line in it."""
+    """Appends added tokens to the vocabulary, if they are not in it."""
     by_id: dict[int, str] = {}
     for i, token, _ in added:
         if type(i) is not int or i < 0 or not isinstance(token, str):
@@ -256,13 +256,13 @@ def _extend(tokens: list[str], added: list[tuple[Any, Any, dict[str, Any]]], nam
 
 
 def write_tokenizer(contents: Contents, folder: Path) -> list[str]:
-    """Writes the text side, for transformers 4 and 5 and for `tokenizers`; nothing without one.
+    """Writes the tokenizer, if any, for transformers 4 and 5 and for `tokenizers`.
 
     The five special tokens that stand in a text are found there by all of these, which is not our
     default; texts of others that hold "[SEP]" get other ids there.
 
     Returns:
-        Sentences on what is different there.
+        Sentences on the differences.
     """
     if contents.vocabulary is None:
         return []

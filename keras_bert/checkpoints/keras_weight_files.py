@@ -1,4 +1,4 @@
-"""Keras's .weights.h5 files, read with distrust of every number in them.
+"""Keras's .weights.h5 files, read as untrusted data.
 
 Layout (keras/src/saving/saving_lib.py, H5IOStore): one dataset for each weight, its numbers in one
 piece, under the path of attributes that leads to it: "layers/dense/vars/0". A model's layers are
@@ -33,7 +33,7 @@ _STATE = {"optimizer", "seed_generator"}
 
 
 class WeightFile(NamedTuple):
-    """What a file holds.
+    """The contents of a file.
 
     Attributes:
         tensors: float32 arrays by the names that were asked for; there is none for a name that the
@@ -97,7 +97,7 @@ def check_whole(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 class _Fault(Exception):
-    """What is wrong with a file, as the rest of a sentence that begins with its path."""
+    """A fault of a file, as the rest of a sentence that begins with its path."""
 
 
 def _read(path, file, shapes, optional) -> WeightFile:
@@ -150,7 +150,7 @@ def _find(file: h5py.File, name: str) -> tuple[str, h5py.Dataset | None]:
 
 
 def _child(group: h5py.Group, step: str, name: str):
-    """What a group holds under a name; no link is followed (`in` would open other files)."""
+    """The member of a group by name, without following links (`in` would open other files)."""
     if not isinstance(group, h5py.Group):
         raise _Fault(f"{name} lies in something that is no group")
     links, key = group.id.links, step.encode()
@@ -162,7 +162,7 @@ def _child(group: h5py.Group, step: str, name: str):
 
 
 def _check(dataset, name: str, shape: tuple[int, ...], size: int) -> str:
-    """Gives the type of a dataset of floats, all of which lies in one piece in the file."""
+    """Returns the type of a dataset of floats that is contiguous in the file."""
     if not isinstance(dataset, h5py.Dataset):
         raise _Fault(f"{name} is no dataset")
     found = dataset.shape or ()
@@ -176,7 +176,7 @@ def _check(dataset, name: str, shape: tuple[int, ...], size: int) -> str:
 
 
 def _check_place(dataset: h5py.Dataset, name: str, size: int) -> int:
-    """Gives how many bytes a dataset has, which lie in one piece in a file of `size` bytes."""
+    """Returns the number of bytes of a dataset that is contiguous in a file of `size` bytes."""
     plan = dataset.id.get_create_plist()
     if plan.get_layout() not in _LAYOUTS or plan.get_external_count() or plan.get_nfilters():
         raise _Fault(f"{name} is in chunks, compressed or outside of the file")
@@ -245,7 +245,7 @@ def _list(file: h5py.File) -> Iterator[str]:
 
 
 def overwrite(path: Path, tensors: Mapping[str, np.ndarray], new: Collection[str] = ()) -> None:
-    """Puts other numbers into a file that Keras wrote.
+    """Overwrites values in a file that Keras wrote.
 
     Args:
         path: the file.

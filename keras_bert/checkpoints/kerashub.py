@@ -1,11 +1,11 @@
 """KerasHub's presets of BERT, by name, address or folder: read and written.
 
 Files and settings follow keras_hub/src/models/bert and keras_hub/src/utils/preset_utils.py.
-KerasHub's BERT has the tanh GELU, an epsilon of 1e-12 and one share of dropout; its masked-LM head
-has the exact GELU and an epsilon of 1e-5. Its tokenizer takes other ways than BERT's rule for some
-characters: lower-casing is NFKC case folding there (ß becomes ss), U+00A0 and its like separate no
-words, and control characters do. What KerasHub has no place for lies in keras_bert.json and
-keras_bert_heads.safetensors beside its files; it passes over both.
+KerasHub's BERT has the tanh GELU, an epsilon of 1e-12 and a single dropout rate; its masked-LM head
+has the exact GELU and an epsilon of 1e-5. Its tokenizer differs from BERT's for some characters:
+lower-casing is NFKC case folding (ß becomes ss), characters such as U+00A0 do not separate words,
+and control characters do. Data that KerasHub's format cannot hold is written to keras_bert.json and
+keras_bert_heads.safetensors, which KerasHub ignores.
 """
 
 from collections.abc import Iterable, Mapping
@@ -56,25 +56,25 @@ from keras_bert.text.vocabulary import read_vocabulary
 
 __all__ = ["NAMES", "read", "write"]
 
-# What a tokenizer of BERT has; others give other ids.
+# Settings of BERT's tokenizer; others result in different ids.
 _RULE = {"split": True, "split_on_cjk": True, "suffix_indicator": "##", "oov_token": "[UNK]"}
 
 
 def read(source: Source, weights: bool = True) -> Contents:
     """Reads a preset of KerasHub's or KerasNLP's BERT.
 
-    A BertTextClassifier is the head "classifier". Its output activation is left out, for a head of
-    ours gives logits; "sigmoid" makes it "multi_label". A tokenizer that lower-cases strips accents
-    too, as the original does, where KerasHub's does so only if told. Optimizers' slots, states of
-    random numbers and second copies of the backbone are not in `left_over`.
+    A BertTextClassifier is the head "classifier". Its output activation is dropped, since heads
+    here output logits; "sigmoid" makes it "multi_label". A tokenizer that lower-cases also strips
+    accents, as in the original; KerasHub's does so only if configured. Optimizer slots, random
+    states and second copies of the backbone are not in `left_over`.
 
     Args:
         source: the preset.
-        weights: False to leave the files of weights alone; then the tensors are {}.
+        weights: False to leave the weight files unread; then the tensors are {}.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged, the files do not fit each other, or the preset is no BERT.
+        ValueError: if a file is damaged, the files are inconsistent, or the preset is not a BERT.
     """
     contents = Contents(source.name, _read_config(source))
     task, values = _read_task(source)
@@ -96,7 +96,7 @@ def read(source: Source, weights: bool = True) -> Contents:
 
 
 def _object(source: Source, file: str) -> tuple[str, dict[str, Any]]:
-    """Gives the name of the class of KerasHub's that a file describes, and its config."""
+    """Returns the name of the KerasHub class in a file, and its config."""
     values = source.json(file)
     registered, config = str(values.get("registered_name")), values.get("config")
     if not isinstance(config, dict):
@@ -125,7 +125,7 @@ def _share(values: Mapping[str, Any], where: str) -> float:
 
 
 def _read_task(source: Source) -> tuple[str, dict[str, Any]]:
-    """Gives class and config of the task; ("", {}) where there is none with weights of its own."""
+    """Returns class and config of the task; ("", {}) if there is none with its own weights."""
     if not source.has(TASK) or not source.has(TASK_WEIGHTS):
         return "", {}
     return _object(source, TASK)
@@ -160,14 +160,14 @@ def _read_text(source: Source, contents: Contents) -> None:
 
 
 def _take_sidecar(source: Source, contents: Contents) -> None:
-    """What keras_bert.json says goes before what KerasHub's files say or leave open."""
+    """Applies keras_bert.json, which takes precedence over KerasHub's files."""
     beside, where = read_sidecar(source), f"{source.name}/{SIDECAR}"
     head = beside.get("head")
     if None not in (head, contents.head) and head != contents.head:
         raise ValueError(f"{where} has the head {head!r}; {TASK} has {contents.head!r}")
     contents.head = head or contents.head
     contents.config |= beside.get("config", {})
-    if beside:  # then the head is one of ours, which KerasHub's files hold
+    if beside:  # then KerasHub's files hold a head of this package
         contents.masked_lm = beside.get("masked_lm", {})
     for name in ("labels", "problem", "thresholds", "head_dropout", "dtype"):
         setattr(contents, name, beside.get(name, getattr(contents, name)))
@@ -179,7 +179,7 @@ def _take_sidecar(source: Source, contents: Contents) -> None:
 
 
 def _read_tensors(source: Source, contents: Contents, task: str, classes: Any) -> None:
-    """Fills tensors, dtype and left_over; checks each file's shapes before it reads its numbers."""
+    """Fills tensors, dtype and left_over; checks each file's shapes before reading values."""
     path, config = source.path(WEIGHTS), contents.config
     _check_size(config, path)
     dtypes = _take_file(contents, path, expand(NAMES, config["num_layers"]))
@@ -200,7 +200,7 @@ def _read_tensors(source: Source, contents: Contents, task: str, classes: Any) -
 
 
 def _check_size(config: Mapping[str, Any], path: Path) -> None:
-    """Before the name table is written out, which grows with the number of layers."""
+    """Checks the file's size before expanding the name table, which grows with the layers."""
     need, size = 2 * least_numbers(config), path.stat().st_size
     if need > size:
         raise ValueError(
@@ -209,7 +209,7 @@ def _check_size(config: Mapping[str, Any], path: Path) -> None:
 
 
 def _take_file(contents: Contents, path: Path, rows: Iterable[Row], classes: int = 1) -> set[str]:
-    """Reads a file of Keras into the contents, and gives the types in it."""
+    """Reads a Keras weight file into the contents, and returns the dtypes in it."""
     shapes = shapes_of(rows, contents.config, classes)
     found = read_weights(
         path,
@@ -225,7 +225,7 @@ def _take_file(contents: Contents, path: Path, rows: Iterable[Row], classes: int
 
 
 def _take_heads_beside(source: Source, contents: Contents) -> None:
-    """Adds the heads that lie in our file; checks all heads, and the labels."""
+    """Adds the heads in this package's file; checks all heads, and the labels."""
     rows, path = rows_beside(contents.head), None
     beside = {}
     if source.has(HEADS_BESIDE):

@@ -11,9 +11,9 @@ WEIGHTS, TASK_WEIGHTS = "model.weights.h5", "task.weights.h5"
 VOCABULARY = "assets/tokenizer/vocabulary.txt"
 HEADS_BESIDE = "keras_bert_heads.safetensors"  # ours
 
-DROPOUT = 0.1  # of KerasHub's classes, where nothing is said
+DROPOUT = 0.1  # default of KerasHub's classes
 LONGEST_WORD = 100  # in bytes there: the limit of tf_text.FastWordpieceTokenizer
-# What it has built in.
+# Its built-in values.
 FIXED = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12, "initializer_range": 0.02}
 FIXED_MASKED_LM = {"activation": "gelu_exact", "layer_norm_epsilon": 1e-5}
 
@@ -62,16 +62,16 @@ TASKS = {
     "BertClassifier": CLASSIFIER,  # its name in KerasNLP
     "BertMaskedLM": MASKED_LM_HEAD,
 }
-# In task.weights.h5 of KerasHub 0.17 the backbone lies once more, and is never read from there.
+# task.weights.h5 of KerasHub 0.17 contains a second copy of the backbone, which is never read.
 SECOND_COPY = "layers/bert_backbone/"
-# How the names of blocks begin, in both of Keras's spellings.
+# Prefixes of block names, in both of Keras's spellings.
 BLOCKS = tuple(
     f"{WEIGHTS}/{root}/transformer_encoder" for root in ("layers", "_layer_checkpoint_dependencies")
 )
 
 
 def rows_beside(head: str | None) -> list[Row]:
-    """The name table of our file beside KerasHub's: all heads, by our own names.
+    """The name table of this package's file next to KerasHub's: all heads, by names used here.
 
     Args:
         head: its kind, or None.

@@ -39,7 +39,7 @@ _NUMBERS = ("layer_norm_epsilon", "initializer_range")
 
 
 def write(contents: Contents, folder: Path) -> list[str]:
-    """Writes a preset that keras_hub's `from_preset` reads, with the task that its heads make it.
+    """Writes a preset that keras_hub's `from_preset` reads, with the task that fits its heads.
 
     BertBackbone and BertTokenizer are always there; a head "classifier" makes a BertTextClassifier,
     else a masked-LM head makes a BertMaskedLM. KerasHub's file has a pooler in any case; one that
@@ -47,10 +47,10 @@ def write(contents: Contents, folder: Path) -> list[str]:
 
     Args:
         contents: what to write.
-        folder: an empty one.
+        folder: an empty folder.
 
     Returns:
-        Sentences on what the form can't hold, or holds otherwise.
+        Sentences on everything that the format cannot hold or represents differently.
 
     Raises:
         ValueError: if tensors are missing or of the wrong shape.
@@ -132,7 +132,7 @@ def _model(contents: Contents, tokenizer) -> tuple[keras.Model, tuple[Row, ...]]
 
 
 def _write_text(contents: Contents, folder: Path, notes: list[str]):
-    """Writes the text side, and gives KerasHub's tokenizer if KerasHub takes the vocabulary."""
+    """Writes the tokenizer, and returns KerasHub's if it accepts the vocabulary."""
     rule, tokens = contents.tokenizer, contents.vocabulary
     if rule is None or tokens is None:
         return None
@@ -163,7 +163,7 @@ def _write_text(contents: Contents, folder: Path, notes: list[str]):
 
 
 def _notes(contents: Contents) -> list[str]:
-    """Tells what KerasHub says or does otherwise."""
+    """Notes on the differences of KerasHub."""
     config, notes = contents.config, []
     form = config["activation"]
     if form != "gelu_tanh":

@@ -1,4 +1,4 @@
-"""One door for every form of checkpoint."""
+"""The entry point for checkpoints of every format."""
 
 import inspect
 import logging
@@ -29,13 +29,13 @@ _SHOWN = 500  # characters of a file's keys in an error
 
 
 class Checkpoint:
-    """A checkpoint of any form, read piece by piece.
+    """A checkpoint of any format, read piece by piece.
 
     Args:
         source: its files.
         form: "keras_bert", "google", "huggingface" or "kerashub".
-        contents: what the three others hold; None for a preset of ours, whose parts are read
-            by Keras, into the layers that they came from.
+        contents: the contents of the three others; None for a preset of this package, whose parts
+            are read by Keras into the layers that they came from.
     """
 
     def __init__(self, source: Source, form: str, contents: Contents | None = None):
@@ -49,7 +49,7 @@ class Checkpoint:
             self.report.left_over = [*contents.left_over, *others]  # until a model takes them
 
     def backbone(self, load_weights: bool = True, **overrides) -> BertBackbone:
-        """Makes the backbone, with the checkpoint's weights unless told otherwise.
+        """Makes the backbone, by default with the checkpoint's weights.
 
         Args:
             load_weights: False for new weights in the same shape.
@@ -110,16 +110,16 @@ class Checkpoint:
         return BertTokenizer(**(config | {"vocabulary": vocabulary} | overrides))
 
     def preprocessor(self, kind: type, positions: int | None = None, **wanted):
-        """Makes a preprocessor; None where there is no tokenizer.
+        """Makes a preprocessor; None without a tokenizer.
 
         Args:
             kind: its class, whose `settings` are the names of its arguments.
-            positions: the most tokens that the backbone takes; by default the checkpoint's.
-            **wanted: settings in place of the checkpoint's; None for those.
+            positions: maximum number of tokens of the backbone; by default the checkpoint's.
+            **wanted: settings that override the checkpoint's, if not None.
 
         Returns:
-            The preprocessor, with rows of as many tokens as there are positions if neither the
-            checkpoint nor `wanted` says otherwise.
+            The preprocessor, with rows as long as the position table if neither the checkpoint nor
+            `wanted` sets a length.
 
         Raises:
             TypeError: if `kind` has no such setting.
@@ -208,7 +208,7 @@ class Checkpoint:
 
 
 def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint:
-    """Finds out which form a checkpoint has, and reads it unless it is a preset of ours.
+    """Detects the format of a checkpoint, and reads it unless it is a preset of this package.
 
     Args:
         source: a preset folder of ours or a name of one in the package; a Hugging Face directory
@@ -221,8 +221,8 @@ def open_checkpoint(source: str | Path, load_weights: bool = True) -> Checkpoint
 
     Raises:
         FileNotFoundError: if there is nothing at `source`, or a file is missing.
-        ConnectionError: if it would have to be fetched, and there is no network.
-        ValueError: if what is there is no BERT, or is damaged.
+        ConnectionError: if it has to be downloaded, and there is no network.
+        ValueError: if the checkpoint is not a BERT, or is damaged.
     """
     path, prefix = Path(source), None
     if not path.is_dir() and (path.parent / google.CONFIG).is_file():

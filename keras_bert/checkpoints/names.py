@@ -1,4 +1,4 @@
-"""Name tables: how a form spells the names of our weights, and how it lays them out."""
+"""Name tables: the names and layouts of weights in each format."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-# Our names of a backbone's settings, and those of BERT's own config files.
+# Names of a backbone's settings here and in BERT's own config files.
 BERT_KEYS = {
     "vocabulary_size": "vocab_size",
     "num_layers": "num_hidden_layers",
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 
 def expand(rows: Iterable[Row], num_layers: int) -> list[Row]:
-    """Writes a table's rows of blocks out, one for each block."""
+    """Expands a table's block rows, one per block."""
     table = []
     for row in rows:
         if "{i}" not in row.ours:
@@ -54,7 +54,7 @@ def expand(rows: Iterable[Row], num_layers: int) -> list[Row]:
 def to_ours(
     table: Iterable[Row], tensors: Mapping[str, np.ndarray], source: str
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Renames and lays out a checkpoint's tensors.
+    """Converts a checkpoint's tensors to the names and layouts used here.
 
     Args:
         table: expanded rows.
@@ -62,11 +62,11 @@ def to_ours(
         source: where they lie, for errors.
 
     Returns:
-        (float32 arrays by our names, the names that the table does not have, sorted). A row
-        without a tensor is left out.
+        (float32 arrays by our names, the names that the table does not have, sorted). Rows without
+        a tensor are omitted.
 
     Raises:
-        ValueError: if a tensor has not the number of axes that its layout asks for.
+        ValueError: if the rank of a tensor does not match its layout.
     """
     found, known = {}, set()
     for row in table:
@@ -90,7 +90,7 @@ def to_ours(
 def to_theirs(
     table: Iterable[Row], tensors: Mapping[str, np.ndarray], num_heads: int
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """The way back of `to_ours`.
+    """The inverse of `to_ours`.
 
     Args:
         table: expanded rows.
@@ -117,9 +117,9 @@ def to_theirs(
 
 
 def weights_by_name(model: keras.Model) -> dict[str, keras.Variable]:
-    """Weights of a backbone or task by their path without the names of the models.
+    """Weights of a backbone or task by path, without the names of models.
 
-    Keras may have numbered those names. So a weight has the same name under every task, such as
+    Keras may number those names. Without them a weight has the same name in every task, such as
     "block_0/attention/query/kernel" or "head/bias".
 
     Raises:

@@ -28,10 +28,10 @@ _HEADER = "keras_bert_part"
 
 
 def write_part(path: str | Path, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
-    """Writes a part, whole or not at all.
+    """Writes a part atomically.
 
     Args:
-        path: the file to make or replace; links are followed.
+        path: the file to create or replace; links are followed.
         header: all settings but the version.
         tensors: float32 arrays.
     """
@@ -44,7 +44,7 @@ def read_part(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
     Raises:
         FileNotFoundError: if there is no file.
-        ValueError: if it is damaged or no part.
+        ValueError: if it is damaged or not a part.
     """
     try:
         with safe_open(path, framework="numpy") as file:

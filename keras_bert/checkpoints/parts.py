@@ -1,4 +1,4 @@
-"""What a training changed, as one small file beside the checkpoint that it started from.
+"""Weights changed by training, as a small file to use with the original checkpoint.
 
 See `checkpoints.part_file` for what is in it.
 """
@@ -30,7 +30,7 @@ _BASE = (
 
 
 def save_tuned_part(model: keras.Model, path: str | Path) -> None:
-    """Writes what the checkpoint under a model does not hold, whole or not at all.
+    """Writes everything that a model's checkpoint does not hold, atomically.
 
     That is every weight which is trainable now, and, trainable or not: the heads, adapters,
     low-rank factors, and what `loading_report` calls new. A weight that was trained and then
@@ -38,7 +38,7 @@ def save_tuned_part(model: keras.Model, path: str | Path) -> None:
 
     Args:
         model: a task with a `BertBackbone` as its `backbone`.
-        path: the file to make or replace; links are followed.
+        path: the file to create or replace; links are followed.
 
     Raises:
         ValueError: if two weights share a path, or low-rank updates differ in rank or are scaled.
@@ -64,7 +64,7 @@ def save_tuned_part(model: keras.Model, path: str | Path) -> None:
 
 
 def load_tuned_part(model: keras.Model, path: str | Path) -> None:
-    """Puts what `save_tuned_part` wrote onto a model fresh from the same checkpoint.
+    """Loads the file of `save_tuned_part` into a model that was just made from the same checkpoint.
 
     Low-rank updates are added where the file has them, and the weights that `tune` chose are
     chosen again; a model that is to train on has to be compiled as after `tune`. A classifier
@@ -76,8 +76,8 @@ def load_tuned_part(model: keras.Model, path: str | Path) -> None:
 
     Raises:
         FileNotFoundError: if there is none.
-        ValueError: if the file is damaged or no part; if class, labels or settings are others;
-            if weights are missing, unexpected or of another shape; or if the base differs.
+        ValueError: if the file is damaged or not a part; if class, labels or settings differ; if
+            weights are missing, unexpected or of another shape; or if the base differs.
     """
     header, tensors = read_part(path)
     lora, labels = header["lora"], header["labels"]
@@ -180,5 +180,5 @@ def _values(weight) -> np.ndarray:
 
 
 def _digest(weight) -> str:
-    # Against mistakes, not against forgers: eight bytes are plenty.
+    # Detects mistakes, not forgeries: eight bytes suffice.
     return hashlib.blake2b(_values(weight).data, digest_size=8).hexdigest()

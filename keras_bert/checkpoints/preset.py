@@ -1,8 +1,8 @@
-"""Our own preset folders, read without running what they name.
+"""This package's preset folders, read without running anything that they name.
 
 The files are those of KerasHub's presets: config.json and model.weights.h5 for the backbone,
 task.json and task.weights.h5 for the head, preprocessor.json, tokenizer.json and
-assets/tokenizer/vocab.txt for the text side.
+assets/tokenizer/vocab.txt for the preprocessor.
 """
 
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def load_backbone(
 ) -> BertBackbone:
     """Makes the backbone of a preset.
 
-    Adapters that are asked of a preset without any are new.
+    Adapters requested from a preset without any are new.
 
     Args:
         source: the preset.
@@ -171,7 +171,7 @@ def _check_sizes(config: dict[str, Any], source: Source) -> None:
 
 
 def load_h5(load: Callable[[str], None], path: Path) -> None:
-    """Calls a weight loader, whose many errors become one.
+    """Calls a weight loader, and unifies its many errors.
 
     Raises:
         ValueError: if the file is damaged or does not fit.

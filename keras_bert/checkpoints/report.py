@@ -1,16 +1,16 @@
-"""What became of every weight when a checkpoint was read."""
+"""The report on every weight of a loaded checkpoint."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass
 class LoadingReport:
-    """Names of weights by what happened to them.
+    """Names of weights by outcome.
 
     Args:
-        source: where the checkpoint lies.
+        source: location of the checkpoint.
         form: "keras_bert", "google", "huggingface" or "kerashub".
-        loaded: weights of the model that took a value from the checkpoint.
+        loaded: weights of the model that were loaded from the checkpoint.
         new: weights of the model that the checkpoint has no value for.
         left_over: tensors of the checkpoint that the model has no place for, by the checkpoint's
             names where we do not know them, else by ours.

@@ -16,7 +16,7 @@ _FLOATS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
 class StoredTensor(NamedTuple):
-    """Where a tensor lies; its numbers are not read yet.
+    """The location of a tensor whose values are not read yet.
 
     Attributes:
         path: the file.
@@ -32,11 +32,11 @@ class StoredTensor(NamedTuple):
 
     @property
     def dtype(self) -> str | None:
-        """ "float32", "float16" or "bfloat16"; None for a type that weights don't have."""
+        """ "float32", "float16" or "bfloat16"; None for types that weights do not have."""
         return _FLOATS.get(self.kind)
 
     def load(self) -> np.ndarray:
-        """Reads the numbers, as float32, which holds the narrower types exactly.
+        """Reads the values as float32, which represents the narrower types exactly.
 
         Raises:
             ValueError: if they are of another type, or the file has changed.
@@ -51,7 +51,7 @@ class StoredTensor(NamedTuple):
 
 
 def read_headers(paths: Iterable[Path]) -> dict[str, StoredTensor]:
-    """Reads what tensors some files hold, without reading the tensors.
+    """Lists the tensors of some files, without reading their values.
 
     Raises:
         ValueError: if a file is damaged, or two tensors share a name.
@@ -85,7 +85,7 @@ def _broken(path: Path, error: Exception) -> ValueError:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], dtype: str) -> int:
-    """Writes tensors in one type.
+    """Writes tensors in a single dtype.
 
     Args:
         path: the file to make.
@@ -93,7 +93,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], dtype: str) -> 
         dtype: "float32", "float16" or "bfloat16"; numbers are rounded to the nearest, ties to even.
 
     Returns:
-        How many tensors were changed by the rounding.
+        The number of tensors changed by rounding.
 
     Raises:
         ValueError: if a number is too large for the type.
@@ -112,5 +112,5 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], dtype: str) -> 
         changed += not np.array_equal(again, value, equal_nan=True)
     # transformers refuses a file without this entry.
     save_file(narrow, path, metadata={"format": "pt"})
-    os.chmod(path, 0o644)  # its own mode shuts other users out
+    os.chmod(path, 0o644)  # the library's mode excludes other users
     return changed

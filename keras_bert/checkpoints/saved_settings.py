@@ -1,7 +1,7 @@
-"""Checks of what our own presets say of tokenizers, preprocessors and tasks.
+"""Checks of the settings of tokenizers, preprocessors and tasks in this package's presets.
 
-Their values become arguments of layers, so a file could ask for any size, or hand on what Keras
-takes for a description of an object.
+Their values become arguments of layers, so a file could request any size, or contain a value that
+Keras deserializes to an object.
 """
 
 from collections.abc import Callable, Mapping
@@ -116,13 +116,13 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def is_right(name: str, value: Any) -> bool:
-    """Whether a setting may have a value; a name that is unknown here may have any."""
+    """Whether a value is valid for a setting; unknown names accept any value."""
     right, _ = _RIGHT.get(name, (lambda _: True, ""))
     return right(value)
 
 
 def check_saved(config: Mapping[str, Any], where: str) -> None:
-    """Checks all settings that we know by name.
+    """Checks all settings known by name.
 
     Args:
         config: of one object in a preset.

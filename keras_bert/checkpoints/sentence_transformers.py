@@ -1,4 +1,4 @@
-"""What sentence-transformers keeps beside a BERT: how its token states become embeddings.
+"""Settings of sentence-transformers: how token states become embeddings.
 
 A directory of it holds modules.json, the list of modules in the order in which they run: a
 Transformer (a Hugging Face directory, at the top or in a folder such as 0_Transformer), a Pooling
@@ -55,13 +55,13 @@ class EmbeddingSettings(NamedTuple):
 
     Attributes:
         checkpoint: the Hugging Face directory, a folder or an address.
-        pooling: some of "cls", "max" and "mean", whose vectors stand side by side.
-        dense: the `Dense` layers behind it.
-        normalize: whether embeddings are brought to length 1.
-        sequence_length: the most tokens in a row, or None where nothing is said.
+        pooling: some of "cls", "max" and "mean", whose vectors are concatenated.
+        dense: the `Dense` layers after pooling.
+        normalize: whether embeddings are normalized to length 1.
+        sequence_length: maximum number of tokens in a row, or None if not set.
         lowercase: whether text is lower-cased before it is tokenized.
-        prompts: texts by name that may be put before a text.
-        default_prompt: the name of the one that is put before every text, or None.
+        prompts: prefixes for texts, by name.
+        default_prompt: the name of the default prompt, or None.
     """
 
     checkpoint: str | Path
@@ -75,14 +75,14 @@ class EmbeddingSettings(NamedTuple):
 
 
 def read_embedding_settings(preset: str | Path) -> EmbeddingSettings | None:
-    """Reads what a directory of sentence-transformers says; None for any other checkpoint.
+    """Reads the settings of a sentence-transformers directory; None for any other checkpoint.
 
     Args:
         preset: a folder, or an address that `Source` knows.
 
     Raises:
         FileNotFoundError: if a file that modules.json names is missing.
-        ValueError: if a file is damaged, or embeddings are made in a way that is not supported.
+        ValueError: if a file is damaged, or embeddings are computed in a way that is not supported.
     """
     if not Path(preset).is_dir() and "://" not in str(preset):
         return None  # a built-in name, or a prefix of files by google-research/bert
@@ -125,20 +125,20 @@ def write_embedding_settings(
     prompts: Mapping[str, str],
     default_prompt: str | None,
 ) -> None:
-    """Writes what sentence-transformers reads beside a Hugging Face directory.
+    """Adds the files of sentence-transformers to a Hugging Face directory.
 
     Args:
         folder: the directory.
-        width: H, of the token states.
-        pooling: as in `EmbeddingSettings`, as are all others.
-        dense: as there.
-        normalize: as there.
-        sequence_length: as there.
-        prompts: as there.
-        default_prompt: as there.
+        width: width H of the token states.
+        pooling: as in `EmbeddingSettings`.
+        dense: as in `EmbeddingSettings`.
+        normalize: as in `EmbeddingSettings`.
+        sequence_length: as in `EmbeddingSettings`.
+        prompts: as in `EmbeddingSettings`.
+        default_prompt: as in `EmbeddingSettings`.
 
     Raises:
-        ValueError: if it has no such pooling or activation.
+        ValueError: if it does not support the pooling or activation.
     """
     if unknown := sorted({*pooling} - {*_KNOWN}):
         raise ValueError(f"sentence-transformers has no pooling {unknown[0]!r}: expected {_KNOWN}")
@@ -199,7 +199,7 @@ def _modules(source: Source) -> list[tuple[str, str]]:
 
 
 def _prompts(source: Source) -> tuple[dict[str, str], str | None]:
-    """The prompts by name, and the name of the one before every text."""
+    """The prompts by name, and the name of the default prompt."""
     config = source.json(_PROMPTS) if source.has(_PROMPTS) else {}
     prompts, default = config.get("prompts") or {}, config.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(p, str) for p in prompts.values()):
@@ -241,7 +241,7 @@ def _pooling(config: dict[str, Any], where: str) -> list[str]:
 
 
 def _text_settings(source: Source, prefix: str) -> tuple[int | None, bool]:
-    """The most tokens of a row, and whether text is lower-cased before the tokenizer's own rule."""
+    """The maximum number of tokens per row, and whether text is lower-cased before tokenization."""
     said = {}
     for file, keys in (
         ("tokenizer_config.json", {"model_max_length": "length"}),
@@ -251,7 +251,7 @@ def _text_settings(source: Source, prefix: str) -> tuple[int | None, bool]:
             values = source.json(prefix + file)
             said |= {ours: values[k] for k, ours in keys.items() if values.get(k) is not None}
     length = said.get("length")
-    # transformers writes 1e30 where it knows no limit.
+    # transformers writes 1e30 for no limit.
     if not isinstance(length, int) or isinstance(length, bool) or not 0 < length < 1_000_000:
         length = None
     return length, said.get("lower") is True

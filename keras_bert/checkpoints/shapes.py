@@ -1,4 +1,4 @@
-"""The shapes that a backbone's settings ask of a checkpoint's tensors."""
+"""The shapes of a checkpoint's tensors, derived from the backbone's settings."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,14 +9,14 @@ from keras_bert.checkpoints.names import Row
 
 _SHOWN = 8  # faults that an error lists
 _CLASSES = {"span": 2, "choice": 1}  # of the heads that have no other number
-# What a checkpoint may lack, each as a whole.
+# Parts that a checkpoint may lack, each as a whole.
 OPTIONAL = ("pooler/", MASKED_LM, NEXT_SENTENCE)
 
 
 def shapes_of(
     rows: Iterable[Row], config: Mapping[str, Any], classes: int = 1
 ) -> dict[Row, tuple[int, ...]]:
-    """Gives the shape of each row's tensor, laid out as the row says.
+    """Returns the shape of each row's tensor, in the layout of the row.
 
     Args:
         rows: expanded.
@@ -61,7 +61,7 @@ def faults_of(
     labels: list[str] | None = None,
     optional: tuple[str, ...] = OPTIONAL,
 ) -> list[str]:
-    """Tells what is missing or of another shape, a sentence for each.
+    """Lists missing tensors and wrong shapes, a sentence for each.
 
     Args:
         rows: the expanded name table.
@@ -73,7 +73,7 @@ def faults_of(
     """
     rows = list(rows)
     theirs = {row.ours: row.theirs for row in rows}
-    # The bias tells the number of classes, or else the kernel, in whichever way it lies.
+    # The number of classes is taken from the bias, or else from the kernel in either layout.
     bias, kernel = (shapes.get(theirs.get(f"head/{part}", ""), ()) for part in ("bias", "kernel"))
     other = [size for size in kernel if size != config["hidden_dim"]]
     classes = _CLASSES.get(head or "") or [*bias, *other, 1][0] or 1

@@ -1,7 +1,7 @@
-"""keras_bert.json: what a form of checkpoint can't say, beside its own files.
+"""keras_bert.json: settings that a checkpoint format cannot hold, next to its own files.
 
-Other programs pass over it. Without it a reader falls back on what the form says, or on what is
-usual for it. It holds any of these keys of `Contents`, and "version": config (some arguments of
+Other programs ignore it. Without it a reader uses the settings of the format, or its usual
+defaults. It holds any of these keys of `Contents`, and "version": config (some arguments of
 `BertBackbone`), masked_lm, head, labels, problem, thresholds, head_dropout, tokenizer, dtype.
 """
 
@@ -31,7 +31,7 @@ def write_sidecar(contents: Contents, folder: Path) -> None:
 
 
 def read_sidecar(source: Source) -> dict[str, Any]:
-    """Reads and checks the file; an empty dict where there is none.
+    """Reads and checks the file; an empty dict if there is none.
 
     Raises:
         ValueError: if it is of another version, or a value is impossible.
@@ -46,7 +46,7 @@ def read_sidecar(source: Source) -> dict[str, Any]:
 
 
 def check_settings(contents: Contents) -> None:
-    """Raises a ValueError if contents hold what `read_sidecar` would refuse."""
+    """Raises a ValueError if contents hold values that `read_sidecar` would reject."""
     _check(_values(contents), contents.source)
 
 

@@ -54,22 +54,22 @@ class Source:
             )
 
     def path(self, name: str) -> Path:
-        """Gives the local path of a file, fetching it first if need be.
+        """Returns the local path of a file, downloading it if necessary.
 
         Args:
             name: path inside the checkpoint; it must not lead out of it.
 
         Raises:
             FileNotFoundError: if the checkpoint has no such file.
-            ConnectionError: if it would have to be fetched, and there is no network.
-            ValueError: if `name` leads out of the checkpoint, or is none.
+            ConnectionError: if it has to be downloaded, and there is no network.
+            ValueError: if `name` leads out of the checkpoint, or is invalid.
         """
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise ValueError(
                 f"{self.name}: the file name {name!r:.200} leads out of the checkpoint"
             )
         if not name.isprintable() or len(name) > _LONGEST_NAME:
-            # What no file system takes for a name would end in an error of the system's.
+            # Invalid file names would raise an error of the operating system.
             raise ValueError(f"{self.name}: {name!r:.200} is no name of a file")
         if self.folder is None:
             return self._fetched(name)

@@ -1,11 +1,11 @@
 """TensorFlow's checkpoint files, V2: read without TensorFlow, written with it.
 
-Under the prefix `model.ckpt` lie `model.ckpt.index`, a LevelDB table of one entry a variable, and
+Under the prefix `model.ckpt` lie `model.ckpt.index`, a LevelDB table of one entry per variable, and
 `model.ckpt.data-00000-of-00001` and so on, which hold the numbers. The reader follows
-tensorflow/core/protobuf/tensor_bundle.proto and LevelDB's doc/table_format.md. It believes nothing
-that a file says before it has compared it with the sizes of the files, and checks every checksum,
-so that a damaged checkpoint is an error and no crash, no huge allocation and no wrong number;
-TensorFlow's own reader ends the process on some (a failed CHECK in checkpoint_reader.cc).
+tensorflow/core/protobuf/tensor_bundle.proto and LevelDB's doc/table_format.md. It compares all
+values in a file with the sizes of the files before using them, and checks every checksum, so that a
+damaged checkpoint raises an error, without a crash, a huge allocation or wrong values; TensorFlow's
+own reader ends the process on some (a failed CHECK in checkpoint_reader.cc).
 """
 
 import re
@@ -33,7 +33,7 @@ _STEP = re.compile(r"-(\d{1,18})$")
 
 
 class Variable(NamedTuple):
-    """What the index says of one variable.
+    """The index entry of one variable.
 
     Attributes:
         dtype: "float32", "float16", "bfloat16", or "type 9" and the like for all others.
@@ -136,7 +136,7 @@ def read_tensors(
     """Reads variables from the data files.
 
     Args:
-        prefix: what the files' names begin with.
+        prefix: prefix of the files' names.
         index: all variables, from `read_index`.
         names: which of them to read.
         find: gives the path of a file by its name, or raises FileNotFoundError.
@@ -176,7 +176,7 @@ def write_tensors(prefix: Path, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes float32 variables, in one data file.
 
     Args:
-        prefix: folder and what the files' names begin with.
+        prefix: folder and prefix of the files' names.
         tensors: arrays by name.
     """
     import tensorflow as tf

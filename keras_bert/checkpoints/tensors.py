@@ -18,12 +18,12 @@ def fill(
 
     Args:
         weights: by the names of `names.weights_by_name`.
-        tensors: float32 arrays by the same names; those of other weights are passed over.
+        tensors: float32 arrays by the same names; those of other weights are ignored.
         report: gets the paths of the weights.
-        optional: beginnings of names whose weights stay new where the checkpoint lacks them.
+        optional: prefixes of names whose weights stay new if the checkpoint lacks them.
 
     Raises:
-        ValueError: if tensors are missing, or have another shape than the weight.
+        ValueError: if tensors are missing, or differ in shape from the weight.
     """
     faults, missing = [], []
     for name, weight in weights.items():

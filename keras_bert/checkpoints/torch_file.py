@@ -1,4 +1,4 @@
-"""pytorch_model.bin, by way of safetensors."""
+"""pytorch_model.bin, read through safetensors."""
 
 import importlib.util
 import subprocess
@@ -10,16 +10,16 @@ _SECONDS = 1800  # ten times what BERT-Large takes on a slow disk
 
 
 def torch_to_safetensors(path: Path, target: Path) -> None:
-    """Lets PyTorch turn a file of its own into a safetensors file, in another process.
+    """Makes PyTorch convert its file to a safetensors file, in another process.
 
-    Nothing is unpickled but numbers and plain containers: see `torch_to_safetensors.py`.
+    Only numbers and plain containers are unpickled: see `torch_to_safetensors.py`.
 
     Args:
-        path: what `torch.save` wrote.
-        target: the file to make.
+        path: a file written by `torch.save`.
+        target: the file to create.
 
     Raises:
-        ValueError: if PyTorch is not installed, or does not read the file.
+        ValueError: if PyTorch is not installed, or cannot read the file.
     """
     if importlib.util.find_spec("torch") is None:
         raise ValueError(

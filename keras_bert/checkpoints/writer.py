@@ -1,4 +1,4 @@
-"""Writes a model in the form of another library."""
+"""Writes a model in the format of another library."""
 
 import logging
 from pathlib import Path
@@ -46,7 +46,7 @@ _CONFIG = (
 
 
 def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str) -> list[str]:
-    """Writes a model so that another library reads it, whole or not at all.
+    """Writes a model in another library's format, atomically.
 
     Args:
         model: a `BertBackbone`, a task, or what `open_checkpoint` found in another form.
@@ -56,8 +56,9 @@ def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str
             "sentence_transformers" for a directory of that library.
 
     Returns:
-        Sentences on what the form can't hold or says otherwise; they are logged too. What it
-        can't hold lies in keras_bert.json beside, which our own readers know.
+        Sentences on everything that the format cannot hold or represents differently; they are also
+        logged. Settings that it cannot hold are written to keras_bert.json, which this package
+        reads.
 
     Raises:
         FileExistsError: if the folder holds something else.

@@ -1,21 +1,21 @@
-"""Numbers of nearly twice float32's precision, as pairs (high, low) of float32 numbers.
+"""Numbers with nearly twice float32's precision, as pairs (high, low) of float32.
 
-The sums behind a correlation lose in float32 what their difference then needs, and float64 is no
-way out: JAX has none by default, and what replicas add up travels as float32. The sum is Knuth's
-(The Art of Computer Programming 2, 4.2.2), the product is that of Dekker (Numer. Math. 18, 1971),
-but for two things: numbers are split by their bits, and only products that need no rounding are
-added up. So nothing changes where a compiler joins a product and a sum into one operation, as XLA
-does, which would undo Dekker's own splitting.
+The sums of a correlation lose digits in float32 that their difference needs, and float64 is not an
+option: JAX disables it by default, and sums over replicas are communicated as float32. The sum is
+Knuth's (The Art of Computer Programming 2, 4.2.2), the product is that of Dekker (Numer. Math. 18,
+1971), with two differences: numbers are split by their bits, and only exact products are summed. So
+results do not change if a compiler fuses a product and a sum into one operation, as XLA does, which
+would undo Dekker's splitting.
 """
 
 from keras import ops
 
-_HALF = -(1 << 12)  # as a mask of bits: all but the last 12 of 24
+_HALF = -(1 << 12)  # a bit mask: all but the last 12 of 24
 _SHORT = -(1 << 8)
 
 
 def two_sum(a, b):
-    """a + b, and exactly what rounding took from it."""
+    """a + b, and its exact rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -46,7 +46,7 @@ def exact(values):
 
 
 def for_adding_up(x):
-    """A pair whose high part is so short, 16 bits, that sums over replicas do not round it."""
+    """A pair with a high part of 16 bits, so that sums over replicas do not round it."""
     high, rest = _split(x[0], _SHORT)
     return high, rest + x[1]
 

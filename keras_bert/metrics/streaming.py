@@ -1,14 +1,13 @@
-"""Metrics that Keras adds up batch by batch, equal to the figure of the whole set.
+"""Metrics that Keras accumulates over batches, equal to the metric of the whole set.
 
-Keras's own F1Score and PearsonCorrelation do not serve here: the first wants one-hot labels and
-probabilities, the second averages the correlations of the batches, which is another number.
-Spearman's correlation cannot be had in this way: a rank depends on all the rows. Use
+Keras's own F1Score and PearsonCorrelation are not suitable: the first expects one-hot labels and
+probabilities, the second averages the correlations of batches, which is a different value.
+Spearman's correlation cannot be computed this way: a rank depends on all rows. Use
 `keras_bert.metrics.evaluate` on the predictions of the whole set.
 
-The state is of fixed size and additive, so that it may be added up over replicas, and has nearly
-twice float32's precision. A row of weight 0 counts nowhere, whatever lies in it. Bad values of rows
-that count (NaN, a label that is no class) make the result NaN: inside of a compiled step nothing
-can raise.
+The state has a fixed size, is additive over replicas, and has nearly twice float32's precision. A
+row of weight 0 is ignored, whatever its values. Invalid values in other rows (NaN, a label that is
+not a class) make the result NaN, since a compiled step cannot raise.
 """
 
 import keras
@@ -35,7 +34,7 @@ class _Sums(keras.metrics.Metric):
 
 
 class _ClassCounts(_Sums):
-    """Of each class against the rest: true positives, false positives, false and true negatives."""
+    """Counts per class against the rest: true and false positives, false and true negatives."""
 
     def __init__(self, num_classes: int, name: str):
         if num_classes < 2:
@@ -48,11 +47,11 @@ class _ClassCounts(_Sums):
 
         Args:
             y_true: int class ids [B], or [B, 1], or [B, T].
-            y_pred: float logits or probabilities, with an axis of the classes at the end.
-            sample_weight: float [B], or of the shape of `y_true`; None for 1 everywhere.
+            y_pred: float logits or probabilities, with the classes as the last axis.
+            sample_weight: float [B], or of the shape of `y_true`; ones by default.
 
         Raises:
-            ValueError: if `y_pred` has another number of classes.
+            ValueError: if the number of classes of `y_pred` differs.
         """
         y_pred = ops.convert_to_tensor(y_pred)
         if y_pred.shape[-1] != self.num_classes:
@@ -93,8 +92,8 @@ class MatthewsCorrelation(_ClassCounts):
         super().__init__(num_classes, name)
 
     def result(self):
-        # R_K is usually written with differences of large products. Class by class they are sums
-        # of products, where float32 is enough.
+        # R_K is usually written with differences of large products. Per class they are sums of
+        # products, for which float32 suffices.
         tp, fp, fn, tn = ops.unstack(self._total()[0], 4)
         covariance = ops.sum(tp * tn - fp * fn)
         labels = ops.sum((tp + fn) * (fp + tn))
@@ -108,8 +107,8 @@ class F1(_ClassCounts):
 
     Args:
         num_classes: 2 or more.
-        average: "binary" (two classes; 0 if nothing is positive) or "macro" (over the classes that
-            occur, among labels or predictions).
+        average: "binary" (two classes; 0 without positives) or "macro" (over the classes that occur
+            among labels or predictions).
         name: the metric's name.
 
     Raises:
@@ -141,8 +140,8 @@ class F1(_ClassCounts):
 class PearsonCorrelation(_Sums):
     """Pearson's correlation of numbers.
 
-    0 if the labels or the predictions are all equal; a spread below some 3e-5 of their size is
-    taken for none, and from 1e-2 on the figure is good to 1e-6.
+    0 if the labels or the predictions are all equal. A relative spread below about 3e-5 is treated
+    as none; from 1e-2 on, the result is accurate to 1e-6.
 
     Args:
         name: the metric's name.
@@ -160,7 +159,7 @@ class PearsonCorrelation(_Sums):
             sample_weight: float [B] or [B, 1], or None for 1 everywhere.
 
         Raises:
-            ValueError: if the numbers of rows are known to differ.
+            ValueError: if the numbers of rows are statically known to differ.
         """
         weights = _row_weights(y_true, sample_weight)
         x, y = (ops.cast(ops.reshape(v, (-1,)), "float32") for v in (y_true, y_pred))
@@ -169,7 +168,8 @@ class PearsonCorrelation(_Sums):
         finite = ops.isfinite(x) & ops.isfinite(y)
         weights = _spoiled(weights, finite)
         x, y = ops.where(finite, x, 0.0), ops.where(finite, y, 0.0)
-        # About a point amid the batch the sums lose nothing; about 0 they follow as pairs.
+        # About a point within the batch the sums lose no precision; about 0 they are derived as
+        # pairs.
         weight = ops.sum(weights)
         x0, y0 = (ops.divide_no_nan(ops.sum(weights * v), weight) for v in (x, y))
         x, y = x - x0, y - y0
@@ -185,7 +185,7 @@ class PearsonCorrelation(_Sums):
         moments = double_float.subtract(sizes, double_float.multiply(first, second))[0]
         variances = moments[:2]
         spread = ops.all(variances > _NO_SPREAD * sizes[0][:2])
-        spread = spread | ops.any(ops.isnan(variances))  # NaN is greater than nothing, and stays
+        spread = spread | ops.any(ops.isnan(variances))  # NaN compares as False, and is kept
         norms = ops.sqrt(ops.where(spread, variances, 1.0))
         return ops.where(spread, moments[2] / (norms[0] * norms[1]), 0.0)
 
@@ -193,9 +193,9 @@ class PearsonCorrelation(_Sums):
         return {"name": self.name}
 
 
-# Sums lie in the order w, x, y, xx, yy, xy. The factors of each product:
+# The order of sums is w, x, y, xx, yy, xy. The factors of each product:
 _FIRST, _SECOND, _PRODUCTS = [1, 2, 1], [1, 2, 2], [3, 4, 5]
-_NO_SPREAD = 1e-9  # of the mean square: what rounding may leave after many batches
+_NO_SPREAD = 1e-9  # of the mean square: possible rounding error after many batches
 
 
 def _about_zero(weight, sums, products, origin):
@@ -232,5 +232,5 @@ def _row_weights(y_true, sample_weight):
 
 
 def _spoiled(weights, good):
-    """Weights that are NaN where a row that counts is not good."""
+    """Weights with NaN for invalid rows of nonzero weight."""
     return ops.where((weights == 0) | good, weights, float("nan"))

@@ -1,4 +1,4 @@
-"""Pictures and pages for a person to look at, of what a classifier does right and wrong."""
+"""Figures and pages on a classifier's results and mistakes."""
 
 from keras_bert.reports.classification_report import write_report
 

@@ -1,4 +1,4 @@
-"""A classifier's report: three pictures and a page of its worst mistakes."""
+"""A classifier's report: three figures and a page of its worst mistakes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,17 +8,17 @@ import numpy as np
 
 from keras_bert.reports.mistakes import mistakes_page, shown
 
-_WRITTEN_UP_TO = 30  # classes whose counts stand in the confusion matrix
-_LONGEST = 30  # characters of a label in a picture
+_WRITTEN_UP_TO = 30  # maximum number of classes with counts in the confusion matrix
+_LONGEST = 30  # characters of a label in a figure
 
 
 class Calibration(NamedTuple):
-    """How often predictions of like confidence are right, by bins of equal width.
+    """Accuracy by confidence, in bins of equal width.
 
     Attributes:
-        confidence: mean probability of the predicted class in each bin, [bins]; NaN where empty.
-        accuracy: share that is right, [bins]; NaN where empty.
-        count: predictions in each bin, [bins].
+        confidence: mean probability of the predicted class in each bin, [bins]; NaN for empty bins.
+        accuracy: fraction of correct predictions, [bins]; NaN for empty bins.
+        count: number of predictions in each bin, [bins].
         expected_error: mean of |confidence - accuracy| over predictions (Guo et al. 2017, ECE).
     """
 
@@ -39,18 +39,18 @@ def write_report(
     """Writes confusion_matrix.png, calibration.png, classes.png and mistakes.html.
 
     Args:
-        folder: to write into, made if need be.
+        folder: the folder to write to, created if missing.
         texts: N texts, or a pair of such columns.
-        labels: N right classes, ids or names.
-        logits: [N, K], what `predict` gives.
-        label_names: K names; without them the ids.
-        worst: how many mistakes the page shows, the ones of the greatest loss first.
+        labels: N true classes, ids or names.
+        logits: [N, K], as from `predict`.
+        label_names: K names; ids by default.
+        worst: maximum number of mistakes on the page, by descending loss.
 
     Returns:
-        The files.
+        The paths of the files.
 
     Raises:
-        ImportError: if matplotlib is missing, which is in the extra "plots".
+        ImportError: if matplotlib, from the extra "plots", is not installed.
         ValueError: if columns differ in length, or a label is unknown.
     """
     from scipy.special import softmax
@@ -86,9 +86,9 @@ def write_report(
         folder / name
         for name in ("confusion_matrix.png", "calibration.png", "classes.png", "mistakes.html")
     ]
-    for file in files:  # a link that lies there would be written through
+    for file in files:  # an existing link would be written through
         file.unlink(missing_ok=True)
-    # matplotlib reads what stands between two dollar signs as a formula.
+    # matplotlib reads text between two dollar signs as a formula.
     short = [name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..." for name in names]
     drawn = [shown(name).replace("$", r"\$") for name in short]
     _draw_confusion(files[0], matrix, drawn)
@@ -104,7 +104,7 @@ def calibration(labels: np.ndarray, probabilities: np.ndarray, bins: int = 10) -
     Args:
         labels: class ids [N].
         probabilities: [N, K].
-        bins: how many, of equal width over 0 to 1; a probability of 1 is in the last.
+        bins: number of bins, of equal width from 0 to 1; a probability of 1 is in the last.
     """
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == np.asarray(labels)
@@ -128,7 +128,7 @@ def _class_id(label, names: list[str], row: int) -> int:
 
 
 def _figure(width: float, height: float):
-    # Not pyplot: it would set up a window system, and keep every figure.
+    # Not pyplot, which would initialize a window system and keep every figure.
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

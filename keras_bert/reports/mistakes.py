@@ -6,8 +6,8 @@ from html import escape
 
 import numpy as np
 
-# What steers a terminal, has no glyph, or can't be written as UTF-8: control characters other than
-# tab and line feed, and halves of surrogate pairs.
+# Characters that control a terminal, have no glyph, or cannot be encoded as UTF-8: control
+# characters other than tab and line feed, and unpaired surrogates.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _STYLE = """
 body { font-family: system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em; }
@@ -26,17 +26,17 @@ def mistakes_page(
     names: Sequence[str],
     worst: int = 100,
 ) -> str:
-    """Writes a table of the wrong predictions, those that gave the right class least first.
+    """Makes a table of the wrong predictions, by ascending probability of the true class.
 
     Args:
         columns: one column of N texts, or two.
-        labels: ids of the right classes, [N].
+        labels: ids of the true classes, [N].
         probabilities: [N, K].
         names: K names.
-        worst: how many are shown at most.
+        worst: maximum number of rows.
 
     Returns:
-        HTML, complete in itself; the texts are escaped.
+        A self-contained HTML page; the texts are escaped.
     """
     predictions = probabilities.argmax(axis=1)
     wrong = np.flatnonzero(predictions != labels)
@@ -72,5 +72,5 @@ def _text(value: str | bytes) -> str:
 
 
 def shown(text: str) -> str:
-    """A text in which such characters are written out, as in Python's string literals."""
+    """A text with such characters escaped as in Python's string literals."""
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)

@@ -1,1 +1,1 @@
-"""SavedModels that take text and give answers."""
+"""SavedModels that take text and return answers."""

@@ -1,8 +1,8 @@
-"""Answers for files of any length, in their order, by the graph that a server runs.
+"""Bulk inference: answers for files of any length, in order, by the graph that a server runs.
 
-Rows are read in windows. A window's rows are sorted by length, so that a batch is padded little,
-and its answers are written at once; it begins and ends at rows that the input alone decides, so
-that a run that goes on after a stop makes the same batches.
+Rows are read in windows. The rows of a window are sorted by length to reduce padding, and its
+answers are written together. Window boundaries depend on the input alone, so a resumed run makes
+the same batches.
 """
 
 import itertools
@@ -23,10 +23,10 @@ from keras_bert.serving.bulk_model import ExportedModel, TaskModel
 from keras_bert.serving.bulk_rows import COUNT, InputFile, Row, RowReader, find_files
 
 WINDOW_ROWS = 2048
-WINDOW_CHARACTERS = 1 << 24  # a window of long texts ends earlier
+WINDOW_CHARACTERS = 1 << 24  # windows of long texts end earlier
 STATE = ".state.json"
 FORMAT = 1
-# Characters that some readers end a line at, and JSON leaves as they are.
+# Characters that some readers treat as line ends and JSON does not escape.
 LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 AGAIN = "choose another output, or pass resume=False to replace it"
 
@@ -43,37 +43,37 @@ def answer_file(
     on_progress: Callable[[int, int], None] | None = None,
     **options,
 ) -> int:
-    """Writes a line of JSON with the answers for each row of some files.
+    """Writes one line of JSON with the answers for each row of the input files.
 
-    A line has `row`, the row's number from 0 over all files; `file`, if there are several; `row_id`
-    if the file has a column `id`; and the signature's outputs by name. Of a signature with `count`
-    only so many items of a row are written, and `count` is left out. Floats are the shortest
-    decimals that are the same in float32, null if they are not finite.
+    A line has `row`, the row's index from 0 over all files; `file`, if there are several; `row_id`
+    if the file has a column `id`; and the signature's outputs by name. For a signature with
+    `count`, only that many items of a row are written, without `count`. Floats are written as the
+    shortest decimals that round-trip in float32, or null if not finite.
 
-    All rows are read and checked before the first is answered. A run that was stopped goes on when
-    it is called again, with any batch size, and gives the same lines as an unbroken one. Beside
-    the output lies its state, a file with `.state.json` added to the name.
+    All rows are read and checked before the first is answered. An interrupted run resumes when
+    called again, with any batch size, and writes the same lines as an uninterrupted one. Its state
+    is stored next to the output, in a file with `.state.json` appended to the name.
 
     Args:
         export_or_task: the folder of an export, or a task with a preprocessor.
         input: a file or a folder, or several: `.jsonl`; `.csv` and `.tsv` with a header line; or
-            `.txt`, one text a line; plain or with `.gz`. Lists such as `choices` and `spans` are
+            `.txt`, one text per line; plain or with `.gz`. Lists such as `choices` and `spans` are
             JSON in a cell, or columns choice0, choice1 and so on.
         output: the file to write.
-        signature: which one to ask.
-        columns: names of columns by the input they are for, where they differ, such as
-            {"text": "sentence"}; of `id` too.
+        signature: name of the signature to call.
+        columns: names of columns by input, where they differ, such as {"text": "sentence"}; of `id`
+            too.
         batch_size: rows of a batch.
-        resume: whether to go on with what `output` holds; False replaces it.
+        resume: whether to continue an existing `output`; False replaces it.
         verbose: whether to show progress on the standard error.
-        on_progress: called after each batch with the rows answered and the rows in all.
-        **options: of the task's `export`, for a task.
+        on_progress: called after each batch with the number of rows answered and of all rows.
+        **options: for a task, options of its `export`.
 
     Returns:
         The number of rows.
 
     Raises:
-        FileNotFoundError: if the export or an input is not there.
+        FileNotFoundError: if the export or an input does not exist.
         FileExistsError: if `output` holds something else, or answers of another model, input or
             signature.
         ValueError: if the signature, a column or an option is unknown; or with file and line for
@@ -98,7 +98,7 @@ def answer_file(
     state = _read_state(output, state_file, asked) if resume else None
     if state is None:
         total = _count(rows, verbose)
-        output.unlink(missing_ok=True)  # first: no state may be beside answers of another run
+        output.unlink(missing_ok=True)  # first: the state belongs to other answers
         state = {"format": FORMAT, "rows": total, "done": False, "asked": asked}
         _write_state(state_file, state)
     total = state["rows"]
@@ -120,7 +120,7 @@ def _model(export_or_task, signature: str, options: dict):
 
 
 def _answer(model, rows: RowReader, output: Path, done, total, batch_size, bar, on_progress):
-    """Appends the answers of all rows from number `done` on."""
+    """Appends the answers of all rows from index `done` on."""
     with_file = len(rows.files) > 1
     count = done
     with open(output, "ab") as file:
@@ -157,7 +157,7 @@ def _windows(rows: RowReader) -> Iterator[list[Row]]:
 
 
 def _batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:
-    """Rows of like length together; those with lists of other lengths apart."""
+    """Batches of rows of similar length; rows with lists of different lengths are separated."""
     ordered = sorted(window, key=lambda row: (row.shape, row.size, row.number))
     for _, alike in itertools.groupby(ordered, key=lambda row: row.shape):
         group = list(alike)
@@ -166,17 +166,17 @@ def _batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:
 
 
 def _ask(model, rows: RowReader, batch: list[Row]) -> list[dict[str, Any]]:
-    """The outputs of each row, as plain values.
+    """Computes the outputs of each row, as plain values.
 
     Raises:
-        ValueError: if the graph refuses a row.
+        ValueError: if the graph rejects a row.
     """
     import tensorflow as tf
 
     try:
         outputs = model(rows.columns(batch))
     except tf.errors.InvalidArgumentError:
-        for row in batch:  # which one?
+        for row in batch:  # find the rejected row
             try:
                 model(rows.columns([row]))
             except tf.errors.InvalidArgumentError as error:
@@ -193,13 +193,13 @@ def _ask(model, rows: RowReader, batch: list[Row]) -> list[dict[str, Any]]:
 
 
 def _reason(message: str) -> str:
-    """What a graph says, without where in the graph: the last line before the node's name."""
+    """The message of a graph's error without its node: the last line before the node's name."""
     return message.partition("\n\t [[")[0].splitlines()[-1]
 
 
 def _plain(value: np.ndarray) -> list:
     if value.dtype.kind == "f":
-        # As text and back: the shortest decimals of a float32, where its exact value has many more.
+        # Through text: the shortest decimals of a float32, since its exact value has many more.
         numbers = value.astype(str).astype(np.float64)
         if np.isfinite(numbers).all():
             return numbers.tolist()
@@ -222,22 +222,22 @@ def _line(row: Row, outputs: dict[str, Any], with_file: bool) -> bytes:
 
 
 def _count(rows: RowReader, verbose: bool) -> int:
-    """Reads, and so checks, all rows."""
+    """Reads, and thereby checks, all rows."""
     with _bar("read", verbose, iterable=rows) as bar:
         return sum(1 for _ in bar)
 
 
 def _bar(what: str, verbose: bool, **settings) -> tqdm:
-    """A bar on the standard error; in a log a line now and then."""
+    """A progress bar on the standard error; in a log, an occasional line."""
     seconds = 0.2 if sys.stderr.isatty() else 10.0
     return tqdm(desc=what, unit=" rows", mininterval=seconds, disable=not verbose, **settings)
 
 
 def _whole_lines(output: Path, total: int) -> int:
-    """Counts the answers that were written, and cuts off a line that was not ended.
+    """Counts the answers in the output, and removes an incomplete last line.
 
     Raises:
-        FileExistsError: if a line is no answer to its row.
+        FileExistsError: if a line is not an answer to its row.
     """
     if not output.exists():
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -258,10 +258,10 @@ def _whole_lines(output: Path, total: int) -> int:
 
 
 def _read_state(output: Path, state_file: Path, asked: dict) -> dict | None:
-    """The state of an earlier run that was asked the same; None if it left nothing.
+    """The state of an earlier run of the same request; None if there is none.
 
     Raises:
-        FileExistsError: if it was asked something else, or the output is none of ours.
+        FileExistsError: if that request differs, or the output was not written by this function.
     """
     if not output.exists() or output.stat().st_size == 0:
         return None

@@ -14,8 +14,8 @@ from keras_bert.serving.export_contract import PLACE, described, read_contract, 
 class ExportedModel:
     """A signature of an export.
 
-    A SavedModel is a program: TensorFlow runs whatever ops its graph has, those that read and write
-    files too. Answer with exports of your own, or of those whose programs you would run.
+    A SavedModel is a program: TensorFlow runs all ops of its graph, including those that read and
+    write files. Use only your own exports, or those of people whose programs you would run.
 
     Args:
         folder: the export.
@@ -36,7 +36,7 @@ class ExportedModel:
         self._function: Callable | None = None
 
     def fingerprint(self) -> str:
-        """A hash of contract, graph and vocabulary, and of the checksums of all weights."""
+        """A hash of contract, graph, vocabulary and the checksums of all weights."""
         places = [PLACE, "saved_model.pb", "variables/variables.index"]
         places += sorted(f"assets/{path.name}" for path in (self._folder / "assets").glob("*"))
         found = hashlib.sha256()
@@ -50,7 +50,7 @@ class ExportedModel:
         """Loads the graph.
 
         Raises:
-            ImportError: if it needs TensorFlow Text, which is not there.
+            ImportError: if it needs TensorFlow Text, which is not installed.
         """
         import tensorflow as tf
 
@@ -65,7 +65,7 @@ class ExportedModel:
         self._function = self._model.signatures[self._signature]
 
     def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Asks the signature.
+        """Calls the signature.
 
         Args:
             inputs: lists or arrays by name.
@@ -82,7 +82,7 @@ class TaskModel:
     Args:
         task: a task with a preprocessor, on TensorFlow.
         signature: its name.
-        options: of the task's `export`.
+        options: options of the task's `export`.
 
     Attributes:
         inputs: "dtype" and "shape" by name.
@@ -119,7 +119,7 @@ class TaskModel:
         return found.hexdigest()
 
     def load(self) -> None:
-        """Makes the graph."""
+        """Builds the graph."""
         import tensorflow as tf
 
         asked, specs = self._found.function, {spec.name: spec for spec in self._found.inputs}
@@ -131,7 +131,7 @@ class TaskModel:
         self._function = function.get_concrete_function(**specs)
 
     def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Asks the signature; see `ExportedModel`."""
+        """Calls the signature; see `ExportedModel`."""
         return _asked(self._function, self.inputs, inputs)
 
 

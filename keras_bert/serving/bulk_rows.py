@@ -1,4 +1,4 @@
-"""Rows of files as inputs of a signature, read one after the other."""
+"""Rows of files as inputs of a signature, read sequentially."""
 
 import json
 import logging
@@ -26,10 +26,10 @@ class InputFile(NamedTuple):
     """A file to read.
 
     Attributes:
-        path: as it was given.
-        name: relative to the folder that all files of a run have in common.
-        ending: one of `ENDINGS`.
-        of_folder: whether its folder was given.
+        path: the path as passed.
+        name: path relative to the common folder of all files of a run.
+        ending: file name extension, one of `ENDINGS`.
+        of_folder: whether its folder was passed.
     """
 
     path: Path
@@ -39,16 +39,16 @@ class InputFile(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a signature is asked.
+    """One input row of a signature.
 
     Attributes:
-        number: from 0, over all files.
-        file: where it stands, and
-        line: on which line from 1.
+        number: index from 0, over all files.
+        file: the file that holds it.
+        line: its line in the file, from 1.
         id: the value of the file's column `id`, or None.
         values: by input: a string, a number or nested lists of these.
-        shape: lengths of the lists; rows of one batch have the same, unless they are padded.
-        size: characters, and numbers of lists.
+        shape: lengths of the lists; equal for all rows of a batch, unless they are padded.
+        size: number of characters and of numbers in lists.
     """
 
     number: int
@@ -60,19 +60,19 @@ class Row(NamedTuple):
     size: int
 
     def error(self, problem: str) -> ValueError:
-        """An error that names the place."""
+        """An error that names file and line."""
         return ValueError(f"{self.file.path}, line {self.line}: {problem}")
 
 
 def find_files(names: str | os.PathLike | Sequence[str | os.PathLike]) -> list[InputFile]:
-    """Files of known endings, those of folders sorted by name.
+    """Lists files of known types, those of folders sorted by name.
 
     Args:
-        names: a file or folder, or several. What lies in folders of a folder is left alone.
+        names: a file or folder, or several. Folders are not searched recursively.
 
     Raises:
-        FileNotFoundError: if one is not there, or a folder has none.
-        ValueError: if the ending of a file is unknown, or a file is named twice.
+        FileNotFoundError: if one does not exist, or a folder has no such files.
+        ValueError: if the type of a file is unknown, or a file is listed twice.
     """
     names = [names] if isinstance(names, str | os.PathLike) else names
     paths: list[Path] = []
@@ -113,21 +113,21 @@ def find_files(names: str | os.PathLike | Sequence[str | os.PathLike]) -> list[I
 class RowReader:
     """Reads files as rows of a signature's inputs.
 
-    An input with one axis is a column of its name. Of one with more, a cell holds a JSON list; or
-    there are columns such as choice0, choice1 and so on for `choices`. `count` beside lists is
-    their length and no column.
+    An input with one axis is read from the column of its name. For one with more axes, a cell holds
+    a JSON list, or there are columns such as choice0, choice1 and so on for `choices`. `count` of
+    lists is their length, not a column.
 
     Args:
-        files: to read, in this order.
+        files: files to read, in this order.
         inputs: "dtype" and "shape" by name, as in a contract.
-        columns: the file's name of a column by that of the input, where it is another; `id` too.
+        columns: the file's column names by input name, where they differ; also for `id`.
 
     Raises:
-        ValueError: if `columns` names an unknown input, or there is no input.
+        ValueError: if `columns` names an unknown input, or there are no inputs.
 
     Attributes:
-        files: as given.
-        padded: whether lists of different lengths go together, filled up, with `count`.
+        files: the files, as passed.
+        padded: whether lists of different lengths are padded into one batch, with `count`.
     """
 
     def __init__(
@@ -157,8 +157,8 @@ class RowReader:
         """Rows in order.
 
         Raises:
-            ValueError: with file and line, if a column is missing, a cell holds something else
-                than the input takes, or the file is broken.
+            ValueError: with file and line, if a column is missing, a cell does not hold a valid
+                value of the input, or the file is damaged.
         """
         number = 0
         for file in self.files:
@@ -168,7 +168,7 @@ class RowReader:
                 number += 1
 
     def columns(self, rows: list[Row]) -> dict[str, list]:
-        """What a signature takes, of rows of the same `shape`."""
+        """The inputs of a signature, from rows of the same `shape`."""
         columns = {name: [row.values[name] for row in rows] for name in self._shapes}
         if self.padded:
             counts = self.counts(rows)
@@ -183,7 +183,7 @@ class RowReader:
         return [len(row.values[self._lists[0]]) for row in rows]
 
     def _texts(self, file: InputFile):
-        """One text a line, empty ones too."""
+        """One text per line, including empty ones."""
         name, *others = self._shapes
         if others or self._shapes[name] or self._numbers:
             raise ValueError(
@@ -235,7 +235,7 @@ class RowReader:
     def _row(self, number: int, file: InputFile, line: int, row_id, cells: dict) -> Row:
         values, lengths, size = {}, [], 0
         row = Row(number, file, line, row_id, values, (), 0)
-        try:  # as it will be written
+        try:  # as it will be encoded
             json.dumps(row_id, ensure_ascii=False, allow_nan=False).encode()
         except ValueError as error:
             raise row.error(f"{self._id!r}: {row_id!r:.80} can't be written: {error}") from error
@@ -253,7 +253,7 @@ class RowReader:
         return row._replace(shape=() if self.padded else tuple(lengths), size=size)
 
     def _checked(self, name: str, cell, shape: list, lengths: list) -> tuple[Any, int]:
-        """A cell and its size; puts the lengths of lists into `lengths`."""
+        """A checked cell and its size; appends the lengths of lists to `lengths`."""
         if shape:
             if not isinstance(cell, list) or shape[0] not in (None, len(cell)):
                 count = "" if shape[0] is None else f" of {shape[0]}"

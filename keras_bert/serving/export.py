@@ -1,4 +1,4 @@
-"""A task as a SavedModel: strings in, finished answers out, no Python of ours beside it."""
+"""A task as a SavedModel: strings in, answers out, without Python code of this package."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ from keras_bert.serving.signatures import (
     tokenize_signature,
 )
 
-# What an export has at its top.
+# Entries at the top level of an export.
 FILES = ("*.pb", "variables", "assets", "assets.extra")
 
 
@@ -44,7 +44,7 @@ def export_task(task, path, text, run, examples, reference, verbose, options) ->
         examples: as `BertTask.export`.
         reference: as `BertTask.export`.
         verbose: as `BertTask.export`.
-        options: of the task's `signatures`.
+        options: options of the task's `signatures`.
 
     Returns:
         As `BertTask.export`.
@@ -93,7 +93,7 @@ def export_task(task, path, text, run, examples, reference, verbose, options) ->
     if reference is not None:
         other = _signatures(reference, Network(reference), text, options)["serving_default"]
         tensors = asked["serving_default"]
-        # By position: `tokens` takes its inputs so.
+        # By position, as `tokens` takes its inputs.
         expected = other.function(*(tensors[spec.name] for spec in other.inputs))
         difference = _difference(expected, shown[0][2])
 
@@ -132,13 +132,13 @@ def export_task(task, path, text, run, examples, reference, verbose, options) ->
 
 @contextlib.contextmanager
 def one_log_line(path: str | Path):
-    """TensorFlow's log line on what it wrote names `path`, and not where it lies until it is whole.
+    """Makes TensorFlow's log line on the written files name `path`, not the temporary folder.
 
-    One of its messages goes to absl's logger, which gives the root logger a handler, so that all
-    lines would come twice from then on: not where that has one.
+    One message goes to absl's logger, which adds a handler to the root logger, so that all later
+    lines would appear twice; avoided if the root logger has a handler.
 
     Args:
-        path: the folder that is made.
+        path: the folder to be created.
     """
 
     def renamed(record):
@@ -160,7 +160,7 @@ def float32_copy(task):
     """The same weights under the dtype policy "float32".
 
     Raises:
-        ValueError: if weights are quantized, or have low-rank updates beside them.
+        ValueError: if weights are quantized or have low-rank updates.
     """
     if _is_quantized(task) or lora_layers(task.backbone):
         raise ValueError("quantized weights have no float32 form: pass reference=")
@@ -192,7 +192,7 @@ def _signatures(task, run: Network, text: bool, options: dict) -> dict[str, Sign
 
 
 def answers_of(task, run: Network, options: dict) -> dict[str, Signature]:
-    """The signatures of all that a task answers.
+    """All signatures of a task.
 
     Raises:
         ValueError: if an option is unknown or out of range.
@@ -208,7 +208,7 @@ def answers_of(task, run: Network, options: dict) -> dict[str, Signature]:
 
 
 def _metadata(task, settings: dict) -> Signature:
-    """`metadata`: the settings, in each row: servers' REST interfaces and batching want rows."""
+    """`metadata`: the settings, in each row, as REST interfaces and batching need rows."""
     import tensorflow as tf
 
     said = json.dumps({"task": type(task).__name__, "versions": versions(), "settings": settings})
@@ -244,7 +244,7 @@ def _check_rows(inputs: dict, reply: dict) -> None:
 
 
 def _difference(expected: dict, reply: dict) -> dict:
-    """How far answers are from those of another model of the task."""
+    """Differences between answers and those of another model of the task."""
     import tensorflow as tf
 
     rows = int(tf.shape(next(iter(reply.values())))[0])
@@ -255,7 +255,7 @@ def _difference(expected: dict, reply: dict) -> dict:
             (tf.cast(value[name], tf.float32) if is_float else value[name]).numpy()
             for value in (reply, expected)
         )
-        if got.shape != wanted.shape:  # of entities, say, there may be more in a row
+        if got.shape != wanted.shape:  # for example, a row may have more entities
             shared = tuple(
                 slice(0, min(pair)) for pair in zip(got.shape, wanted.shape, strict=True)
             )
@@ -268,7 +268,7 @@ def _difference(expected: dict, reply: dict) -> dict:
 
 
 def _stored(task, run: Network) -> str:
-    """The dtype of the weights in the file."""
+    """The dtype of the stored weights."""
     if _is_quantized(task):
         layers = task.backbone._flatten_layers()
         return next(filter(None, (getattr(x, "quantization_mode", None) for x in layers)))

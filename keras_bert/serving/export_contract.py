@@ -1,10 +1,10 @@
-"""What an export says of itself, as a file beside the graph: assets.extra/contract.json.
+"""The description of an export, in a file next to the graph: assets.extra/contract.json.
 
     {
       "format": 1,
       "task": the class,
       "versions": {package: version},
-      "settings": labels, thresholds, lengths, and the options that the export was given,
+      "settings": labels, thresholds, lengths, and the options of the export,
       "weights": {
         "policy": dtype policy,
         "stored": dtype in the variables' files, or mode of quantization,
@@ -13,12 +13,12 @@
           "same_answers": share of rows with the same words and whole numbers, "rows": compared}
       },
       "text_ops": ops that only TensorFlow Text registers,
-      "signatures": {name: {"inputs": {name: {"dtype", "shape"}}, "outputs": likewise}},
+      "signatures": {name: {"inputs": {name: {"dtype", "shape"}}, "outputs": the same}},
       "examples": [{"request": ..., "reply": ...}]
     }
 
 Requests and replies have the form in columns of TensorFlow Serving's REST interface, where a reply
-of one output is the output itself. A string that is no UTF-8 is {"b64": ...}.
+of one output is the output itself. A string that is not UTF-8 is {"b64": ...}.
 """
 
 import base64
@@ -46,11 +46,11 @@ _TEXT_OP_PREFIXES = (
 
 
 def settings_of(task, **options) -> dict[str, Any]:
-    """What the answers of a task follow: its plain settings, its text side's, and options.
+    """The settings that determine a task's answers: its own, its preprocessor's, and options.
 
     Args:
         task: a task.
-        **options: of the export.
+        **options: options of the export.
     """
     config = task.get_config()
     own = {
@@ -68,7 +68,7 @@ def settings_of(task, **options) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that an export is made with."""
+    """Versions of the packages used for an export."""
     found = {"keras_bert": __version__}
     for name in ("keras", "keras-hub", "tensorflow", "tensorflow-text"):
         try:
@@ -79,7 +79,7 @@ def versions() -> dict[str, str]:
 
 
 def described(specs: dict) -> dict[str, dict]:
-    """Names to dtypes and shapes of `tf.TensorSpec`s or tensors."""
+    """Dtypes and shapes of `tf.TensorSpec`s or tensors by name."""
     return {
         name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
         for name, spec in specs.items()
@@ -87,19 +87,19 @@ def described(specs: dict) -> dict[str, dict]:
 
 
 def rest_request(signature: str, inputs: dict[str, Any]) -> dict[str, Any]:
-    """A request to TensorFlow Serving's REST interface, of inputs as tensors."""
+    """A request to TensorFlow Serving's REST interface, from inputs as tensors."""
     plain = {name: _plain(value.numpy()) for name, value in inputs.items()}
     return {"signature_name": signature, "inputs": plain}
 
 
 def rest_reply(outputs: dict[str, Any]) -> dict[str, Any]:
-    """What the REST interface answers, of a signature's outputs as tensors."""
+    """The reply of the REST interface, from a signature's outputs as tensors."""
     plain = {name: _plain(value.numpy()) for name, value in sorted(outputs.items())}
     return {"outputs": plain if len(plain) != 1 else next(iter(plain.values()))}
 
 
 def text_ops(folder: str | Path) -> list[str]:
-    """Reads which TensorFlow Text ops a SavedModel holds."""
+    """Lists the TensorFlow Text ops in a SavedModel."""
     from tensorflow.core.protobuf import saved_model_pb2
 
     model = saved_model_pb2.SavedModel.FromString((Path(folder) / "saved_model.pb").read_bytes())
@@ -109,7 +109,7 @@ def text_ops(folder: str | Path) -> list[str]:
 
 
 def write_contract(folder: str | Path, contract: dict[str, Any]) -> None:
-    """Writes the file into a folder that is being made."""
+    """Writes the file into a folder under construction."""
     path = Path(folder) / PLACE
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -124,7 +124,7 @@ def read_contract(folder: str | Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: if there is none.
-        ValueError: if it is no contract of this format.
+        ValueError: if it is not a contract of this format.
     """
     path = Path(folder) / PLACE
     if not path.is_file():

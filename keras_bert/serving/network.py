@@ -1,4 +1,4 @@
-"""The network of a task inside a graph that answers: any number of rows of any length."""
+"""The network of a task inside a serving graph: any number of rows of any length."""
 
 from collections.abc import Callable
 
@@ -6,24 +6,24 @@ import keras
 
 # Inputs whose last axis is that of tokens.
 BY_TOKEN = ("token_ids", "segment_ids", "padding_mask", "position_ids", "sequence_ids")
-ROWS = 8  # rows that go through the network at once, by default
+ROWS = 8  # default number of rows run through the network at once
 
 
 class Network:
     """Runs a task's network over rows of ids in a graph.
 
-    Rows of like length go through together, each part cut to its longest row.
+    Rows of similar length are run together, each chunk truncated to its longest row.
 
     Args:
         task: a task of `keras_bert.tasks`.
-        weights: "float32" for the weights as they are; "float16" to keep them in half the bytes
-            and turn them back at each call.
-        rows: how many rows go through at once, so that memory does not grow with a request, and
-            little is spent on padding. Few are fastest on a CPU, whose caches hold them.
+        weights: "float32" for unchanged weights; "float16" to store them in half the bytes and cast
+            them back at each call.
+        rows: number of rows run at once, which bounds memory per request and reduces padding. Small
+            numbers are fastest on a CPU, since they fit its caches.
 
     Attributes:
-        weights: as given.
-        variables: the `tf.Variable`s that the graph reads, for a SavedModel to hold.
+        weights: as passed.
+        variables: the `tf.Variable`s that the graph reads, to be stored in a SavedModel.
     """
 
     def __init__(self, task, weights: str = "float32", rows: int = ROWS):
@@ -49,7 +49,7 @@ class Network:
         self._part = tf.function(self.call, autograph=False)
 
     def call(self, ids: dict):
-        """The network's output for a batch of rows, all at once."""
+        """Computes the network's output for a batch of rows, all at once."""
         import tensorflow as tf
 
         if not self._halves:
@@ -59,21 +59,21 @@ class Network:
             return self.task(ids, training=False)
 
     def __call__(self, ids: dict, after: Callable | None = None):
-        """Gives the output for rows of ids.
+        """Computes the output for rows of ids.
 
         Args:
-            ids: int32 tensors by name, [R, ..., T] or, of those that are not by token, [R, P].
-            after: turns the output of some rows into what is kept of it.
+            ids: int32 tensors by name, [R, ..., T] or, for inputs that are not by token, [R, P].
+            after: reduces the output of some rows to the part to keep.
 
         Returns:
-            Tensors [R, ...], structured as the output. Where a task's outputs are by token,
-            axis 1 is filled up with zeros to T.
+            Tensors [R, ...], structured as the output. If a task's outputs are by token, axis 1 is
+            padded with zeros to T.
         """
         import tensorflow as tf
 
         mask = ids["padding_mask"]
         count, length = tf.shape(mask)[0], tf.shape(mask)[-1]
-        # A row of padding where there is none: an empty batch has an answer, an empty one.
+        # A row of padding if there are no rows: an empty batch has an empty answer.
         ids = {
             name: tf.pad(value, [[0, tf.maximum(1 - count, 0)]] + [[0, 0]] * (value.shape.rank - 1))
             for name, value in ids.items()
@@ -126,7 +126,7 @@ def _as_half(variable):
     """A weight in float16.
 
     Raises:
-        ValueError: if a number is too large for it.
+        ValueError: if a value is too large for float16.
     """
     import tensorflow as tf
 

@@ -11,7 +11,7 @@ import keras
 from keras_bert.atomic import check_writable, write_file
 from keras_bert.serving.export import one_log_line
 
-# ONNX's operator set of December 2022, which runtimes since ONNX Runtime 1.14 know.
+# ONNX's operator set of December 2022, supported since ONNX Runtime 1.14.
 OPSET = 18
 
 # Inputs whose axis 1 is the row's tokens.
@@ -23,19 +23,19 @@ def to_litert(task, path: str | Path, output: str = "logits") -> None:
 
     Its one signature, Keras's `serving_default`, takes `token_ids`, `segment_ids` and
     `padding_mask`, int32 [B, T], and other inputs of the task (`mask_positions`,
-    `entity_positions`), and gives the task's outputs, float32: those of a dict by their names
-    (`start` and `end`), a single one as `output`. B and T are free, a signature runner takes them
-    from each call. LiteRT's built-in ops suffice. Rows longer than the model's positions are an
-    error of the interpreter.
+    `entity_positions`), and returns the task's outputs, float32: those of a dict by name (`start`
+    and `end`), a single one as `output`. B and T are dynamic; a signature runner takes them from
+    each call. LiteRT's built-in ops suffice. For rows longer than the position table the
+    interpreter raises an error.
 
     Args:
         task: a task on the TensorFlow backend that computes in float32.
-        path: the file to make or replace, by custom `*.tflite`.
-        output: name of the output of a task that has one, without a name.
+        path: the file to create or replace, by convention `*.tflite`.
+        output: name of the output of a task with a single, unnamed output.
 
     Raises:
-        ValueError: if the task runs on another backend or in another dtype, or has ops that
-            LiteRT lacks.
+        ValueError: if the task runs on another backend or in another dtype, or has ops that LiteRT
+            does not support.
     """
     import tensorflow as tf
 
@@ -67,20 +67,19 @@ def to_onnx(task, path: str | Path, output: str = "logits", opset: int = OPSET) 
     """Writes a task as an ONNX model.
 
     Inputs and outputs are those of `to_litert`; the axes are named `batch` and `length`. The
-    model's metadata hold `task`, `max_length` (the most tokens that a row may have) and, where
-    the task has names for its classes, `labels` as a JSON list. Rows longer than that are an
-    error of the runtime.
+    model's metadata hold `task`, `max_length` (maximum number of tokens in a row) and, if the task
+    has names for its classes, `labels` as a JSON list. For longer rows the runtime raises an error.
 
     Args:
         task: a task on the TensorFlow backend that computes in float32.
-        path: the file to make or replace, by custom `*.onnx`.
-        output: name of the output of a task that has one, without a name.
+        path: the file to create or replace, by convention `*.onnx`.
+        output: name of the output of a task with a single, unnamed output.
         opset: version of ONNX's operator set.
 
     Raises:
         ImportError: if tf2onnx or onnx is not installed.
         ValueError: if the task runs on another backend or in another dtype, or has ops that ONNX
-            lacks.
+            does not support.
     """
     try:
         import onnx
@@ -94,7 +93,8 @@ def to_onnx(task, path: str | Path, output: str = "logits", opset: int = OPSET) 
     check_writable(path)
     model = _named(task, output)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # Keras asks whether NumPy has what tf2onnx needs, and NumPy warns of the question.
+        # Keras checks whether NumPy has the attributes that tf2onnx needs, and NumPy warns about
+        # that check.
         warnings.filterwarnings("ignore", "In the future `np.object`", FutureWarning)
         file = str(Path(folder) / "model.onnx")
         model.export(file, format="onnx", verbose=False, opset_version=opset)
@@ -105,7 +105,7 @@ def to_onnx(task, path: str | Path, output: str = "logits", opset: int = OPSET) 
     facts = {"task": type(task).__name__, "max_length": str(_backbone(task).max_sequence_length)}
     facts |= {"labels": json.dumps(labels, ensure_ascii=False)} if labels else {}
     onnx.helper.set_model_props(made, facts)
-    # Of an op that it does not know tf2onnx only logs a line.
+    # For an unknown op tf2onnx only logs a line.
     known = onnx.defs.has
     lacking = {node.op_type for node in made.graph.node if not known(node.op_type, node.domain)}
     if lacking:
@@ -117,7 +117,7 @@ def to_onnx(task, path: str | Path, output: str = "logits", opset: int = OPSET) 
 
 
 def _named(task, output: str) -> keras.Model:
-    """The task's network with a dict of outputs, for the exporters name outputs by it."""
+    """The task's network with a dict of outputs, from which the exporters take output names."""
     if keras.backend.backend() != "tensorflow":
         raise ValueError(
             f"the Keras backend is {keras.backend.backend()}; other runtimes take a model from "
@@ -131,7 +131,7 @@ def _named(task, output: str) -> keras.Model:
         )
     outputs = task.output if isinstance(task.output, dict) else {output: task.output}
     model = keras.Model(task.input, outputs)
-    model(task.input)  # Keras exports to ONNX only a model that was called
+    model(task.input)  # Keras exports only called models to ONNX
     return model
 
 
@@ -140,7 +140,7 @@ def _backbone(task):
 
 
 def _name_axes(value, by_token: bool) -> None:
-    """Names the free axes of an ONNX input or output; those of unknown meaning keep theirs."""
+    """Names the free axes of an ONNX input or output; axes of unknown meaning keep their names."""
     names = ["batch", "length" if by_token or value.name in _BY_TOKEN else None]
     for name, size in zip(names, value.type.tensor_type.shape.dim, strict=False):
         if name and not size.HasField("dim_value"):

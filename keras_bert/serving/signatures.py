@@ -1,4 +1,4 @@
-"""What a SavedModel can be asked: functions of named tensors, and what is common to all tasks."""
+"""Signatures of a SavedModel: functions of named tensors, and those common to all tasks."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -7,10 +7,10 @@ import numpy as np
 
 
 class Signature(NamedTuple):
-    """One way to ask a model.
+    """One signature of a model.
 
     Attributes:
-        function: takes the inputs by name as tensors, and gives a dict of tensors.
+        function: takes the inputs by name as tensors, and returns a dict of tensors.
         inputs: a `tf.TensorSpec` of each input; their names are the function's arguments.
         example: values of the inputs for the contract, by name.
     """
@@ -21,11 +21,11 @@ class Signature(NamedTuple):
 
 
 class Column(NamedTuple):
-    """One column of the examples that a model is asked about; by default of texts.
+    """One column of a model's examples; by default of texts.
 
     Attributes:
-        dtype: of its values.
-        shape: with the batch in front, such as (None,).
+        dtype: dtype of its values.
+        shape: shape with the batch axis first, such as (None,).
     """
 
     dtype: str = "string"
@@ -35,7 +35,7 @@ class Column(NamedTuple):
         """Describes a batch.
 
         Args:
-            name: of the input.
+            name: name of the input.
 
         Returns:
             The `tf.TensorSpec`.
@@ -45,13 +45,13 @@ class Column(NamedTuple):
         return tf.TensorSpec(self.shape, self.dtype, name=name)
 
     def tensor(self, values):
-        """Makes a tensor of values that were checked.
+        """Converts checked values to a tensor.
 
         Args:
             values: B values, a list or an array.
 
         Returns:
-            A tensor [B, ...]; of lists of strings in place of strings a ragged one.
+            A tensor [B, ...]; a ragged one for lists of strings in place of strings.
         """
         import tensorflow as tf
 
@@ -68,7 +68,7 @@ TEXT = Column()
 
 
 def served(answer, run) -> Signature:
-    """A signature that answers.
+    """Builds the signature of an answer.
 
     Args:
         answer: a `keras_bert.tasks.task.Answer`.
@@ -85,7 +85,7 @@ def served(answer, run) -> Signature:
 
 
 def check_ranks(**columns):
-    """Has a graph refuse tensors with other axes than their specs have, which loaders let pass.
+    """Makes a graph reject tensors whose rank differs from their specs, which loaders accept.
 
     Args:
         **columns: tensors by the name of the input.
@@ -100,15 +100,15 @@ def check_ranks(**columns):
 
     checked = []
     for name, value in columns.items():
-        # Forgets what the spec says, or else the question would be answered by it. The error is
-        # "node input_NAME: shape ... is not compatible with expected shape ...".
+        # Discards the static shape, or the check would be resolved from it. The error is "node
+        # input_NAME: shape ... is not compatible with expected shape ...".
         given = tf.raw_ops.PlaceholderWithDefault(input=value, shape=tf.TensorShape(None))
         checked.append(tf.ensure_shape(given, value.shape, name=f"input_{name}"))
     return checked
 
 
 def check_columns(asks: dict[str, Column], values: Sequence) -> list:
-    """Has a graph refuse columns of other axes or lengths, and bytes that are no UTF-8.
+    """Makes a graph reject columns of other ranks or lengths, and bytes that are not UTF-8.
 
     Args:
         asks: the columns by the name of the input.
@@ -142,11 +142,11 @@ def check_columns(asks: dict[str, Column], values: Sequence) -> list:
 
 
 def token_signature(task, run) -> Signature:
-    """`tokens`: rows of ids to the model's own output; needs no op but TensorFlow's.
+    """`tokens`: rows of ids to the model's output; needs only TensorFlow's own ops.
 
     Args:
-        task: a task. Further inputs of its network, such as `mask_positions`, are asked too.
-        run: its `Network`.
+        task: a task. Further inputs of its network, such as `mask_positions`, are included.
+        run: the task's `Network`.
     """
     import tensorflow as tf
 
@@ -217,15 +217,15 @@ def tokenize_signature(task) -> Signature:
 
 
 def label_tensor(labels: list | None, num_classes: int):
-    """The names of classes for a served graph.
+    """The names of classes as a constant of a served graph.
 
     Args:
         labels: K names, or None.
         num_classes: K.
 
     Returns:
-        A constant [K]: int64 or bool if all names are such, float64 if all are numbers; else
-        strings, of ids where there are no names.
+        A constant [K]: int64 or bool if all names are of that type, float64 if all are numbers;
+        otherwise strings, of ids if there are no names.
     """
     import tensorflow as tf
 
@@ -238,7 +238,7 @@ def label_tensor(labels: list | None, num_classes: int):
 
 
 def named(output) -> dict:
-    """A network's output as a dict: one tensor is called `logits`."""
+    """A network's output as a dict; a single tensor is named `logits`."""
     return output if isinstance(output, dict) else {"logits": output}
 
 

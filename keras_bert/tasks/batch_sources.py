@@ -24,7 +24,7 @@ def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource
         task: a compiled task.
         dataset: batches, as `BertTask.fit` takes them.
         class_weight: weights by label, or None.
-        labelled: whether to read labels; else batches of x alone come out.
+        labelled: whether to read labels; if False, batches hold x alone.
     """
     if class_weight is not None and task.labels_by_token:
         raise ValueError("class_weight needs rows in memory: a dataset can bring weights")
@@ -33,7 +33,7 @@ def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource
     multiple = task.step.replica_count * task.accumulation_steps if labelled else 1
     if (
         labelled and task.step.needs_whole_batches and dataset.cardinality() != -1
-    ):  # that is endless
+    ):  # -1: the dataset is infinite
         # The last batch of a `pretraining_dataset` of one epoch is filled up too.
         multiple = math.lcm(multiple, getattr(dataset, "batch_size", 1))
 
@@ -54,7 +54,7 @@ def memory_source(
     seed: int,
     class_weight,
 ):
-    """Makes the source of rows in memory; of packed rows where that pays.
+    """Makes the source of rows in memory; they are packed if that saves enough.
 
     Args:
         task: a compiled task.
@@ -67,7 +67,7 @@ def memory_source(
         class_weight: weights by label, or None.
 
     Returns:
-        A `RowSource`, `PackedSource`, or elsewhere than on TensorFlow `ArraySource`.
+        A `RowSource`, `PackedSource`, or, on backends other than TensorFlow, `ArraySource`.
 
     Raises:
         ValueError: if columns differ in length.
@@ -105,11 +105,11 @@ def weight_table(task, class_weight, labels: np.ndarray | None) -> np.ndarray:
     """Weights of a task's K classes by id, float32 [K].
 
     Args:
-        task: it says what its classes are.
+        task: declares the classes.
         class_weight: as `BertTask.fit` takes it.
-        labels: as the loss reads them; None of a dataset.
+        labels: as the loss reads them; None for a dataset.
     """
-    task.encode_class_weight({})  # says so where there are no classes
+    task.encode_class_weight({})  # raises for tasks without classes
     several = task.output_kind == LABELS
     by_id = task.encode_class_weight(class_weights(class_weight, task.num_classes, labels, several))
     return np.array([by_id[i] for i in range(len(by_id))], "float32")
@@ -119,9 +119,9 @@ def class_weigher(task, class_weight, labels: np.ndarray | None) -> Callable:
     """Multiplies the weights of batches by those of their classes, inside `tf.data`.
 
     Args:
-        task: as `weight_table`.
-        class_weight: as there, or None.
-        labels: as there.
+        task: see `weight_table`.
+        class_weight: as `weight_table`, or None.
+        labels: as `weight_table`.
     """
     if class_weight is None:
         return lambda batch: batch
@@ -154,10 +154,10 @@ def _weighed(task, table, y, sample_weight):
 
 
 def dataset_preparer(task, dataset, labelled: bool) -> Callable:
-    """What makes of a dataset's batch what the model reads, inside `tf.data`.
+    """The function, for use inside `tf.data`, from a dataset's batch to the model's inputs.
 
     Raises:
-        ValueError: if the dataset gives single texts.
+        ValueError: if the dataset yields unbatched texts.
     """
     first = keras.tree.flatten(dataset.element_spec)[0]
     texts = first.dtype.name == "string"

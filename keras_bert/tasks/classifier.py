@@ -30,28 +30,28 @@ PROBLEMS = ("single_label", "multi_label", "regression")
 class BertClassifier(Labelled):
     """A backbone, dropout and one dense layer on the pooled output; gives logits.
 
-    Rule: google-research/bert `run_classifier.py`, `create_model`. Logits are float32 under
+    Reference: google-research/bert `run_classifier.py`, `create_model`. Logits are float32 under
     every dtype policy.
 
     Args:
         backbone: a `BertBackbone`.
-        num_classes: number of classes K; by default that of `labels`. Of a regression, how many
-            numbers there are, by default 1.
-        labels: K names, strings or numbers such as ratings; a number in `y` is then a name.
-            Without them labels are ids; `fit` on strings takes the sorted ones.
+        num_classes: number of classes K; by default that of `labels`. For regression, the number of
+            outputs, 1 by default.
+        labels: K names, strings or numbers such as ratings; a number in `y` is then a name. Without
+            them labels are ids; `fit` on strings uses the sorted distinct strings.
         preprocessor: a `BertClassifierPreprocessor`, or None to work on ids alone.
-        dropout: share of the pooled output dropped in training.
-        problem: "single_label", one class a text, by a softmax; "multi_label", any number of
-            them, by a sigmoid each; "regression", numbers, by the squared error.
-        thresholds: K probabilities from which on a label is given, of a multi-label classifier;
-            0.5 for each by default. See `tune_thresholds`.
+        dropout: dropout rate of the pooled output.
+        problem: "single_label", one class per text, with a softmax; "multi_label", any number of
+            classes, with a sigmoid each; "regression", numbers, with the squared error.
+        thresholds: for "multi_label", K probabilities at or above which a label is given; 0.5 each
+            by default. See `tune_thresholds`.
         **kwargs: as `keras.Model`.
 
     Call arguments:
         inputs: the backbone's.
 
     Returns:
-        float32 logits [B, K]; of a regression the numbers.
+        float32 logits [B, K]; for regression the predicted numbers.
 
     Raises:
         ValueError: if neither `num_classes` nor `labels` is given, they disagree, or the
@@ -103,7 +103,7 @@ class BertClassifier(Labelled):
 
     @property
     def thresholds(self) -> list[float] | None:
-        """K probabilities from which on a label is given; None unless there are several."""
+        """K probabilities at or above which a label is given; None unless multi-label."""
         return self._thresholds
 
     @thresholds.setter
@@ -122,7 +122,7 @@ class BertClassifier(Labelled):
 
     @property
     def output_kind(self) -> str:
-        """As `BertTask.output_kind`, by the problem."""
+        """As `BertTask.output_kind`, depending on the problem."""
         return {"multi_label": LABELS, "regression": NUMBERS}.get(self.problem, CLASSES)
 
     @classmethod
@@ -156,14 +156,14 @@ class BertClassifier(Labelled):
         return super().default_metrics()
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks labels as `Labelled.encode_labels`, of all problems.
+        """Checks labels as `Labelled.encode_labels` does, for every problem.
 
         Args:
-            y: as there; of a multi-label problem N lists of names or ids, or 0 and 1 [N, K]; of a
-                regression numbers, [N] or [N, K].
+            y: as `Labelled.encode_labels`; for multi-label, N lists of names or ids, or 0 and 1,
+                [N, K]; for regression numbers, [N] or [N, K].
 
         Returns:
-            As there; of the other problems float32 [N, K].
+            As `Labelled.encode_labels`; for the other problems float32 [N, K].
 
         Raises:
             ValueError: if a label is unknown; the error names its row.
@@ -175,10 +175,10 @@ class BertClassifier(Labelled):
         return super().encode_labels(y)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """As `Labelled.encode_class_weight`; of several labels of a yes against a no.
+        """As `Labelled.encode_class_weight`; for multi-label, positive against negative.
 
         Raises:
-            ValueError: as there, or if the problem has no classes.
+            ValueError: as `Labelled.encode_class_weight`, or if the problem has no classes.
         """
         if self.problem == "regression":
             raise ValueError(f"class_weight is not supported for the problem {self.problem!r}")
@@ -201,20 +201,20 @@ class BertClassifier(Labelled):
     # === Rows and answers ===
 
     def rows(self, *columns, overlap: int | None = None) -> Rows:
-        """One row an example; with `overlap` windows that share so many pieces."""
+        """One row per example; with `overlap`, windows that share that many pieces."""
         if overlap is None:
             return Rows(self.preprocessor.pack(columns))
         ids, windows = self.preprocessor.pack_windows(columns, overlap)
         return Rows(ids, windows.text, windows.length)
 
     def answers(self, outputs, rows, *columns, overlap: int | None = None):
-        """Answers by the problem.
+        """The answers, depending on the problem.
 
-        A single-label classifier gives `label` [B], of the type of its names (a string with the
-        id's digits where it has none), `probability` of that label, float32 [B], and `logits`,
-        float32 [B, K]. Of a multi-label problem it gives `labels`, string [B, K], all of them,
-        their `probabilities`, float32 [B, K], `given`, int32 [B, K], 1 for those that reach their
-        threshold, and `logits`; of a regression `values`, float32 [B, K].
+        A single-label classifier gives `label` [B], of the type of its names (the id as a string if
+        it has none), `probability` of that label, float32 [B], and `logits`, float32 [B, K]. A
+        multi-label problem gives `labels`, string [B, K], all of them, their `probabilities`,
+        float32 [B, K], `given`, int32 [B, K], 1 for those that reach their threshold, and `logits`;
+        regression gives `values`, float32 [B, K].
 
         A text's logits are the mean of those of its windows, each weighted by its number of
         pieces, so that a short last window counts for little.
@@ -241,13 +241,13 @@ class BertClassifier(Labelled):
         return super().answers(outputs, rows)
 
     def signatures(self, overlap: int | None = None):
-        """Lists `serving_default`, of `text`, and `pair`, of `text` and `text_pair`.
+        """Lists `serving_default`, for `text`, and `pair`, for `text` and `text_pair`.
 
         Args:
             overlap: as `predict`.
 
         Returns:
-            An `Answer` by name; both give what `answers` says.
+            An `Answer` by name; for the outputs see `answers`.
         """
         one = super().signatures(overlap=overlap)["serving_default"]
         asks = {"text": TEXT, "text_pair": TEXT}
@@ -263,10 +263,10 @@ class BertClassifier(Labelled):
             x: as `BertTask.fit`.
             y: as `BertTask.fit`.
             *args: as `BertTask.fit`.
-            overlap: trains on texts whole, in windows that share so many pieces. Each window has
-                its text's label, and a share of its weight by its number of pieces; batches are of
-                windows. Loss and metrics of validation data, in memory, are those of the texts'
-                pooled answers, as of `evaluate(overlap=...)`.
+            overlap: trains on complete texts, in windows that share this many pieces. Each window
+                has its text's label and a part of its weight, proportional to its number of pieces;
+                batches are of windows. Loss and metrics of validation data in memory are those of
+                the texts' pooled answers, as `evaluate(overlap=...)` computes them.
             **kwargs: as `BertTask.fit`.
 
         Returns:
@@ -321,7 +321,7 @@ class BertClassifier(Labelled):
             x: as in `fit`.
             y: as in `fit`.
             *args: as `BertTask.evaluate`.
-            overlap: reads texts whole, as `predict` does.
+            overlap: reads complete texts, as `predict` does.
             **kwargs: as `BertTask.evaluate`; with `overlap` `return_dict` and `verbose`.
 
         Returns:
@@ -341,7 +341,7 @@ class BertClassifier(Labelled):
         weights = np.ones(len(logits)) if weights is None else weights
         if len(weights) != len(logits):
             raise ValueError(f"{len(logits)} texts but {len(weights)} sample weights")
-        # Of the mean 1, so that every reduction of a loss divides by their sum.
+        # Scaled to mean 1, so that every loss reduction divides by their sum.
         weights = (weights * weights.size / weights.sum()).astype("float32")
         self.reset_metrics()
         loss = keras.Model.compute_loss(self, None, y, logits, weights, training=False)
@@ -350,14 +350,13 @@ class BertClassifier(Labelled):
         return found if as_dict else [*found.values()]
 
     def predict(self, x, batch_size: int | None = None, overlap: int | None = None, **kwargs):
-        """Gives the logits, or of a regression the numbers, of each row.
+        """Computes the logits of each row, or for regression the numbers.
 
         Args:
             x: as in `fit`, without labels; or one string.
             batch_size: rows of a batch, 32 by default.
-            overlap: reads texts whole that are longer than a row, in windows that share so many
-                pieces; see `answers`. None cuts off what is beyond `sequence_length`, as training
-                does.
+            overlap: reads texts longer than a row in windows that share this many pieces; see
+                `answers`. None truncates at `sequence_length`, as training does.
             **kwargs: as `keras.Model.predict`.
 
         Returns:
@@ -383,21 +382,20 @@ class BertClassifier(Labelled):
         Args:
             texts: a list of N texts, a tuple (firsts, seconds), one string, or ids as in `fit`.
             batch_size: rows of a batch, 32 by default.
-            top_k: how many labels to give with their probabilities, or "all"; None for the
-                text's own alone.
+            top_k: number of labels to give with their probabilities, or "all"; None for the
+                predicted label alone.
             **kwargs: as `predict`, `overlap` among them.
 
         Returns:
-            With `top_k` a list of N dicts from label to probability, the likeliest first; for one
-            string one dict. Else (labels, probabilities): a list of N names, or ids where the
-            classifier has no names, and a float32 array [N]; for one string a single label and a
-            float. Of a multi-label problem a list of N lists of the labels whose probability
-            reaches its threshold, and the probabilities of all of them, [N, K]; for one string a
-            list and [K].
+            With `top_k` a list of N dicts from label to probability, the most probable first; for
+            one string one dict. Without it (labels, probabilities): a list of N names, or ids where
+            the classifier has no names, and a float32 array [N]; for one string a single label and
+            a float. For multi-label a list of N lists of the labels whose probability reaches its
+            threshold, and the probabilities of all of them, [N, K]; for one string a list and [K].
 
         Raises:
-            ValueError: for a regression, whose numbers `predict` gives, or if `top_k` is not from 1
-                to the number of labels.
+            ValueError: for regression (use `predict`), or if `top_k` is not from 1 to the number of
+                labels.
         """
         if self.problem == "regression":
             raise ValueError("a regression has no labels: predict gives its numbers, [N, K]")
@@ -429,9 +427,9 @@ class BertClassifier(Labelled):
             **kwargs: as `predict`.
 
         Returns:
-            "accuracy", "macro_f1", "matthews", and of two classes "f1", that of class 1; of several
-            labels a text "micro_f1", "macro_f1" and "samples_f1"; of a regression of one number
-            "pearson" and "spearman", and "mean_squared_error" always.
+            "accuracy", "macro_f1", "matthews", and for two classes "f1", that of class 1; for
+            multi-label "micro_f1", "macro_f1" and "samples_f1"; for regression
+            "mean_squared_error", with a single output also "pearson" and "spearman".
         """
         labels, outputs = self.encode_labels(y), self.predict(x, **{"verbose": 0} | kwargs)
         if self.problem == "multi_label":
@@ -445,7 +443,7 @@ class BertClassifier(Labelled):
         return {"mean_squared_error": float(np.mean(np.square(labels - outputs)))}
 
     def tune_thresholds(self, x, y, batch_size: int | None = None, **kwargs) -> list[float]:
-        """Sets `thresholds` to those of the greatest F1 of each class, on data kept from training.
+        """Sets `thresholds` to those that maximize the F1 of each class, on held-out data.
 
         Args:
             x: texts or ids, as in `fit`.
@@ -454,7 +452,7 @@ class BertClassifier(Labelled):
             **kwargs: as `keras.Model.predict`.
 
         Returns:
-            The K thresholds; `keras_bert.metrics.tune_thresholds` says how they are found.
+            The K thresholds; see `keras_bert.metrics.tune_thresholds` for the method.
 
         Raises:
             ValueError: unless the problem is "multi_label".
@@ -463,7 +461,7 @@ class BertClassifier(Labelled):
             raise ValueError(f"a classifier for the problem {self.problem!r} has no thresholds")
         probabilities = _sigmoid(self.predict(x, batch_size, **kwargs))
         found = tune_thresholds(self.encode_labels(y), probabilities)
-        # Some text's probability lies on each: a server may round it down.
+        # Each threshold equals some text's probability, which a server may round down.
         self.thresholds = np.maximum(found - 1e-6, 0).tolist()
         return self.thresholds
 
@@ -483,13 +481,13 @@ def _check_has_windows(x) -> None:
 
 
 class WindowValidation(keras.callbacks.Callback):
-    """Puts loss and metrics of pooled answers to validation data into the logs of `fit`.
+    """Adds loss and metrics of the pooled answers to validation data to the logs of `fit`.
 
     Args:
         data: (x, y) or (x, y, sample_weight).
         overlap: as `BertClassifier.predict`.
         batch_size: as `BertClassifier.predict`.
-        every: epochs from one validation to the next.
+        every: number of epochs between validations.
     """
 
     def __init__(self, data: tuple, overlap: int, batch_size: int | None, every: int = 1):

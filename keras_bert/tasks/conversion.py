@@ -1,4 +1,4 @@
-"""From one form of checkpoint to another."""
+"""Conversion between checkpoint formats."""
 
 from pathlib import Path
 
@@ -33,24 +33,25 @@ _TASKS = (
 
 
 def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> list[str]:
-    """Writes a checkpoint in another form, heads and settings included.
+    """Writes a checkpoint in another format, heads and settings included.
 
-    Between two forms that are not ours no model is made, so that every head gets across. A preset
-    of ours holds one task: that of the head where there is one, else the heads of pre-training.
+    Between two formats other than "keras_bert" no model is built, so every head is converted. A
+    preset of this package holds one task: that of the head if there is one, else the pre-training
+    heads.
 
     Args:
         source: as `open_checkpoint`.
-        target: folder to make, or to replace if it holds a checkpoint of that form.
+        target: folder to create, or to replace if it holds a checkpoint of that format.
         form: "google", "huggingface", "kerashub", "sentence_transformers" or "keras_bert".
 
     Returns:
-        Sentences on what the new form can't hold or says otherwise.
+        Sentences on everything that the new format cannot hold or represents differently.
 
     Raises:
         FileNotFoundError: if there is nothing at `source`, or a file is missing.
         FileExistsError: if `target` holds something else.
-        ValueError: if the form is unknown, `source` is damaged, or it is a preset whose task
-            is none of ours.
+        ValueError: if the format is unknown, `source` is damaged, or it is a preset of a task that
+            this package does not have.
     """
     if form not in FORMS:
         raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
@@ -84,10 +85,10 @@ def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> lis
 
 
 def task_class(checkpoint: Checkpoint) -> type[keras.Model] | None:
-    """The task that a checkpoint was made by or for; None for a backbone alone.
+    """The task class that a checkpoint belongs to; None for a backbone alone.
 
     Raises:
-        ValueError: if a preset of ours names another task.
+        ValueError: if a preset of this package names an unknown task.
     """
     contents = checkpoint.contents
     if contents is None:

@@ -1,4 +1,4 @@
-"""What the layers of a BERT say about texts, as arrays (Devlin et al. 2019, section 5.3)."""
+"""Hidden states of texts as features (Devlin et al. 2019, section 5.3)."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from keras_bert.text.tokenizer import BertTokenizer
 
 COMBINATIONS = ("concatenate", "sum", "mean")
 UNITS = ("token", "word", "text")
-CHUNK = 500  # texts at a time
+CHUNK = 500  # texts per chunk
 
 
 def extract_features(
@@ -35,25 +35,27 @@ def extract_features(
     batch_size: int = 32,
     verbose: int = 0,
 ) -> list[np.ndarray] | np.ndarray:
-    """Gives the hidden states of some layers for texts; trains nothing.
+    """Computes the hidden states of some layers for texts, without training.
 
-    A text that is too long is read in overlapping windows, and a piece's vector is from the window
-    where it has most context, as in `BertTokenClassifierPreprocessor`.
+    A text that is too long is read in overlapping windows. A piece's vector is taken from the
+    window in which it has the most context, as in `BertTokenClassifierPreprocessor`.
 
     Args:
         model: a task, or a `BertBackbone` together with `tokenizer`.
         texts: N texts, or N lists of words; or a tuple of two such lists, whose texts are read
             together, [CLS] first [SEP] second [SEP].
-        layers: which hidden states: 0 is the embeddings' output, 1 the first block's and so on;
-            -1 is the last. The paper's best are (-4, -3, -2, -1), concatenated.
-        combine: how several layers become one vector of D numbers: "concatenate", "sum" or "mean".
-        per: "token", one vector for each piece, [CLS] and [SEP] left out; "word", that of each
-            word's first piece; or "text", the mean over its pieces. Words of a plain text are
-            those of `BertTokenClassifierPreprocessor`.
+        layers: indices of hidden states: 0 is the embeddings' output, 1 that of the first block and
+            so on; -1 is the last. The paper's best are (-4, -3, -2, -1), concatenated.
+        combine: how several layers are combined into one vector of size D: "concatenate", "sum" or
+            "mean".
+        per: "token", one vector per piece, without [CLS] and [SEP]; "word", the vector of each
+            word's first piece; or "text", the mean over its pieces. Plain texts are split into
+            words as by `BertTokenClassifierPreprocessor`.
         tokenizer: by default the task's.
-        sequence_length: the most tokens in a row; by default the task's, or all positions.
+        sequence_length: maximum number of tokens in a row; by default the task's, or all positions.
         batch_size: rows of a batch.
-        verbose: 1 for a bar of the chunks of 500 texts, 2 for a line at the end, 0 for nothing.
+        verbose: 1 for a progress bar over chunks of 500 texts, 2 for a line at the end, 0 for
+            silent.
 
     Returns:
         For "token" and "word" a list of N float32 arrays [pieces or words, D]; for "text" float32
@@ -101,7 +103,7 @@ def extract_features(
         for rows, vectors_of_side in zip(parts, found, strict=True):
             vectors = scores_of_words(states, rows)
             if per == "text":
-                # tf.reduce_mean of a ragged tensor gives NaN where there is nothing.
+                # tf.reduce_mean of a ragged tensor gives NaN for empty rows.
                 number = np.maximum(rows.counts.numpy(), 1)[:, None]
                 vectors_of_side.append(ops.convert_to_numpy(_summed(vectors)) / number)
             else:
@@ -116,7 +118,7 @@ def extract_features(
 def hidden_states(
     backbone: BertBackbone, layers: Sequence[int], combine: str = "concatenate"
 ) -> keras.Model:
-    """A model on the backbone's own weights that gives some of its hidden states.
+    """Builds a model that shares the backbone's weights and outputs some of its hidden states.
 
     Args:
         backbone: a `BertBackbone`.
@@ -152,17 +154,17 @@ def hidden_states(
 
 
 def _are_pairs(texts) -> bool:
-    """Whether texts are a tuple of two lists, and not of texts."""
+    """Whether texts are a tuple of two lists, as opposed to a tuple of texts."""
     return isinstance(texts, tuple) and len(texts) == 2 and not isinstance(texts[0], str | bytes)
 
 
 def _joined(firsts: TokenRows, seconds: TokenRows, start: int) -> list[TokenRows]:
-    """Rows of pairs, from rows of their sides: the same ids, and the words of each side.
+    """Joins rows of first and second texts into rows of pairs: ids, and the words of each side.
 
     Args:
-        firsts: of full length.
-        seconds: likewise.
-        start: the number of the first pair, for errors.
+        firsts: untruncated rows of the first texts.
+        seconds: untruncated rows of the second texts.
+        start: index of the first pair, for errors.
 
     Raises:
         ValueError: if a pair does not fit into a row.
@@ -174,13 +176,13 @@ def _joined(firsts: TokenRows, seconds: TokenRows, start: int) -> list[TokenRows
     pieces = [np.zeros(len(rows.counts), "int64") for rows in (firsts, seconds)]
     for total, rows, side in zip(pieces, (firsts, seconds), sides, strict=True):
         np.add.at(total, rows.sentence.numpy(), side["padding_mask"].sum(axis=1))
-    tokens = sum(pieces) - 1  # the second [CLS] falls away
+    tokens = sum(pieces) - 1  # the second [CLS] is dropped
     if (tokens > length).any():
         raise ValueError(
             f"the pair in row {start + int(np.argmax(tokens > length))} has more than {length} "
             "tokens: pairs are not cut, pass a greater sequence_length or shorter texts"
         )
-    shift = pieces[0][:, None] - 1  # to where the second text begins, its own [CLS] left out
+    shift = pieces[0][:, None] - 1  # offset of the second text, without its [CLS]
     place = np.arange(length)
     later = place > shift
     source = np.where(later, place - shift, place)
@@ -198,13 +200,13 @@ def _joined(firsts: TokenRows, seconds: TokenRows, start: int) -> list[TokenRows
 
 
 def _states(reader: keras.Model, ids: dict[str, np.ndarray], batch_size: int) -> np.ndarray:
-    """The reader's output [R, T, D] for rows, those of like length together."""
+    """The reader's output [R, T, D] for rows, batched by similar length."""
     length = ids["padding_mask"].shape[1]
     widths, order = by_width(ids, length)
     parts = []
     for width in np.unique(widths).tolist():
         rows = order[widths == width]
-        # Batches of one size, for XLA compiles for each size anew.
+        # Batches of one size, since XLA compiles once per size.
         rows = rows[np.arange(-(-len(rows) // batch_size) * batch_size) % len(rows)]
         part = {name: value[rows, :width] for name, value in ids.items()}
         states = reader.predict(part, batch_size=batch_size, verbose=0)[: (widths == width).sum()]

@@ -1,4 +1,4 @@
-"""A run of `fit` over a source of batches: how long it is, where it stands, where it goes on."""
+"""A run of `fit` over a source of batches: its length, its progress, and where it resumes."""
 
 import hashlib
 import logging
@@ -19,31 +19,31 @@ logger = logging.getLogger("keras_bert")
 
 
 class Run:
-    """A run of `fit`, counted over its stops: `task.run`, for callbacks.
+    """A run of `fit`, counted across interruptions: `task.run`, for callbacks.
 
     Args:
         task: a compiled task.
-        source: of the batches, as `keras_bert.data.sources` has them.
+        source: a source of batches, see `keras_bert.data.sources`.
         epochs: as `BertTask.fit`.
-        steps: as there.
-        examples: as there.
-        initial_epoch: as there.
-        steps_per_epoch: as there.
-        callbacks: a list of them, as `scored` returns it; a `Resume` among them says where a
-            stopped run goes on.
+        steps: as `BertTask.fit`.
+        examples: as `BertTask.fit`.
+        initial_epoch: as `BertTask.fit`.
+        steps_per_epoch: as `BertTask.fit`.
+        callbacks: a list of callbacks, as `scored` returns it; a `Resume` among them defines where
+            an interrupted run resumes.
 
     Attributes:
-        source: of the batches.
-        schedule: settings of the automatic optimizer's schedule; None for another optimizer.
-        steps_per_epoch: steps of an epoch, or None while that is not known.
-        done: steps made, those before this `fit` included.
-        total: steps after which training ends, or None for no limit but Keras's epochs.
-        skip: batches of the first epoch to read without a step. Where the size of a pass is not
-            known, Keras counts it in the first epoch: it has to see every batch.
+        source: the source of batches.
+        schedule: settings of the automatic optimizer's schedule; None for other optimizers.
+        steps_per_epoch: steps per epoch, or None while unknown.
+        done: steps completed, including those before this `fit`.
+        total: steps after which training ends, or None if only Keras's epochs limit it.
+        skip: batches of the first epoch to read without a step. If the size of an epoch is unknown,
+            Keras counts it in the first epoch and has to see every batch.
 
     Raises:
-        ValueError: as `BertTask.fit`, if it is not known where the run ends, or its data do not fit
-            what it goes on from.
+        ValueError: as `BertTask.fit`, if the end of the run is not known, or its data do not match
+            the checkpoint that it resumes from.
     """
 
     def __init__(
@@ -98,36 +98,36 @@ class Run:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next step belongs to."""
+        """The epoch of the next step."""
         return self.done // self.steps_per_epoch if self.steps_per_epoch else 0
 
     @property
     def at_epoch_end(self) -> bool:
-        """Whether the last step made was the last of its epoch."""
+        """Whether the last completed step was the last of its epoch."""
         return bool(self.steps_per_epoch) and self.done % self.steps_per_epoch == 0
 
     def fit(self, **kwargs) -> keras.callbacks.History:
         """Trains the task.
 
         Args:
-            **kwargs: as `keras.Model.fit`, batches to validate on among them.
+            **kwargs: as `keras.Model.fit`, including batches to validate on.
 
         Returns:
             The Keras `History`.
 
         Raises:
-            ValueError: if a checkpoint to resume from is of another model.
+            ValueError: if a checkpoint to resume from belongs to another model.
         """
         task, source, step = self._task, self.source, self._task.step
         if self.schedule is not None:
-            # A run that began without knowing its length goes on with the rate it began with.
+            # A run that started without a known length keeps its initial learning rate.
             known = not self._found or self._found["total"] is not None
             length = self.total - self._first if known and self.total else None
             start_schedule(task, self.schedule, length)
         self._share_out_executions()
-        # Without a number of steps, Keras finds the end of an epoch where a pass ends.
+        # Without a number of steps, Keras ends an epoch where the data end.
         batches = source.stream(self.done) if self.steps_per_epoch else source.one_pass()
-        # Not by the batches to train on if they are an iterator, which can't be looked into.
+        # Not built from the training batches if they are an iterator, which cannot be peeked at.
         step.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
         batches = step.with_weight_sums(batches)
         if self._resume is not None:
@@ -144,7 +144,7 @@ class Run:
             add_history=True,
         )
         if verbose != 0 and task.train_function is None:
-            # The progress bar begins after the first step, which waits for this.
+            # The progress bar starts after the first step, which waits for this.
             message = "tracing and compiling the step: some seconds, on a GPU up to a minute"
             print(message, file=sys.stderr, flush=True)
         with quiet_about_size():
@@ -159,19 +159,19 @@ class Run:
             )
 
     def _counted(self, callbacks: list) -> list:
-        """A user's callbacks behind the one that keeps count.
+        """The user's callbacks, preceded by the one that counts.
 
-        Those with a method `after_step(logs)` get it called after every execution, in their order;
-        logs are scalars or scalar tensors by name, and to read one waits for the device.
+        A method `after_step(logs)` of a callback is called after every execution, in their order.
+        Logs are scalars or scalar tensors by name; reading one waits for the device.
         """
         hooks = [callback.after_step for callback in callbacks if hasattr(callback, "after_step")]
         if keras.config.backend() == "tensorflow":
             return [_Count(self, hooks), *callbacks]
-        # On JAX variables hold the new state only once Keras has left the train function.
+        # On JAX, variables hold the new state only after Keras has left the train function.
         return [_Count(self, []), *([_AfterBatch(hooks)] if hooks else []), *callbacks]
 
     def _fingerprint(self) -> dict:
-        """What a run that goes on has to have in common with the one that was stopped."""
+        """Everything that a resumed run must have in common with the interrupted one."""
         facts = self.source.facts() | {"schedule": self.schedule}
         text_side = self._task.preprocessor
         if text_side is not None:
@@ -185,7 +185,7 @@ class Run:
     def _check_shares(self) -> None:
         """Refuses a batch that replicas and micro-batches cannot share evenly.
 
-        A user's dataset is filled up instead, as its batches may differ.
+        A user's dataset is filled up instead, as its batch sizes may differ.
         """
         step = self._task.step
         shares = step.replica_count * step.accumulation_steps
@@ -197,7 +197,7 @@ class Run:
             )
 
     def _share_out_executions(self) -> None:
-        """Lets executions of several steps end with epochs, as the stream of batches has no end."""
+        """Makes executions of several steps end with epochs, since the batches are infinite."""
         task, wanted = self._task, self._task.step.executions_wanted
         lengths = [n for n in (self.steps_per_epoch, self.done, self.total) if n]
         fits = (n for n in range(wanted, 0, -1) if not any(length % n for length in lengths))
@@ -214,12 +214,12 @@ class Run:
 
 
 def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
-    """The callbacks of `fit`, those first that score answers to validation data.
+    """The callbacks of `fit`, starting with those that score answers to validation data.
 
     Args:
         task: a task.
         callbacks: as `BertTask.fit`.
-        validation_data: (x, y) or (x, y, sample_weight) as a user gave them, a dataset, or None.
+        validation_data: (x, y) or (x, y, sample_weight) as passed by the user, a dataset, or None.
 
     Raises:
         ValueError: if there is nothing to score.
@@ -245,7 +245,7 @@ def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
 
 
 def _total_steps(source, steps_per_epoch, epochs, steps, examples) -> int | None:
-    """Steps from the first epoch to the end of the run; None if that is not known."""
+    """Steps from the first epoch to the end of the run; None if unknown."""
     if epochs is not None and steps is None and examples is None:
         if steps_per_epoch is None:
             return None
@@ -258,14 +258,14 @@ def _total_steps(source, steps_per_epoch, epochs, steps, examples) -> int | None
     return total_steps(None, batch_size or 1, steps=steps, epochs=epochs, examples=examples)
 
 
-# A truth value for Keras's `stop_training` that tells our stop from anybody else's.
+# A truthy value for Keras's `stop_training` that distinguishes this stop from any other.
 _CUT = object()
 
 
 class _Count(keras.callbacks.Callback):
     """Counts steps around the train function.
 
-    Not in `on_train_batch_end`: so all is counted before the first callback of a user runs.
+    Not in `on_train_batch_end`, so that counting is done before the first user callback runs.
     """
 
     def __init__(self, run: Run, hooks: list):
@@ -274,7 +274,7 @@ class _Count(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         train = self.model.train_function
-        # A `fit` that was broken off has left its own counting there.
+        # An aborted `fit` leaves its own counting function there.
         train = getattr(train, "train", train)
         self.model.train_function = _Counted(train, self, self.model)
 
@@ -292,7 +292,7 @@ class _Count(keras.callbacks.Callback):
             self.model.stop_training = False
 
     def after_step(self, model, logs) -> None:
-        """Counts an execution; ends the run, or an epoch that did not begin with its first step."""
+        """Counts an execution; ends the run, or an epoch that did not start at its first step."""
         run = self.run
         run.done += model.steps_per_execution
         if run.total is not None and run.done >= run.total:
@@ -316,11 +316,11 @@ class _AfterBatch(keras.callbacks.Callback):
 
 
 class _Counted:
-    """A train function that counts; `train` is the one without."""
+    """A train function that counts; `train` is the original one."""
 
     def __init__(self, train, count: _Count, model):
-        # The model itself, since on JAX a callback's `model` brings variables up to date when it
-        # is asked for, which must not happen in the middle of a step.
+        # The model itself: on JAX, reading a callback's `model` synchronizes variables, which must
+        # not happen in the middle of a step.
         self.train, self._count, self._model = train, count, model
 
     def __call__(self, *arguments):

@@ -1,4 +1,4 @@
-"""What a checkpoint holds for a task: settings, classes and the weights of its heads."""
+"""Settings, classes and head weights of a task from a checkpoint."""
 
 import inspect
 import logging
@@ -12,16 +12,16 @@ from keras_bert.tasks.targets import check_labels
 
 logger = logging.getLogger("keras_bert")
 
-# Arguments of a task's constructor that `from_preset` makes itself.
+# Constructor arguments that `from_preset` builds itself.
 NOT_SET = {"self", "backbone", "preprocessor", "args", "kwargs"}
 
 
 def saved_task(checkpoint: Checkpoint, task: type) -> dict:
-    """The settings that a checkpoint holds of a task; empty where it holds none, or another one.
+    """A task's settings from a checkpoint; empty if it holds no task, or another one.
 
     Args:
-        checkpoint: of any form. Another form than ours gives `labels`, `dropout`, `problem` and
-            `num_classes`, what it does not say left out.
+        checkpoint: of any format. Formats other than "keras_bert" give `labels`, `dropout`,
+            `problem` and `num_classes`, as far as the checkpoint defines them.
         task: a class with a `head_kind`, one of `keras_bert.checkpoints.contents.HEADS`.
     """
     contents = checkpoint.contents
@@ -41,11 +41,11 @@ def saved_task(checkpoint: Checkpoint, task: type) -> dict:
 
 
 def choose_classes(own: dict, checkpoint: Checkpoint, saved: dict, skip_mismatch: bool) -> bool:
-    """Settles the classes of a task by those asked for and those of a checkpoint.
+    """Determines the classes of a task from the arguments and the checkpoint.
 
     Args:
         own: arguments of the task; `num_classes` and `labels` are set in it.
-        checkpoint: for errors, which say what it holds.
+        checkpoint: for errors, which describe it.
         saved: its settings.
         skip_mismatch: whether the checkpoint's head may be left out.
 
@@ -81,7 +81,7 @@ def choose_classes(own: dict, checkpoint: Checkpoint, saved: dict, skip_mismatch
 
 
 def saved_pretraining_heads(checkpoint: Checkpoint) -> list[str]:
-    """Names of the heads of pre-training that a checkpoint holds."""
+    """Names of the pre-training heads in a checkpoint."""
     if checkpoint.contents is not None:
         return [name for name in checkpoint.heads() if name != "head"]
     if checkpoint.settings("task.json", "BertMaskedLM"):
@@ -98,7 +98,7 @@ def load_heads(
     load_weights: bool,
     fitting: bool | Collection[str] | None,
 ) -> None:
-    """Loads the weights that a task adds to its backbone, and reports on all of them.
+    """Loads the weights that a task adds to its backbone, and reports on them.
 
     Sets the task's `loading_report`, and logs new weights as a warning.
 
@@ -107,7 +107,7 @@ def load_heads(
         checkpoint: the source of its backbone.
         load_weights: whether to load weights at all.
         fitting: names of the task's layers whose weights the checkpoint holds, or True for all;
-            None where it holds a head that does not fit.
+            None if it holds a head that does not fit.
     """
     report, fits = checkpoint.report, []
     if load_weights and fitting:
@@ -117,7 +117,7 @@ def load_heads(
         for layer in fits:
             if layer.name in checkpoint.heads():
                 checkpoint.fill_head(task, layer.name)
-            else:  # such as a chain, which other forms lack
+            else:  # such as a CRF, which other formats lack
                 new.append(layer)
     elif fits:
         load_h5(
@@ -136,7 +136,7 @@ def load_heads(
 
 
 def sorted_settings(task: type, settings: dict) -> tuple[dict, dict, dict]:
-    """Parts arguments of `from_preset` by the constructor that has them.
+    """Splits arguments of `from_preset` by the constructor that takes them.
 
     Args:
         task: a class of tasks.
@@ -147,7 +147,7 @@ def sorted_settings(task: type, settings: dict) -> tuple[dict, dict, dict]:
         Arguments of (the task, its preprocessor, the backbone).
 
     Raises:
-        TypeError: if none has such an argument.
+        TypeError: if none of them takes an argument.
     """
     known = inspect.signature(task.__init__).parameters.keys() - NOT_SET
     own, text, network = {}, {}, {}

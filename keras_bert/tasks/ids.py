@@ -1,4 +1,4 @@
-"""Checks of ids that users pass in place of texts, in arrays and in datasets."""
+"""Checks of ids that users pass instead of texts, as arrays or datasets."""
 
 import keras
 import numpy as np
@@ -12,22 +12,22 @@ from keras_bert.tasks.targets import checked_weights_in_graph
 # Inputs of heads that are positions in the row.
 POSITIONS = ("mask_positions", "entity_positions")
 KNOWN = (*REQUIRED_INPUTS, *OPTIONAL_INPUTS, "packed_from", *POSITIONS)
-# Labels by the output that reads them, where the batch contract names them.
+# Labels by the output that reads them; see the keys of a batch in `contract.py`.
 LABELS = {None: "labels", "mlm": "mask_ids", "nsp": "next_sentence_labels"}
 
-WEIGHTS = {"mlm": "mask_weights"}  # weights by the output whose loss they weigh, likewise
+WEIGHTS = {"mlm": "mask_weights"}  # weights by output
 
 
 def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
     """Checks the backbone's inputs.
 
     Args:
-        x: arrays [N, T] by name; others than the backbone's are passed over.
-        backbone: says how large its tables are.
+        x: arrays [N, T] by name; inputs other than the backbone's are ignored.
+        backbone: defines the sizes of the tables.
 
     Raises:
-        ValueError: if one is missing, holds no integers or others than there are rows of a table,
-            or rows are longer than there are positions.
+        ValueError: if one is missing, holds values that are not integers or ids outside a table, or
+            rows are longer than the position table.
     """
     missing = set(REQUIRED_INPUTS) - set(x)
     if len(missing) == len(REQUIRED_INPUTS):
@@ -58,9 +58,9 @@ def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
 
 
 def checked_ids(task, x: dict) -> dict[str, np.ndarray]:
-    """The ids that a user passes as arrays, checked; those that are None are left out.
+    """Checks ids that a user passes as arrays; those that are None are omitted.
 
-    Ragged rows were made here, of texts, and stay as they are.
+    Ragged rows come from texts in this package and are returned unchanged.
 
     Raises:
         ValueError: if they do not fit the task.
@@ -89,7 +89,7 @@ def check_preprocessor(preprocessor, backbone: BertBackbone) -> None:
             f"sequence_length={preprocessor.sequence_length} exceeds the backbone's "
             f"{backbone.max_sequence_length} positions"
         )
-    # A vocabulary that a saved model brings is read only after construction.
+    # The vocabulary of a saved model is read only after construction.
     if not preprocessor.tokenizer.has_vocabulary:
         return
     size = preprocessor.tokenizer.vocabulary_size()
@@ -106,7 +106,7 @@ def has_several(inputs) -> bool:
 
 
 def fold(inputs: dict) -> dict:
-    """Makes rows of the texts of all examples, which see nothing of each other.
+    """Folds the texts of all examples into independent rows.
 
     Args:
         inputs: ids by name, [B, C, T] each.
@@ -115,7 +115,7 @@ def fold(inputs: dict) -> dict:
         The same, [B * C, T].
 
     Raises:
-        ValueError: if an input has not three axes.
+        ValueError: if an input does not have three axes.
     """
     check_axes(inputs)
     return {
@@ -135,19 +135,20 @@ def check_axes(inputs: dict) -> None:
 
 
 def check_batch_in_graph(task, x, y=None, sample_weight=None):
-    """Has a dataset's map refuse ids and labels out of range, which a compiled step cannot.
+    """Makes a dataset's map reject ids and labels out of range, which a compiled step cannot.
 
     Args:
         task: a compiled task.
         x: a dict of int tensors by name, [B, ..., T].
-        y: what the loss reads, by output if there are several; or None.
-        sample_weight: likewise, finite and 0 or more. Labels of weight 0 are not looked at.
+        y: labels as the loss reads them, by output if there are several; or None.
+        sample_weight: weights, by output if there are several; or None. Finite and 0 or more.
+            Labels of weight 0 are not checked.
 
     Returns:
         (x, y, sample_weight), which depend on the checks.
 
     Raises:
-        ValueError: if rows are known to be longer than the position table.
+        ValueError: if rows are statically known to be longer than the position table.
         tf.errors.InvalidArgumentError: when the data runs; it names the input and the value.
     """
     import tensorflow as tf
@@ -184,7 +185,7 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
             if labels is None or not labels.dtype.is_integer:
                 continue
             classes = output.shape[-1] if len(output.shape) > 1 else None
-            if classes is None:  # as many as there are tokens or choices
+            if classes is None:  # as many classes as tokens or choices
                 known = x["token_ids"].shape[1]
                 limit = (tf.shape(x["token_ids"])[1], known - 1 if known else "T - 1")
             elif labels.shape.rank == len(output.shape) and (labels.shape[-1] != 1 or classes == 1):
@@ -202,7 +203,7 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
 
 
 def _in_range(name: str, values, limit, last):
-    """Checks that values are from 0 to below a limit; `last` is what the message calls the last."""
+    """Checks that values are from 0 to below a limit; `last` names the last one in the message."""
     import tensorflow as tf
 
     values = tf.reshape(values, [-1])

@@ -1,4 +1,4 @@
-"""What tasks with named classes share: classifiers of texts, of relations and of words."""
+"""Base of tasks with named classes: classifiers of texts, of relations and of words."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from keras_bert.tasks.task import BertTask
 
 
 class Labelled(BertTask):
-    """Base of tasks whose head gives logits of `num_classes` classes, by name in `labels`."""
+    """Base of tasks whose head outputs logits of `num_classes` classes, named by `labels`."""
 
     @classmethod
     def complete_settings(cls, own, network, checkpoint, skip_mismatch):
@@ -36,24 +36,24 @@ class Labelled(BertTask):
 
     @classmethod
     def same_kind_of_head(cls, own: dict, saved: dict, checkpoint, skip_mismatch: bool) -> bool:
-        """Whether a checkpoint's head is of the kind asked for, whatever its classes.
+        """Whether a checkpoint's head is of the requested kind, whatever its classes.
 
         Args:
             own: arguments of the task; those of the kind of head are completed.
             saved: those that the checkpoint holds.
             checkpoint: for errors.
-            skip_mismatch: whether it may be of another kind.
+            skip_mismatch: whether another kind is allowed.
 
         Returns:
             Whether it is of that kind.
 
         Raises:
-            ValueError: if it is, and may not.
+            ValueError: if it is of another kind, and that is not allowed.
         """
         return True
 
     def default_loss(self):
-        # On TensorFlow the step divides by the weight sum anyway; elsewhere Keras has to be told.
+        # On TensorFlow the step divides by the weight sum anyway; on other backends Keras has to.
         return keras.losses.SparseCategoricalCrossentropy(
             from_logits=True, reduction="mean_with_sample_weight"
         )
@@ -63,18 +63,18 @@ class Labelled(BertTask):
 
     @property
     def names(self) -> list:
-        """The K labels, or ids where the task has none."""
+        """The K labels, or ids if the task has none."""
         return self.labels or list(range(self.num_classes))
 
     def encode_labels(self, y) -> np.ndarray:
         """Checks labels and turns names into ids.
 
         Args:
-            y: N ids or names, or probabilities of the classes [N, K], rows that sum to 1. The
-                first names that a task without `labels` sees become its labels, sorted.
+            y: N ids or names, or probabilities of the classes [N, K], rows that sum to 1. A task
+                without `labels` adopts the first names that it sees, sorted.
 
         Returns:
-            int32 ids [N]; of probabilities float32 [N, K].
+            int32 ids [N]; for probabilities float32 [N, K].
 
         Raises:
             ValueError: if a label is unknown; the error names its row.
@@ -98,7 +98,7 @@ class Labelled(BertTask):
         return ids_in_graph(y, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Turns weights by label name or id into weights by id; 1 where there is none.
+        """Turns weights by label name or id into weights by id; 1 by default.
 
         Raises:
             ValueError: if a label is unknown or named twice, or a weight is negative or infinite.
@@ -118,7 +118,7 @@ class Labelled(BertTask):
         }
 
     def _likeliest(self, answers: dict, top_k: int | str | None):
-        """(labels, probabilities) of answers, or with `top_k` the likeliest of each."""
+        """(labels, probabilities) of answers, or with `top_k` the most probable labels of each."""
         logits = answers["logits"]
         if top_k is None:
             return [self.names[i] for i in logits.argmax(axis=1)], answers["probability"]
@@ -127,10 +127,10 @@ class Labelled(BertTask):
         return likeliest_labels(probabilities, self.names, top_k)
 
     def _ids(self, labels: np.ndarray) -> np.ndarray:
-        """Ids [N] of labels as the loss reads them: of probabilities the likeliest."""
+        """Ids [N] of labels as the loss reads them; for probabilities the most probable class."""
         return labels.argmax(axis=1) if labels.ndim == 2 else labels
 
 
 def one_of(found, one: Sequence | None = None):
-    """The answer to a single example: of (labels, probabilities) or of a list."""
+    """The answer to a single example, from (labels, probabilities) or from a list."""
     return (found[0][0], float(found[1][0])) if isinstance(found, tuple) else found[0]

@@ -1,4 +1,4 @@
-"""Batches of the models of pre-training: rows of texts to mask, and checks of masked ones."""
+"""Batches for pre-training: rows of texts to mask, and checks of masked rows."""
 
 from collections.abc import Callable
 
@@ -15,16 +15,16 @@ from keras_bert.tasks.packed_source import packed_source
 def masked_source(
     task, preprocessor, x, sample_weight, batch_size: int, shuffle: bool, seed: int
 ) -> MaskedSource:
-    """Makes the source of batches of texts, masked anew in every epoch.
+    """Makes a source of batches of texts with dynamic masking: new masks in every epoch.
 
     Args:
         task: a compiled `BertMaskedLM`.
-        preprocessor: a `BertMaskedLMPreprocessor`, which says how to mask.
+        preprocessor: a `BertMaskedLMPreprocessor`, which defines the masking.
         x: rows in memory, `tf.RaggedTensor` by name; or a dataset of batches of texts.
         sample_weight: weights of rows in memory, or None.
         batch_size: rows of a batch in memory.
-        shuffle: as `RowSource`, and packs rows if that pays.
-        seed: of order and masks.
+        shuffle: as `RowSource`; shuffled rows are packed if that saves enough.
+        seed: seed of order and masks.
     """
     from keras_bert.data.masking import Masker
 
@@ -34,10 +34,10 @@ def masked_source(
         multiple = task.step.replica_count * task.accumulation_steps
         rows = _rows_of_dataset(x, preprocessor.rows_to_mask, multiple)
     else:
-        numbers = np.arange(x["token_ids"].shape[0])  # stand where the source expects labels
+        numbers = np.arange(x["token_ids"].shape[0])  # take the place of labels in the source
         weights = np.ones(len(numbers), "float32") if sample_weight is None else sample_weight
         parts = (x, numbers, weights, batch_size, _as_it_is, shuffle, seed)
-        # Without shuffling, masks are not to depend on which texts share a batch.
+        # Without shuffling, masks must not depend on which texts share a batch.
         packed = packed_source(task, *parts) if shuffle else None
         rows = packed or RowSource(
             *parts, task.step.needs_whole_batches, preprocessor.sequence_length
@@ -60,7 +60,7 @@ def _as_it_is(*batch):
 
 
 def model_inputs(batch: dict) -> dict:
-    """What of a batch by the contract the model reads."""
+    """The model's inputs in a batch; see `contract.py`."""
     names = (*REQUIRED_INPUTS, *OPTIONAL_INPUTS, "mask_positions")
     return {name: batch[name] for name in names if name in batch}
 
@@ -69,7 +69,7 @@ def holds_texts(dataset) -> bool:
     """Whether a `tf.data.Dataset` gives batches of strings.
 
     Raises:
-        ValueError: if it gives single strings.
+        ValueError: if it yields unbatched strings.
     """
     first = keras.tree.flatten(dataset.element_spec)[0]
     if first.dtype.name != "string":
@@ -84,7 +84,7 @@ def _rows_of_dataset(dataset, to_rows: Callable, multiple: int = 1) -> DatasetSo
 
     Args:
         dataset: the batches.
-        to_rows: makes ids of one.
+        to_rows: converts a batch of texts to ids.
         multiple: as `DatasetSource`; the filling has weight 0.
     """
     import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Words left out of a text, filled in again (Devlin et al. 2019, section 3.1)."""
+"""Masked language modelling (Devlin et al. 2019, section 3.1)."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from keras_bert.training.task_metrics import CHOICES, CLASSES
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token that could stand for a [MASK].
+    """A candidate token for a [MASK].
 
     Args:
         token: as the vocabulary spells it, such as "paris" or "##s".
@@ -41,26 +41,27 @@ class Candidate:
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertMaskedLM(BertTask):
-    """A backbone with the masked language model's head: says what stood at some positions.
+    """A backbone with the masked language model's head, which predicts tokens at masked positions.
 
     `fill` takes texts with [MASK]s. `fit` and `evaluate` take texts, which they mask, or a
-    `tf.data.Dataset` of batches that are masked already, by `keras_bert.data.contract`. The loss is
-    the weighted mean over masked tokens. Rule: google-research/bert `run_pretraining.py`.
+    `tf.data.Dataset` of batches that are already masked; see `keras_bert.data.contract` for their
+    keys. The loss is the weighted mean over masked tokens. Reference: google-research/bert
+    `run_pretraining.py`.
 
     Args:
         backbone: a `BertBackbone`.
         preprocessor: a `BertMaskedLMPreprocessor`, or None to work on ids alone. With a
             `BertClassifierPreprocessor`, `fit` on texts masks as BERT did.
-        head_activation: of the head; the backbone's by default.
-        head_epsilon: of the head's normalization; the backbone's by default.
+        head_activation: activation of the head; the backbone's by default.
+        head_epsilon: epsilon of the head's normalization; the backbone's by default.
         **kwargs: as `keras.Model`.
 
     `fit` takes a list of N texts, a tuple (firsts, seconds) of two such lists, or a
-    `tf.data.Dataset` of batches of texts; no labels. Texts are cut off after `sequence_length`
-    tokens and masked as the preprocessor says. The masks are a function of `seed`, the epoch and
-    the place in it, so that every epoch has its own, and a resumed run those of an unbroken one;
-    those of validation data are the same every time. A dataset may also give batches by
-    `keras_bert.data.contract`. If a dataset repeats without end, pass `steps_per_epoch`.
+    `tf.data.Dataset` of batches of texts; no labels. Texts are truncated to `sequence_length`
+    tokens and masked as the preprocessor defines. The masks are a function of `seed`, the epoch and
+    the position in it: every epoch has its own, and a resumed run has those of an uninterrupted
+    one. Masks of validation data are the same every time. A dataset may also yield batches with the
+    keys of `keras_bert.data.contract`. For an infinite dataset, pass `steps_per_epoch`.
 
     Call arguments:
         inputs: the backbone's, and `mask_positions`, int32 [B, P].
@@ -81,7 +82,7 @@ class BertMaskedLM(BertTask):
 
     @property
     def output_kind(self) -> dict[str, str]:
-        """As `BertTask.output_kind`: a token is no class, a next sentence is."""
+        """As `BertTask.output_kind`: tokens are not classes; next sentences are."""
         return {name: CHOICES if name == "mlm" else CLASSES for name in self.output}
 
     def __init__(
@@ -133,7 +134,7 @@ class BertMaskedLM(BertTask):
         return saved_pretraining_heads(checkpoint)
 
     def default_loss(self) -> dict[str, keras.losses.Loss]:
-        # Divided by the sum of the weights: a free slot must not make the loss look smaller.
+        # Divided by the sum of the weights: unused slots must not lower the loss.
         return {
             name: keras.losses.SparseCategoricalCrossentropy(
                 from_logits=True, reduction="mean_with_sample_weight"
@@ -142,25 +143,26 @@ class BertMaskedLM(BertTask):
         }
 
     def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:
-        # Keras puts "mlm_" before the names where there are two outputs, but not before one's.
+        # Keras adds the prefix "mlm_" to the names if there are two outputs, but not for a single
+        # one.
         prefix = "mlm_" if len(self.output) == 1 else ""
         accuracy = keras.metrics.SparseCategoricalAccuracy(name=f"{prefix}accuracy")
         return {"mlm": [accuracy, Perplexity(f"{prefix}perplexity")]}
 
     @staticmethod
     def pack(batch: dict) -> tuple[dict, dict, dict]:
-        """Turns a batch by the contract into what `keras.Model.fit` reads.
+        """Converts a batch, see `contract.py`, to the structure that `keras.Model.fit` reads.
 
         Args:
             batch: NumPy arrays, or TensorFlow tensors inside `tf.data` too, by key.
 
         Returns:
-            (x, y, sample_weight), dicts: x for the model; y by output, `mlm` [B, P];
-            sample_weight likewise.
+            (x, y, sample_weight), dicts: x for the model; y by output, `mlm` [B, P]; sample_weight
+            by output, of the same shapes as y.
 
         Raises:
-            TypeError: if `batch` is no dict of arrays.
-            ValueError: if it breaks the contract, or lacks what is needed.
+            TypeError: if `batch` is not a dict of arrays.
+            ValueError: if it violates the contract, or a needed key is missing.
         """
         check_batch(batch, require=["mask_positions", "mask_ids", "mask_weights"])
         return model_inputs(batch), {"mlm": batch["mask_ids"]}, {"mlm": batch["mask_weights"]}
@@ -187,28 +189,29 @@ class BertMaskedLM(BertTask):
         targets: list[str] | None = None,
         **kwargs,
     ) -> list[list[Candidate]] | list[list[list[Candidate]]]:
-        """Gives the likeliest tokens for each [MASK] of a text.
+        """Predicts the most probable tokens for each [MASK] of a text.
 
-        The literal [MASK] is one whatever the tokenizer's `special_tokens_in_text`. Several in one
-        text are filled independently: each one's candidates are given that all are still masked. A
-        text longer than the preprocessor's `sequence_length` is read in a window around each of
-        its [MASK]s. Probabilities are float32 and over all tokens of the vocabulary.
+        The literal [MASK] is always the special token, whatever the tokenizer's
+        `special_tokens_in_text`. Several in one text are filled independently: the candidates of
+        each assume that all others are still masked. A text longer than the preprocessor's
+        `sequence_length` is read in a window around each of its [MASK]s. Probabilities are float32,
+        over all tokens of the vocabulary.
 
         Args:
             texts: a text, or a list of N.
-            top_k: candidates for each [MASK]; 5 by default, or as many as there are targets.
+            top_k: candidates for each [MASK]; 5 by default, or the number of targets.
             batch_size: rows of a batch.
-            targets: the only tokens to choose from, as words of a single piece, or as the
+            targets: restricts the candidates to these tokens: words of a single piece, or as the
                 vocabulary spells them, such as "##s". Scores stay probabilities over all tokens.
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
-            For each [MASK] of the text a list of `top_k` candidates, the likeliest first, each
+            For each [MASK] of the text a list of `top_k` candidates, the most probable first, each
             with `token`, `id`, `score` and `text`; of a list of texts, a list of these.
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if a text has no [MASK], `top_k` is out of range, a target is no single
+            ValueError: if a text has no [MASK], `top_k` is out of range, a target is not a single
                 token, or the model has no preprocessor.
 
         Example:
@@ -242,11 +245,12 @@ class BertMaskedLM(BertTask):
         return Examples(tuple(decoded))
 
     def signatures(self, top_k: int | None = None, targets: list[str] | None = None):
-        """Lists `serving_default`, the tokens that could stand for [MASK]s.
+        """Lists `serving_default`, the candidate tokens for each [MASK].
 
-        It takes `text`, string [B], and gives, with M the most [MASK]s of a text: `token`, string,
-        `id`, int32, and `score`, float32, all [B, M, K], the likeliest first, and `count`, int32
-        [B], how many [MASK]s there are; the rest is "", -1 and 0. A text without [MASK] has none.
+        It takes `text`, string [B], and gives, with M the maximum number of [MASK]s of a text:
+        `token`, string, `id`, int32, and `score`, float32, all [B, M, K], the most probable first,
+        and `count`, int32 [B], the number of [MASK]s; unused places hold "", -1 and 0. A text
+        without [MASK] has none.
 
         Args:
             top_k: as `fill`.
@@ -268,14 +272,14 @@ class BertMaskedLM(BertTask):
         return {"serving_default": answer}
 
     def _prompt_rows(self, text) -> Rows:
-        """Rows that hold each [MASK] of the texts once, and where."""
+        """Rows that contain each [MASK] of the texts once, and its position."""
         import tensorflow as tf
 
         preprocessor = self.preprocessor
         rows = prompt_rows(text, preprocessor.tokenizer, preprocessor.sequence_length)
         ids = pack([rows.pieces], preprocessor.tokenizer, preprocessor.sequence_length, "bucket")
         positions, slots = mask_positions(rows)
-        # A power of two of slots: XLA compiles for each number anew.
+        # The number of slots is a power of two, since XLA compiles once per number.
         used = tf.cast(tf.shape(positions)[1], tf.float32)
         most = tf.cast(2 ** tf.math.ceil(tf.math.log(used) / tf.math.log(2.0) - 1e-4), tf.int32)
         room = most - tf.shape(positions)[1]
@@ -308,7 +312,7 @@ class BertMaskedLM(BertTask):
 
         Args:
             x: texts, or a dataset.
-            y: not used: what is to be said stands in the texts.
+            y: not used; the targets are part of the texts.
             *args: as `BertTask.fit`.
             **kwargs: as `BertTask.fit`.
 
@@ -316,9 +320,9 @@ class BertMaskedLM(BertTask):
             The Keras `History`: loss, mlm_accuracy, mlm_perplexity.
 
         Raises:
-            TypeError: if x is none of these, or there are labels.
-            ValueError: if a batch breaks the contract, or a dataset of texts does not say its
-                size and there are no `steps_per_epoch`.
+            TypeError: if x is neither, or labels are passed.
+            ValueError: if a batch violates the contract, or a dataset of texts has unknown
+                cardinality and `steps_per_epoch` is not set.
         """
         dataset = hasattr(x, "element_spec")
         if dataset and self._takes(x, y) and x.cardinality() < -1:
@@ -337,7 +341,7 @@ class BertMaskedLM(BertTask):
         return super()._labelled(x, None, method)
 
     def rows(self, *columns) -> Rows:
-        """Rows of the one length that masking needs."""
+        """Rows of fixed length, which masking needs."""
         return Rows(self._masking_preprocessor().rows_to_mask(columns))
 
     def _masking_preprocessor(self) -> BertMaskedLMPreprocessor:
@@ -351,12 +355,12 @@ class BertMaskedLM(BertTask):
 
         Args:
             x: a dict of int32 arrays, the backbone's inputs and `mask_positions` [N, P]; or a
-                `tf.data.Dataset` of batches of them. For texts there is `fill`.
+                `tf.data.Dataset` of batches of them. For texts, use `fill`.
             batch_size: rows of a batch, 32 by default.
             **kwargs: as `keras.Model.predict`.
 
         Returns:
-            A dict of arrays, as of a call.
+            A dict of arrays, as of calling the model.
 
         Raises:
             TypeError: if x are texts.
@@ -376,7 +380,7 @@ class BertMaskedLM(BertTask):
         return True
 
     def _takes(self, x, y=None) -> bool:
-        """Checks the kind of data for `fit` and `evaluate`; says whether they are texts."""
+        """Checks the type of data for `fit` and `evaluate`; returns whether they are texts."""
         if y is not None:
             raise TypeError(f"expected no labels, got y of type {type(y).__name__}")
         dataset = hasattr(x, "element_spec")
@@ -432,10 +436,10 @@ class BertMaskedLM(BertTask):
     def dataset_preparer(self, dataset, labelled):
         import tensorflow as tf
 
-        @tf.autograph.experimental.do_not_convert  # it would take a second, for nothing
+        @tf.autograph.experimental.do_not_convert  # costs a second, without any effect
         def prepare(batch, y=None, sample_weight=None):
-            # Keras's `fit` hands the validation data that it was given on to `evaluate`, so that
-            # what was packed here comes by once more.
+            # Keras's `fit` passes its validation data on to `evaluate`, so data that was packed
+            # here arrives again.
             if isinstance(y, dict):
                 return (batch, y, sample_weight) if labelled else batch
             if y is not None:
@@ -449,7 +453,7 @@ class BertMaskedLM(BertTask):
 
 
 def _likeliest(candidates, top_k: int, size: int, output):
-    """`id` and `score` of the likeliest candidates [R, P, K], of logits [R, P, V]."""
+    """`id` and `score` of the top candidates [R, P, K], from logits [R, P, V]."""
     import tensorflow as tf
 
     # The backbone's table may have more rows than there are tokens.
@@ -471,11 +475,11 @@ def _candidates(text: str, tokens, ids, scores) -> list[list[Candidate]]:
 
 
 def put_in(text: str, mask: int, token: str) -> str:
-    """Puts a token in place of one [MASK]; a `##` piece joins what precedes it.
+    """Replaces one [MASK] by a token; a `##` piece is joined to the preceding text.
 
     Args:
         text: the text.
-        mask: which of its [MASK]s, from 0.
+        mask: index of the [MASK], from 0.
         token: the token.
     """
     parts = text.split(MASK)

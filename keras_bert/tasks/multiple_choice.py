@@ -1,4 +1,4 @@
-"""The best of several texts to go with another (Devlin et al. 2019, section 4.4)."""
+"""Multiple choice (Devlin et al. 2019, section 4.4)."""
 
 from collections.abc import Sequence
 
@@ -22,33 +22,33 @@ from keras_bert.text.multiple_choice_preprocessor import (
 )
 from keras_bert.training.task_metrics import CHOICES
 
-NO_CHOICE = -1e9  # finite, so that its gradient is 0 and no NaN
+NO_CHOICE = -1e9  # finite, so that its gradient is 0, not NaN
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertMultipleChoice(BertTask):
     """A backbone, dropout and one score for each choice, from the pooled output of its row.
 
-    Rule: Devlin et al. 2019, section 4.4; the head is that of transformers'
+    Reference: Devlin et al. 2019, section 4.4; the head is that of transformers'
     `BertForMultipleChoice`, a dense layer with one unit. No weight depends on the number of
-    choices, which may differ from example to example. A choice that is empty, or whose ids are
-    all padding, is none: its logit is -1e9, and its probability 0.
+    choices, which may differ from example to example. A choice that is empty, or whose ids are all
+    padding, is ignored: its logit is -1e9 and its probability 0.
 
     Args:
         backbone: a `BertBackbone`.
         preprocessor: a `BertMultipleChoicePreprocessor`, or None to work on ids alone.
-        dropout: share of the pooled output dropped in training.
+        dropout: dropout rate of the pooled output.
         **kwargs: as `keras.Model`.
 
-    `fit` takes a tuple (contexts, choices): N texts, and N lists of two texts or more; or
-    `ChoiceExamples`, which bring their labels. A label is the number of the right choice, from 0,
-    or probabilities [N, C]; a batch is of examples, C rows each.
+    `fit` takes a tuple (contexts, choices): N texts, and N lists of two or more texts; or
+    `ChoiceExamples`, which include labels. A label is the index of the right choice, from 0, or
+    probabilities [N, C]; a batch is of examples, C rows each.
 
     Call arguments:
-        inputs: the backbone's, with an axis more: int32 [B, C, T], C choices.
+        inputs: the backbone's, with an additional axis: int32 [B, C, T] for C choices.
 
     Returns:
-        float32 logits [B, C]; of ids [B, T] the scores [B] of so many rows.
+        float32 logits [B, C]; for ids [B, T], the scores [B] of the rows.
 
     Raises:
         ValueError: if the preprocessor does not fit the backbone.
@@ -121,7 +121,7 @@ class BertMultipleChoice(BertTask):
         return x, self._encoded(y, np.asarray(x["padding_mask"]).any(axis=-1)), sample_weight
 
     def _encoded(self, y, there=()):
-        """Labels, of which each must be a choice that is there, bool [N, C]."""
+        """Encodes labels, each of which must be an existing choice; `there` is bool [N, C]."""
         if y is None:
             return None
         y, there = self.encode_labels(y), list(there)
@@ -145,9 +145,9 @@ class BertMultipleChoice(BertTask):
         return y
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks numbers of right choices, int32 [N], or their probabilities, float32 [N, C].
+        """Checks indices of right choices, int32 [N], or their probabilities, float32 [N, C].
 
-        How many choices there are is not known.
+        The number of choices is not known here.
         """
         numbers = np.asarray(y)
         if numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.dtype.kind == "f":
@@ -180,18 +180,18 @@ class BertMultipleChoice(BertTask):
         }
 
     def choose(self, contexts, choices=None, batch_size: int | None = None, **kwargs):
-        """Gives the choice that goes best with each context.
+        """Predicts the best choice for each context.
 
         Args:
             contexts: N texts, one text, or `ChoiceExamples` alone.
-            choices: N lists of two texts or more; for one text its choices.
+            choices: N lists of two or more texts; for one text, a list of its choices.
             batch_size: examples of a batch, 32 by default.
             **kwargs: as `keras.Model.predict`.
 
         Returns:
-            (choices, probabilities): a list of N numbers from 0, and the softmax over each
-            example's choices, float32 [N, C] for the greatest number of choices C, 0 beyond those
-            of an example; for one text a number and [C].
+            (choices, probabilities): a list of N indices from 0, and the softmax over each
+            example's choices, float32 [N, C] with C the maximum number of choices, 0 for missing
+            ones; for one text, an index and [C].
         """
         if isinstance(contexts, str | bytes):
             chosen, probabilities = self.choose([contexts], [choices], batch_size, **kwargs)
@@ -204,7 +204,7 @@ class BertMultipleChoice(BertTask):
         return found["choice"].tolist(), found["probabilities"]
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
-        """Gives the "accuracy" of choices; takes what `fit` takes."""
+        """Computes the "accuracy" of choices; accepts the same data as `fit`."""
         if not isinstance(x, dict):
             x = self.examples(x, y)
         right = self.encode_labels(y) if isinstance(x, dict) else x.labels
@@ -229,15 +229,15 @@ def check_choices(
 
     Args:
         contexts: N texts.
-        choices: as many lists of texts; empty ones are no choices, and 2 others have to be there.
-        lines: N lines of the file that they come from, for errors.
+        choices: N lists of texts; empty texts are ignored, and at least 2 others are needed.
+        lines: their N line numbers in a file, for errors.
 
     Returns:
-        A list of N texts and a list of N lists of C texts, shorter ones filled up with "".
+        A list of N texts and a list of N lists of C texts, padded with "".
 
     Raises:
         TypeError: if a text is not a string.
-        ValueError: if an example has less than two choices; the error names its row.
+        ValueError: if an example has fewer than two choices; the error names its row.
     """
     contexts = check_texts(contexts, "contexts")
     choices = choices.tolist() if hasattr(choices, "tolist") else list(choices)

@@ -1,4 +1,4 @@
-"""Whether a task's rows are packed, and how."""
+"""Sequence packing of a task's rows: when it is used, and how."""
 
 import math
 
@@ -11,18 +11,19 @@ from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import check_columns
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 
-# Shorter rows are filled worse and keep a device less busy.
+# Shorter rows are harder to fill and use a device less.
 SHORTEST_ROW = 128
-# More texts in a row than this multiple of the mean cost heads more than they save the encoder.
+# Packing more texts into a row than this multiple of the mean costs the heads more than the encoder
+# saves.
 MOST_OF_MEAN = 2.0
 LEAST_SAVING = 0.1
-# How far the mean number of texts of a batch may be off from what was asked for.
+# Tolerance of the mean number of texts in a batch, relative to the requested batch size.
 MOST_OFF = 0.25
-# Batches within which texts keep their order where they are not shuffled.
+# Number of batches within which texts are reordered when they are not shuffled.
 NEAR = 4
-# Predictions of fewer batches are made before the pipeline of packed rows has begun.
+# Predictions of fewer batches finish before a pipeline of packed rows has started.
 FEWEST_BATCHES = 8
-# Places of a row are rounded up to a multiple: XLA compiles for each number anew.
+# Places of a row are rounded up to a multiple, since XLA compiles once per number.
 PLACES = 4
 
 
@@ -30,7 +31,7 @@ def may_pack(task) -> bool:
     """Whether a task packs its rows if that saves enough.
 
     Raises:
-        ValueError: if `packing=True` was asked of a model that can't.
+        ValueError: if `packing=True` was set for a model that does not support it.
     """
     wanted = task.packing
     if not wanted:
@@ -48,13 +49,13 @@ def may_pack(task) -> bool:
 
 
 def packs_predictions(task, rows: int, batch_size: int) -> bool:
-    """Whether a task packs so many rows to predict them."""
+    """Whether a task packs this number of rows for prediction."""
     fewest = 1 if task.packing is True else FEWEST_BATCHES
     return rows > fewest * batch_size and may_pack(task)
 
 
 def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, seed):
-    """Makes the source of packed rows, if the task packs and it pays.
+    """Makes the source of packed rows, if the task packs and that saves enough.
 
     Args:
         task: a compiled task.
@@ -63,14 +64,15 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         weights: as `RowSource`.
         batch_size: texts of a batch.
         preprocess: as `RowSource`.
-        shuffle: as `RowSource`. Without it labelled texts stay within some batches of their place.
+        shuffle: as `RowSource`. Without it, labelled texts stay within a few batches of their
+            position.
         seed: as `RowSource`.
 
     Returns:
         A `PackedSource`, or None.
 
     Raises:
-        ValueError: if `packing=True` was asked for and can't be done.
+        ValueError: if `packing=True` was requested and is not possible.
     """
     if not may_pack(task):
         return None
@@ -94,16 +96,16 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         check_batch_size(batch_size),
         task.step.replica_count * task.accumulation_steps,
     )
-    # In an order by the seed, so that it is chance which texts share a row.
+    # In an order drawn from the seed, so that texts are packed together at random.
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size
-    # A row has at most the texts that one share of a batch may have (and places for some more).
+    # A row holds at most as many texts as one replica's part of a batch (and places for some more).
     fewest = math.ceil(np.sum(lengths) / row_length) or 1
     most = min(math.ceil(MOST_OF_MEAN * count / fewest), max(1, batch_size // shares))
     members = pack_lengths(lengths[order], row_length, most, block)
     saved = 1 - len(members) * row_length / (count * width)
     if labels is None and task.reads_first_tokens:
-        # As many cells as without packing; few texts do with a power of two of rows.
+        # As many cells as without packing; for few texts, a power of two of rows.
         rows = min(batch_size * width // row_length, 2 ** math.ceil(math.log2(len(members))))
         rows, in_the_mean = math.ceil(max(rows, 1) / shares) * shares, batch_size
     else:

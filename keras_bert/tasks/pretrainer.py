@@ -1,4 +1,4 @@
-"""Pre-training by masked tokens and next sentences (Devlin et al. 2019, section 3.1)."""
+"""Pre-training: masked tokens and next sentences (Devlin et al. 2019, section 3.1)."""
 
 import keras
 import numpy as np
@@ -14,15 +14,16 @@ from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertPretrainer(BertMaskedLM):
-    """A backbone with the masked language model's head and the next sentence's.
+    """A backbone with the heads for masked language modelling and next sentence prediction.
 
-    `fit` and `evaluate` take a `tf.data.Dataset` of batches by `keras_bert.data.contract`. The
-    loss is the weighted mean over masked tokens plus the mean over rows. Rule:
-    google-research/bert `run_pretraining.py`, `model_fn_builder`.
+    `fit` and `evaluate` take a `tf.data.Dataset` of batches with the keys of
+    `keras_bert.data.contract`. The loss is the weighted mean over masked tokens plus the mean over
+    rows. Reference: google-research/bert `run_pretraining.py`, `model_fn_builder`.
 
     Args:
         backbone: a `BertBackbone`.
-        next_sentence: False for the masked language model alone, which learns from texts too.
+        next_sentence: False for masked language modelling alone, which can also be trained on
+            texts.
         preprocessor: a `BertMaskedLMPreprocessor` for `fill` and `next_sentence`, or None.
         **kwargs: as `BertMaskedLM`.
 
@@ -75,19 +76,19 @@ class BertPretrainer(BertMaskedLM):
 
     @staticmethod
     def pack(batch: dict, next_sentence: bool = True) -> tuple[dict, dict, dict]:
-        """Turns a batch by the contract into what `keras.Model.fit` reads.
+        """Converts a batch, see `contract.py`, to the structure that `keras.Model.fit` reads.
 
         Args:
             batch: NumPy arrays, or TensorFlow tensors inside `tf.data` too, by key.
-            next_sentence: False to leave that task out, whether or not the batch has labels.
+            next_sentence: False to omit that task, whether or not the batch has labels for it.
 
         Returns:
-            (x, y, sample_weight), dicts: x for the model; y by output, `mlm` [B, P] and `nsp`
-            [B]; sample_weight likewise.
+            (x, y, sample_weight), dicts: x for the model; y by output, `mlm` [B, P] and `nsp` [B];
+            sample_weight by output, of the same shapes as y.
 
         Raises:
-            TypeError: if `batch` is no dict of arrays.
-            ValueError: if it breaks the contract, or lacks what the two tasks need.
+            TypeError: if `batch` is not a dict of arrays.
+            ValueError: if it violates the contract, or a key that the two tasks need is missing.
         """
         x, y, weights = BertMaskedLM.pack(batch)
         if next_sentence:
@@ -106,14 +107,14 @@ class BertPretrainer(BertMaskedLM):
         batch_size: int | None = None,
         **kwargs,
     ) -> float | np.ndarray:
-        """Gives the probability that one text follows another.
+        """Predicts the probability that one text follows another.
 
         After training on sentence order ("sop") it is that of the right order. Pairs that are too
-        long lose pieces from the end of their longer text.
+        long are truncated at the end of the longer text.
 
         Args:
             first: a text, or a list of N.
-            second: what may come after it, likewise.
+            second: the possible continuation: a text, or a list of N.
             batch_size: rows of a batch, 32 by default.
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
@@ -135,10 +136,10 @@ class BertPretrainer(BertMaskedLM):
         return np.concatenate([part["probability"] for part in parts])
 
     def signatures(self, top_k: int | None = None, targets: list[str] | None = None):
-        """As `BertMaskedLM.signatures`, and `next_sentence`, unless that was switched off.
+        """As `BertMaskedLM.signatures`, plus `next_sentence` if the model has that head.
 
         The latter takes `text` and `text_pair`, string [B], and gives `probability`, float32 [B],
-        that the second goes on where the first ends, and `logits`, float32 [B, 2].
+        that the second text follows the first, and `logits`, float32 [B, 2].
 
         Args:
             top_k: as `fill`.
@@ -158,7 +159,7 @@ class BertPretrainer(BertMaskedLM):
         return found
 
     def _pair_rows(self, first, second) -> Rows:
-        """Rows of pairs, in which no token is to be predicted."""
+        """Rows of pairs, without tokens to predict."""
         import tensorflow as tf
 
         ids = self.preprocessor.pack((first, second))
@@ -183,7 +184,7 @@ def _is_next(outputs, rows, first, second) -> dict:
 
 
 def _ones_like(labels):
-    """float32 ones in the shape of labels, as the kind of array that they are."""
+    """float32 ones of the labels' shape and array type."""
     if isinstance(labels, np.ndarray):
         return np.ones(labels.shape, "float32")
     import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Questions answered by a piece of a text (Devlin et al. 2019, sections 4.2 and 4.3)."""
+"""Extractive question answering (Devlin et al. 2019, sections 4.2 and 4.3)."""
 
 import logging
 import math
@@ -41,28 +41,28 @@ logger = logging.getLogger("keras_bert")
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertQuestionAnswerer(BertTask):
-    """A backbone and one dense layer on each token's output: where an answer starts and ends.
+    """A backbone and one dense layer on each token's output, for starts and ends of answers.
 
-    A context longer than a row is read in windows, each a row of its own. The loss is the mean
-    of the cross-entropies of start and end; a window without the answer points at [CLS]. Rule:
-    google-research/bert `run_squad.py`. There padding takes part in the softmax, so that an
-    answer depends on how long the row was filled up; here its logits are
+    A context longer than a row is read in windows, each a row of its own. The loss is the mean of
+    the cross-entropies of start and end; the target of a window without the answer is [CLS].
+    Reference: google-research/bert `run_squad.py`. In that script the softmax includes padding, so
+    that an answer depends on the padded length; here the logits of padding are
     `keras_bert.text.best_answers.NO_TOKEN`.
 
     Args:
         backbone: a `BertBackbone`.
         preprocessor: a `BertQuestionAnswererPreprocessor`, or None to work on ids alone.
-        dropout: share of the tokens' outputs dropped in training; the original has none.
-        null_threshold: there is no answer where the `null_score` of a question lies above it,
-            as in SQuAD 2.0; None (default) for an answer always, as in SQuAD 1.1, until `fit`
-            sees questions without an answer. See `tune_null_threshold`.
+        dropout: dropout rate of the tokens' outputs; the original has no dropout.
+        null_threshold: a question has no answer if its `null_score` is above it, as in SQuAD 2.0;
+            None (default) to always give an answer, as in SQuAD 1.1, until `fit` sees questions
+            without an answer. See `tune_null_threshold`.
         **kwargs: as `keras.Model`.
 
-    `fit` takes a list of `keras_bert.data.SquadExample`, of which the first answer that stands in
-    its context is learnt; or a tuple (questions, contexts) of two lists, with N answers, each
-    (text, first character in the context) or None where there is none. A question becomes as many
-    rows as its context needs windows, all with its weight; batches are of rows. Of ids, labels are
-    the columns of first and last piece, [R, 2].
+    `fit` takes a list of `keras_bert.data.SquadExample`, whose target is the first answer found in
+    the context; or a tuple (questions, contexts) of two lists, with N answers, each (text, first
+    character in the context) or None for no answer. A question becomes one row per window of its
+    context, each with the question's weight; batches are of rows. For ids, labels are the columns
+    of first and last piece, [R, 2].
 
     Call arguments:
         inputs: the backbone's.
@@ -71,7 +71,7 @@ class BertQuestionAnswerer(BertTask):
         A dict of float32 logits [B, T], `start` and `end`.
 
     Raises:
-        ValueError: if the preprocessor does not fit the backbone, or the threshold is no number.
+        ValueError: if the preprocessor does not fit the backbone, or the threshold is not a number.
 
     Example:
 
@@ -92,7 +92,7 @@ class BertQuestionAnswerer(BertTask):
     output_kind = {"start": CHOICES, "end": CHOICES}
     outputs_by_token = True
     fill_value = NO_TOKEN
-    at_once = 250  # each has some hundred spans, each with its context
+    at_once = 250  # each has about a hundred spans, each with its context
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class BertQuestionAnswerer(BertTask):
         inputs = backbone.input
         tokens = backbone(inputs)["sequence_output"]  # [B, T, H]
         logits = self.head(self.head_dropout(tokens))  # [B, T, 2]
-        # Not [:, :, None], which LiteRT has no op for.
+        # Not [:, :, None]: LiteRT has no op for it.
         real = keras.ops.expand_dims(inputs["padding_mask"], -1) != 0
         logits = keras.ops.where(real, logits, NO_TOKEN)
         outputs = {"start": logits[:, :, 0], "end": logits[:, :, 1]}  # [B, T] each
@@ -125,7 +125,7 @@ class BertQuestionAnswerer(BertTask):
 
     @property
     def null_threshold(self) -> float | None:
-        """The `null_score` above which there is no answer; None for an answer always."""
+        """The `null_score` above which there is no answer; None to always give an answer."""
         return self._null_threshold
 
     @null_threshold.setter
@@ -152,7 +152,7 @@ class BertQuestionAnswerer(BertTask):
         return {"start": 0.5, "end": 0.5}
 
     def default_loss(self) -> dict[str, keras.losses.Loss]:
-        # On TensorFlow the step divides by the weight sum anyway; elsewhere Keras has to be told.
+        # On TensorFlow the step divides by the weight sum anyway; on other backends Keras has to.
         return {
             name: keras.losses.SparseCategoricalCrossentropy(
                 from_logits=True, reduction="mean_with_sample_weight"
@@ -226,7 +226,7 @@ class BertQuestionAnswerer(BertTask):
         return row_labels(y)
 
     def encode_labels_in_graph(self, y):
-        """Splits labels [B, 2] of a dataset of ids; a dict of `start` and `end` stays one."""
+        """Splits labels [B, 2] of a dataset of ids; a dict of `start` and `end` is kept."""
         return y if y is None or isinstance(y, dict) else {"start": y[:, 0], "end": y[:, 1]}
 
     def _checked_rows(self, x, y, sample_weight):
@@ -236,7 +236,7 @@ class BertQuestionAnswerer(BertTask):
 
     def source(self, *args, **kwargs):
         source = super().source(*args, **kwargs)
-        if isinstance(source, ArraySource):  # elsewhere than on TensorFlow nothing maps batches
+        if isinstance(source, ArraySource):  # not on TensorFlow: no map
             source.labels = self.encode_labels_in_graph(source.labels)
         return source
 
@@ -265,9 +265,9 @@ class BertQuestionAnswerer(BertTask):
     ):
         """Trains the model; see `BertTask.fit` for all arguments.
 
-        Where some questions have no answer and no `null_threshold` was chosen, it becomes 0.0, and
-        after training what `tune_null_threshold` finds on validation data in memory that has both
-        kinds of questions; the log says so.
+        If some questions have no answer and `null_threshold` is None, it is set to 0.0. After
+        training it is set by `tune_null_threshold`, if validation data in memory has both kinds of
+        questions; this is logged.
 
         Args:
             x: as `BertTask.fit`.
@@ -283,8 +283,8 @@ class BertQuestionAnswerer(BertTask):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if an answer does not stand in its context where it should, or a question
-                has neither an answer nor says that there is none; the error names the row.
+            ValueError: if an answer is not at its stated place in the context, or a question has
+                neither an answer nor is marked as having none; the error names the row.
         """
         x, y = self._labelled(x, y, "fit")
         teaches_none = isinstance(x, Examples) and any(map(_has_no_answer, y))
@@ -326,9 +326,9 @@ class BertQuestionAnswerer(BertTask):
 
         `answer`, string [B], characters of the context, "" for no answer; `start` and `end`, int32
         [B], its first character in the context and the one after its last, 0 for no answer;
-        `score`, float32 [B], its probability among the `n_best`; and `null_score`, float32 [B],
-        how much better no answer scores than the best one. The task's `null_threshold` decides
-        whether there may be none.
+        `score`, float32 [B], its probability among the `n_best`; and `null_score`, float32 [B], the
+        score of no answer minus that of the best answer. No answer is given only if the task's
+        `null_threshold` is set and exceeded.
         """
         import tensorflow as tf
 
@@ -367,12 +367,12 @@ class BertQuestionAnswerer(BertTask):
         }
 
     def signatures(self, n_best: int = 20, max_answer_length: int = 30, top_k: int | None = None):
-        """Lists `serving_default`, one answer, and `candidates`, the best ones.
+        """Lists `serving_default`, one answer, and `candidates`, the best answers.
 
         Args:
             n_best: as `answer`.
             max_answer_length: as `answer`.
-            top_k: candidates to give; 5 by default, or `n_best` if that is less.
+            top_k: number of candidates; 5 by default, or `n_best` if that is smaller.
 
         Returns:
             An `Answer` by name.
@@ -401,29 +401,29 @@ class BertQuestionAnswerer(BertTask):
         batch_size: int = 32,
         **kwargs,
     ) -> Prediction | list[Prediction]:
-        """Answers questions by pieces of their contexts.
+        """Answers questions with spans of their contexts.
 
-        `keras_bert.text.best_answers.decode` has the rule.
+        See `keras_bert.text.best_answers.decode` for the decoding.
 
         Args:
             questions: a question, or a list of N.
-            contexts: what to find the answer in; one context for a list of questions is asked
-                all of them.
-            top_k: candidates to give with each answer; 1 to `n_best`.
-            max_answer_length: the most pieces of an answer.
-            null_threshold: in place of the task's own; `math.inf` gives an answer always.
-            n_best: starts and ends to try in each window, and candidates that probabilities are
-                over.
+            contexts: the texts to find answers in; a single context for a list of questions is used
+                for all of them.
+            top_k: number of candidates to return with each answer; 1 to `n_best`.
+            max_answer_length: maximum number of pieces in an answer.
+            null_threshold: overrides the task's; `math.inf` always gives an answer.
+            n_best: number of starts and ends to try in each window, and of candidates that
+                probabilities are computed over.
             batch_size: rows of a batch.
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
             A `Prediction`; for a list of questions a list of N. If no span is valid, as in a
-            context without a piece, the answer is "".
+            context without pieces, the answer is "".
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if there are not as many contexts as questions, or a number is out of
+            ValueError: if the numbers of contexts and questions differ, or a number is out of
                 range.
         """
         if isinstance(questions, str | bytes):
@@ -477,11 +477,11 @@ class BertQuestionAnswerer(BertTask):
 
         Args:
             x: a list of `SquadExample`, or (questions, contexts).
-            y: of (questions, contexts) N answers, (text, first character) or None.
+            y: for (questions, contexts), N answers, (text, first character) or None.
             **kwargs: as `answer`.
 
         Returns:
-            "exact_match" and "f1", in percent; by the rules of SQuAD 2.0 where a question has no
+            "exact_match" and "f1", in percent; by the rules of SQuAD 2.0 if a question has no
             answer.
         """
         examples = _squad_examples(self.examples(x, y))
@@ -497,9 +497,9 @@ class BertQuestionAnswerer(BertTask):
         return {"exact_match": scores["exact"], "f1": scores["f1"]}
 
     def tune_null_threshold(self, examples: Sequence[SquadExample], **kwargs) -> float:
-        """Sets `null_threshold` to that of the greatest F1, on questions kept from training.
+        """Sets `null_threshold` to the value that maximizes F1, on held-out questions.
 
-        Rule: evaluate-v2.0.py of SQuAD, `best_f1_thresh`.
+        Reference: evaluate-v2.0.py of SQuAD, `best_f1_thresh`.
 
         Args:
             examples: questions with their answers, some of which have none.

@@ -22,26 +22,25 @@ from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertRelationClassifier(Labelled):
-    """A backbone, and one dense layer on the states of the markers that open two entities.
+    """A backbone and one dense layer on the states of the opening markers of two entities.
 
-    Rule: Baldini Soares et al. 2019, section 3, "entity markers - entity start": the hidden
-    states of both opening markers, one after the other, give the relation. Logits are float32
-    under every dtype policy.
+    Reference: Baldini Soares et al. 2019, section 3, "entity markers - entity start": the hidden
+    states of both opening markers are concatenated. Logits are float32 under every dtype policy.
 
     Args:
         backbone: a `BertBackbone`.
         num_classes: number of relations K; by default that of `labels`.
-        labels: K names. Without them labels are ids; `fit` on names takes the sorted ones.
+        labels: K names. Without them labels are ids; `fit` on names uses the sorted distinct names.
         preprocessor: a `BertRelationPreprocessor`, or None to work on ids alone.
-        dropout: share of the two states dropped in training.
+        dropout: dropout rate of the two states.
         **kwargs: as `keras.Model`.
 
     `fit` takes a tuple (texts, spans): N sentences, and for each the spans of its two entities,
-    pairs (start, end) in characters; or `RelationExamples`, which bring their labels.
+    pairs (start, end) in characters; or `RelationExamples`, which include labels.
 
     Call arguments:
-        inputs: the backbone's, and `entity_positions`, int32 [B, 2]: the tokens that open the
-            first and the second entity.
+        inputs: the backbone's, and `entity_positions`, int32 [B, 2]: positions of the opening
+            markers of the first and the second entity.
 
     Returns:
         float32 logits [B, K].
@@ -146,7 +145,7 @@ class BertRelationClassifier(Labelled):
         top_k: int | str | None = None,
         **kwargs,
     ):
-        """Gives the relation of the two entities of each sentence, and its probability.
+        """Predicts the relation of the two entities of each sentence, and its probability.
 
         Args:
             texts: N sentences, one sentence, or `RelationExamples` alone.
@@ -157,9 +156,9 @@ class BertRelationClassifier(Labelled):
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
-            (labels, probabilities): a list of N names, or ids where the classifier has no names,
-            and float32 [N]; for one sentence a label and a float. With `top_k` a list of N dicts
-            from label to probability, or one dict.
+            (labels, probabilities): a list of N names, or ids if the classifier has no names, and
+            float32 [N]; for a single sentence, one label and one float. With `top_k` a list of N
+            dicts from label to probability, or one dict.
         """
         if isinstance(texts, str | bytes):
             return one_of(self.relate([texts], [spans], batch_size, top_k, **kwargs))
@@ -175,8 +174,8 @@ class BertRelationClassifier(Labelled):
             **kwargs: as `predict`.
 
         Returns:
-            "accuracy" and "macro_f1", from 0 to 1; where all labels are directed relations or
-            "Other" also "f1", SemEval-2010's official figure in percent.
+            "accuracy" and "macro_f1", from 0 to 1; if all labels are directed relations or "Other"
+            also "f1", the official score of SemEval-2010, in percent.
         """
         data = self.examples(x, y)
         right, logits = self._ids(data.labels), self.predict(data, **{"verbose": 0} | kwargs)
@@ -208,7 +207,7 @@ class BertRelationClassifier(Labelled):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class EntityStates(keras.layers.Layer):
-    """Picks the hidden states at some positions, and joins those of a row.
+    """Gathers hidden states at some positions and concatenates those of a row.
 
     Call arguments:
         x: float [B, T, H].
@@ -225,7 +224,7 @@ class EntityStates(keras.layers.Layer):
         return ops.reshape(states_at(x, positions), (-1, self.width))
 
     def get_config(self):
-        return super().get_config()  # its own, so that Keras does not make one of the arguments
+        return super().get_config()  # defined, so that Keras does not derive one from the arguments
 
     def compute_output_spec(self, x, positions):
         return keras.KerasTensor((x.shape[0], self.width), dtype=self.compute_dtype)
@@ -237,15 +236,15 @@ def check_spans(texts, spans, lines: Sequence[int] | None = None) -> tuple[list[
     Args:
         texts: N sentences.
         spans: N pairs of pairs (start, end), in characters.
-        lines: N lines of the file that they come from, for errors.
+        lines: their N line numbers in a file, for errors.
 
     Returns:
         A list of N str, and the spans, int32 [N, 2, 2].
 
     Raises:
         TypeError: if a text is not a string.
-        ValueError: if spans are not two of two whole numbers, overlap, hold no text or lie outside
-            of it; the error names the row.
+        ValueError: if spans are not two pairs of integers, overlap, are empty or lie outside the
+            text; the error names the row.
     """
     texts = [t.decode() if isinstance(t, bytes) else t for t in check_texts(texts)]
     if spans is None or len(spans) != len(texts):

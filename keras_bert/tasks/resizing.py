@@ -1,4 +1,4 @@
-"""A model with more or fewer words or positions."""
+"""Resizing of a model's vocabulary and position table."""
 
 import copy
 import unicodedata
@@ -16,7 +16,7 @@ from keras_bert.text.vocabulary import check_vocabulary
 POSITION_METHODS = ("cut", "new", "tile", "interpolate")
 TOKEN_METHODS = ("mean", "new")
 _WORDS, _BIAS = "embeddings/word/embeddings", "masked_lm_head/output_bias"
-_CHUNK = 1000  # texts that are tokenized at once
+_CHUNK = 1000  # texts tokenized at once
 _POSITIONS = "embeddings/position_table"
 
 
@@ -31,35 +31,35 @@ def resize(
     tokens: str = "mean",
     seed: int = 0,
 ) -> keras.Model:
-    """Makes a copy of a model whose tables have another size; all other weights are the same.
+    """Makes a copy of a model with tables of another size; all other weights are equal.
 
     Args:
-        model: a task, or a `BertBackbone`; it stays as it is. The copy has to be compiled anew.
+        model: a task, or a `BertBackbone`; it is not changed. The copy has to be compiled again.
         max_sequence_length: positions of the copy.
-        positions: how they come about, to be named where their number changes. "cut" keeps the
-            first rows; with the others all rows stay or the table is stretched: "new" draws the
-            further rows from the initializer's law; "tile" repeats the table from its beginning
-            (Beltagy et al. 2020, section 5); "interpolate" stretches the table linearly.
-        corpus: texts, any iterable of strings. The vocabulary of the copy, that of a task with a
-            preprocessor, then holds the tokens that these texts are cut into alone, special and
-            added tokens and the preprocessor's markers, in the same order. Texts of the corpus
-            have the same outputs; others may be cut into other pieces.
-        keep_tokens: further tokens to keep beside those of `corpus`.
-        new_tokens: to be added at the end of the vocabulary, of a task with a preprocessor. Words
-            and `##` pieces take part in WordPiece. All that BERT's rule would cut or change, such
-            as "[E1]", "covid-19" or in uncased models "@USER", become the tokenizer's
-            `added_tokens` and are found whole in the text.
-        tokens: rows of new tokens: "mean", that of all rows of the table and of the masked
-            language model's bias; or "new", drawn from the initializer's law, with bias 0.
-        seed: of what is drawn.
+        positions: how the new table is made; required if the number changes. "cut" keeps the first
+            rows. "new" keeps all rows and draws further ones from the initializer's distribution;
+            "tile" repeats the table from its beginning (Beltagy et al. 2020, section 5);
+            "interpolate" stretches the table by linear interpolation.
+        corpus: texts, any iterable of strings. For a task with a preprocessor. The vocabulary of
+            the copy is reduced to the tokens of these texts, special and added tokens and the
+            preprocessor's markers, in the same order. Outputs for texts of the corpus are
+            unchanged; other texts may be tokenized differently.
+        keep_tokens: further tokens to keep, in addition to those of `corpus`.
+        new_tokens: tokens to append to the vocabulary of a task with a preprocessor. Words and `##`
+            pieces take part in WordPiece. Tokens that BERT's pre-tokenization would split or
+            change, such as "[E1]", "covid-19" or in uncased models "@USER", become the tokenizer's
+            `added_tokens` and are matched whole in the text.
+        tokens: rows of new tokens: "mean", the mean of all rows of the table and of the masked
+            language model's bias; or "new", drawn from the initializer's distribution, with bias 0.
+        seed: seed of the random rows.
 
     Returns:
-        A model of the same class. If the model has a `loading_report`, the copy's says in
-        `reshaped` what was done.
+        A model of the same class. If the model has a `loading_report`, the copy's `reshaped` lists
+        the changes.
 
     Raises:
-        ValueError: if a method is unknown or does not suit, nothing is asked for, a token is in
-            the vocabulary already or twice among the new ones, could never be found in a text, or
+        ValueError: if a method is unknown or does not apply, no change is requested, a token is
+            already in the vocabulary, repeated among the new ones or can never occur in a text, or
             there is no preprocessor.
     """
     backbone = getattr(model, "backbone", model)
@@ -83,7 +83,7 @@ def resize(
         done.append(f"{_WORDS}: {rows} to {len(kept)} rows, the tokens that a corpus uses")
         rows = len(kept)
         table |= {name: table[name][kept] for name in (_WORDS, _BIAS) if name in table}
-    # The table may be longer than the vocabulary: new tokens take its free rows first.
+    # The table may be longer than the vocabulary: new tokens use its free rows first.
     more = max(rows, len(vocabulary or ())) - rows
     if new_tokens:
         start = len(vocabulary) - len(new_tokens)
@@ -127,7 +127,7 @@ def _check(old: int, length: int, positions: str | None, tokens: str) -> None:
 
 
 def _kept_ids(model, corpus: Iterable[str], keep_tokens: Sequence[str]) -> list[int]:
-    """The ids of a vocabulary that a corpus needs, rising."""
+    """The ids of a vocabulary that a corpus needs, ascending."""
     text_side = getattr(model, "preprocessor", None)
     if text_side is None:
         raise ValueError("corpus is for a task with a preprocessor, whose vocabulary is cut")
@@ -153,11 +153,11 @@ def _kept_ids(model, corpus: Iterable[str], keep_tokens: Sequence[str]) -> list[
 
 
 def _used_ids(tokenizer, tokens: list[str], texts: list[str]) -> set[int]:
-    """The ids of all pieces that texts are cut into.
+    """The ids of all pieces of the tokenized texts.
 
-    A word becomes [UNK] where no piece fits on. With fewer pieces another way could lead to its
-    end, so that those before that place are needed too. They are what the word is cut into with a
-    vocabulary that also has every character as a piece.
+    A word becomes [UNK] if no piece matches at some place. With fewer pieces another segmentation
+    could succeed, so the pieces before that place are needed too. They are found by tokenizing the
+    word with a vocabulary that also has every character as a piece.
     """
     found = tokenizer.tokenize(texts)
     used = {*np.unique(found.flat_values.numpy()).tolist()}
@@ -220,7 +220,7 @@ def _positions(table, length: int, method: str, rng, deviation: float):  # [P, H
 
 
 def _rows(table, number: int, method: str, rng, deviation: float):
-    """Rows for new tokens, of a table [V, H] or of a bias [V]."""
+    """Rows for new tokens, for a table [V, H] or a bias [V]."""
     shape = (number, *table.shape[1:])
     if method == "mean":
         return np.broadcast_to(table.mean(axis=0, dtype="float64"), shape).astype("float32")
@@ -228,7 +228,7 @@ def _rows(table, number: int, method: str, rng, deviation: float):
 
 
 def _drawn(rng, shape, deviation: float):
-    """The initializer's law: normal, cut off at two deviations."""
+    """Draws from the initializer's distribution, a truncated normal with stddev `deviation`."""
     values = rng.normal(size=shape)
     while (far := np.abs(values) > 2).any():
         values[far] = rng.normal(size=int(far.sum()))
@@ -236,7 +236,7 @@ def _drawn(rng, shape, deviation: float):
 
 
 def _cut_by_rule(tokenizer, new_tokens: Sequence[str]) -> list[str]:
-    """Which of new tokens WordPiece would never give, since the rule cuts or changes them."""
+    """The new tokens that pre-tokenization splits or changes, so WordPiece never produces them."""
     words = [t[2:] if t.startswith("##") and len(t) > 2 else t for t in new_tokens]
     specials = tokenizer.special_tokens
     config = tokenizer.get_config() | {"added_tokens": (), "exact_tokens": ()}
@@ -270,7 +270,7 @@ def _task(
         config["added_tokens"] = [*tokenizer.added_tokens, *cut]
         length = preprocessor.sequence_length
         if length == model.backbone.max_sequence_length:
-            length = backbone.max_sequence_length  # all positions stay all positions
+            length = backbone.max_sequence_length  # still all positions
         settings = {name: getattr(preprocessor, name) for name in preprocessor.settings}
         settings["sequence_length"] = min(length, backbone.max_sequence_length)
         tokenizer = type(tokenizer)(**config)

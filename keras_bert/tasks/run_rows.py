@@ -1,4 +1,4 @@
-"""Outputs of rows in memory: those of like length share a batch, and come back in their order."""
+"""Outputs of rows in memory, batched by similar length and returned in their original order."""
 
 import inspect
 from collections import deque
@@ -18,11 +18,11 @@ from keras_bert.tasks.packed_source import packs_predictions
 from keras_bert.text.padding import bucket_lengths
 from keras_bert.training.callback_list import CallbackList
 
-# Examples that go through one function, from strings to answers.
+# Maximum number of examples answered by one function, from strings to answers.
 FEW = 8
-# Functions kept at a time; each holds a graph.
+# Number of functions kept; each holds a graph.
 MOST_FUNCTIONS = 8
-# Batches that are made ahead.
+# Batches prefetched.
 AHEAD = 2
 
 
@@ -35,11 +35,12 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
             without padding.
         batch_size: rows of a batch.
         kwargs: as `keras.Model.predict`.
-        kept: makes what is kept of the outputs of a batch, tensors by name; by default all is.
+        kept: reduces the outputs of a batch to the tensors to keep, by name; by default all are
+            kept.
 
     Returns:
-        float32 arrays [R, ...], structured as the model's output. Where a task's outputs are
-        `outputs_by_token`, an axis 1 that is as long as a cut row is filled up to T.
+        float32 arrays [R, ...], structured as the model's output. If a task has `outputs_by_token`,
+        an axis 1 as long as a truncated row is padded to T.
     """
     if (steps := kwargs.get("steps")) is not None:
         kwargs = {name: value for name, value in kwargs.items() if name != "steps"}
@@ -71,26 +72,26 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
 
 
 def by_width(ids: dict, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sorts rows by the least of 16, 32, 64, ... tokens that holds them.
+    """Sorts rows by the smallest of 16, 32, 64, ... tokens that holds them.
 
     Args:
         ids: as `run_rows`.
         length: T.
 
     Returns:
-        (widths of the rows in order, their numbers in order), int [R] each. Rows that are packed
-        stay whole, and in their order.
+        (widths, row indices), int [R] each, sorted by width. Packed rows keep their full width and
+        their order.
     """
     mask = ids["padding_mask"]
     rows = int(mask.shape[0])
-    if "packed_from" in ids:  # whose numbers go by the whole width
+    if "packed_from" in ids:  # whose indices refer to the full width
         return np.full(rows, length), np.arange(rows)
     if is_ragged(mask):
         used = mask.row_lengths(axis=mask.shape.rank - 1)
         used = np.asarray(getattr(used, "flat_values", used))
     else:
         used = (np.asarray(mask) != 0) * np.arange(1, length + 1)  # by the last token
-    used = used.reshape(rows, -1).max(axis=1, initial=1)  # several texts may share a row
+    used = used.reshape(rows, -1).max(axis=1, initial=1)  # a row may hold several texts
     for name in POSITIONS:
         if name in ids and ids[name].shape[1]:
             used = np.maximum(used, np.asarray(ids[name]).max(axis=1) + 1)
@@ -100,7 +101,7 @@ def by_width(ids: dict, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
-    """Answers to a few examples by one function, as a server runs it.
+    """Answers a few examples with a single function, as a server does.
 
     Args:
         task: a task with a preprocessor.
@@ -109,8 +110,8 @@ def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
         kwargs: as `keras.Model.predict`.
 
     Returns:
-        Tensors by name; None where there are too many examples, Keras has to run the steps, or an
-        example is wrong.
+        Tensors by name; None if there are too many examples, Keras has to run the steps, or an
+        example is invalid.
     """
     if (
         answer.key is None
@@ -133,17 +134,17 @@ def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
     try:
         return function(*columns)
     except tf.errors.InvalidArgumentError:
-        return None  # the way of many examples says what is wrong with which
+        return None  # the path for many examples raises an error that names the example
 
 
 def kept_function(task, key: tuple, function: Callable, columns: list) -> Callable:
-    """A function of columns as a graph, traced once for the settings that it holds as constants.
+    """A graph function of columns, traced once for the settings that it holds as constants.
 
     Args:
         task: a task with a preprocessor, on TensorFlow.
-        key: tells the function from others of the task.
-        function: takes and gives tensors.
-        columns: tensors [B, ...], with other rows than it will be called with.
+        key: identifies the function among those of the task.
+        function: maps tensors to tensors.
+        columns: tensors [B, ...], whose number of rows may differ from later calls.
 
     Returns:
         A concrete function.
@@ -168,13 +169,13 @@ class Functions:
 
     def __init__(self, task):
         task.make_predict_function()
-        # Keras makes another when the model has changed, and so are these made anew.
+        # Keras creates a new predict function when the model changes; these are then recreated too.
         self.made_for = task.predict_function
         self.network = Network(task)
         self.made = {}
 
     def keep(self, key: tuple, function: Callable, held) -> None:
-        """Keeps a function, and what its key has the `id` of, which nothing else may get."""
+        """Keeps a function, and the objects whose `id` is in its key, so that no id is reused."""
         if len(self.made) == MOST_FUNCTIONS:
             self.made.pop(next(iter(self.made)))
         self.made[key] = function, held
@@ -188,7 +189,7 @@ def _functions_of(task) -> Functions:
 
 
 def _runs_here(task, kwargs: dict) -> bool:
-    """Whether batches need no loop of Keras's own."""
+    """Whether batches can run without Keras's loop."""
     return (
         keras.config.backend() == "tensorflow"
         and set(kwargs) <= {"verbose", "callbacks"}
@@ -217,7 +218,7 @@ def _run_batches(task, ids, widths, order, batch_size, kwargs, kept) -> list[tup
         run = _predict_function(task, ids)
 
     def made(width, rows):
-        # XLA compiles for each shape anyway, and kernels for GPUs want to know it.
+        # XLA compiles once per shape anyway, and GPU kernels need static shapes.
         rows = rows[np.arange(batch_size) % len(rows)] if whole else rows
         return {n: tf.convert_to_tensor(_cut(n, v, rows, width)) for n, v in ids.items()}
 
@@ -262,7 +263,7 @@ def _predict_function(task, ids: dict) -> Callable:
 
 
 def _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept) -> list[tuple]:
-    """(width, outputs of its rows) of each width; all in one where outputs are not by token."""
+    """(width, outputs of its rows) of each width; all in one if outputs are not by token."""
     if not task.outputs_by_token:
         widths = np.full_like(widths, widths.max())
     parts = []
@@ -271,7 +272,7 @@ def _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept) -> list[tu
         part = {n: np.asarray(_cut(n, value, rows, width)) for n, value in ids.items()}
         source = task.source(part, batch_size=batch_size, labelled=False)
         outputs = task.predict_batches(source.one_pass(), kwargs)
-        # The last batch may have been filled up.
+        # The last batch may be padded with rows.
         outputs = keras.tree.map_structure(lambda v, rows=rows: v[: len(rows)], outputs)
         if kept is not None:
             outputs = keras.tree.map_structure(np.asarray, kept(outputs))
@@ -280,13 +281,13 @@ def _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept) -> list[tu
 
 
 def _cut(name: str, value, rows, width: int):
-    """Some rows of a column, of so many tokens if it is one by token."""
+    """Some rows of a column, truncated to `width` tokens if it is by token."""
     part = dense(value, rows, width)
     return part[..., :width] if name in BY_TOKEN else part
 
 
 def _filled(width: int, length: int, fill: float, value: np.ndarray) -> np.ndarray:
-    """Fills axis 1 up from the cut length to the whole, where it is one of tokens."""
+    """Pads axis 1 from the truncated to the full length, if it is an axis of tokens."""
     if value.ndim < 2 or value.shape[1] != width or width == length:
         return value
     room = [(0, 0), (0, length - width)] + [(0, 0)] * (value.ndim - 2)
@@ -294,7 +295,7 @@ def _filled(width: int, length: int, fill: float, value: np.ndarray) -> np.ndarr
 
 
 def _settings(task) -> tuple:
-    """Settings that a traced function holds as constants, of which users may change any."""
+    """Settings that a traced function holds as constants, and that users may change."""
     plain = (bool, int, float, str, type(None), list, tuple, dict)
     found = task.preprocessor
     settings = [

@@ -10,7 +10,7 @@ from keras_bert.text.token_classifier_preprocessor import IGNORED
 
 
 def check_sentences(sentences) -> list[str] | list[list[str]]:
-    """Makes a list of what a user passes for sentences.
+    """Converts sentences passed by a user to a list.
 
     Args:
         sentences: a list of texts, or a list of lists of words.
@@ -19,9 +19,9 @@ def check_sentences(sentences) -> list[str] | list[list[str]]:
         A list of str, or of lists of str.
 
     Raises:
-        TypeError: if a sentence is of neither kind, or not of the first one's, or a word is no
-            text; the error names its place.
-        ValueError: if there is none, or one can't be written as UTF-8.
+        TypeError: if a sentence is of neither type, or of another type than the first, or a word is
+            not a string; the error names its place.
+        ValueError: if there are no sentences, or one cannot be encoded as UTF-8.
     """
     if isinstance(sentences, str | bytes):
         raise TypeError("sentences are one string: expected a list of texts or of lists of words")
@@ -50,10 +50,10 @@ def check_tags(
         sentences: N sequences of words.
         tags: N sequences of tags.
         lines: the lines of a file where the sentences begin.
-        first: the number of the first sentence, for errors.
+        first: index of the first sentence, for errors.
 
     Raises:
-        ValueError: if numbers differ; the error names sentence and line.
+        ValueError: if the numbers of words and tags differ; the error names sentence and line.
     """
     if len(sentences) != len(tags):
         raise ValueError(f"{len(sentences)} sentences but tags for {len(tags)}")
@@ -68,7 +68,7 @@ def check_tags(
 
 
 def names_of_tags(y) -> list[str]:
-    """The names among tags, "O" in front; ids are passed over, and what is no list of tags."""
+    """The names among tags, "O" first; ids and anything but lists of tags are ignored."""
     return tag_names(
         [tag for tag in tags if isinstance(tag, str)]
         for tags in y
@@ -80,8 +80,8 @@ def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[i
     """Turns tags into ids.
 
     Args:
-        y: N lists of names or ids, one a word; or ids by token, int [N, T]. -1 says that there is
-            no label.
+        y: N lists of names or ids, one per word; or ids by token, int [N, T]. -1 stands for no
+            label.
         num_classes: number of labels K.
         labels: their K names, or None for ids alone.
         lines: the lines of a file where the sentences begin, for errors.
@@ -112,7 +112,7 @@ def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[i
                 f"tags of {_named(row, lines)} are {tags!r:.80}; expected a list, one a word"
             )
         tags = tags.tolist() if hasattr(tags, "tolist") else list(tags)
-        # A name is never an id: True and 1.0 would be found as 1.
+        # Types are compared too: True and 1.0 would match the id 1.
         unknown = [i for i, t in enumerate(tags) if type(t) not in (str, int) or t not in ids]
         if unknown:
             place = unknown[0]
@@ -126,7 +126,7 @@ def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[i
 
 
 def token_weights(labels: np.ndarray, sample_weight=None) -> np.ndarray:
-    """Weights of the losses of tokens: 0 where there is no label.
+    """Weights of the losses of tokens: 0 for tokens without a label.
 
     Args:
         labels: int [R, T].

@@ -1,4 +1,4 @@
-"""Questions and answers as users pass and get them: checks, and results by name."""
+"""Questions and answers at the user's side: checks, and named results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ class AnswerCandidate(NamedTuple):
     """One of the best answers to a question.
 
     Attributes:
-        text: `context[start:end]`; "" says that there is no answer.
+        text: `context[start:end]`; "" for no answer.
         start: its first character, in Unicode code points; 0 for no answer.
-        end: one after its last; 0 for no answer.
+        end: one past its last character; 0 for no answer.
         score: its probability among the n best.
-        start_logit: of its first piece.
-        end_logit: of its last piece.
+        start_logit: start logit of its first piece.
+        end_logit: end logit of its last piece.
     """
 
     text: str
@@ -32,17 +32,17 @@ class AnswerCandidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a question answerer says.
+    """The answer to a question.
 
     Attributes:
-        text: `context[start:end]`; "" says that there is no answer.
+        text: `context[start:end]`; "" for no answer.
         start: its first character in the context, in Unicode code points; 0 for no answer.
-        end: one after its last; 0 for no answer.
+        end: one past its last character; 0 for no answer.
         score: its probability among the n best.
-        null_score: how much better no answer scores than the best answer, a difference of sums
-            of two logits: what `null_odds.json` of run_squad.py holds.
-        candidates: the `top_k` best, best first. With a `null_threshold` no answer is ranked
-            among them, and the first of them need not be the answer given.
+        null_score: the score of no answer minus that of the best answer, each a sum of two logits;
+            equal to the value in `null_odds.json` of run_squad.py.
+        candidates: the `top_k` best, best first. With a `null_threshold` "no answer" is ranked
+            among them, and the first need not be the answer given.
     """
 
     text: str
@@ -54,12 +54,12 @@ class Prediction:
 
 
 def predictions(found: dict[str, np.ndarray], top_k: int) -> list[Prediction]:
-    """Makes results of arrays.
+    """Converts arrays to results.
 
     Args:
-        found: fields of the `NBest` of N questions, and `chosen`, int [N], the places of their
+        found: fields of the `NBest` of N questions, and `chosen`, int [N], the indices of their
             answers.
-        top_k: candidates to give with each.
+        top_k: number of candidates to return with each.
     """
     columns = ("text", "start", "end", "probability", "start_logit", "end_logit")
     texts, *numbers = (found[name].tolist() for name in columns)
@@ -75,7 +75,7 @@ def predictions(found: dict[str, np.ndarray], top_k: int) -> list[Prediction]:
 
 
 def as_examples(x: Any, y: Any) -> list[SquadExample]:
-    """Puts questions together as examples.
+    """Combines questions, contexts and answers into examples.
 
     Args:
         x: a tuple (questions, contexts).
@@ -98,10 +98,10 @@ def as_examples(x: Any, y: Any) -> list[SquadExample]:
 
 
 def question_columns(x: Any) -> tuple[list, list]:
-    """Checks questions and contexts, and gives them as lists of str.
+    """Checks questions and contexts, and returns them as lists of str.
 
     Raises:
-        TypeError: if an item is not a text, or x is no pair of columns.
+        TypeError: if an item is not a text, or x is not a pair of columns.
         ValueError: if the columns differ in length, or bytes are not UTF-8.
     """
     if not isinstance(x, tuple):
@@ -120,15 +120,15 @@ def answer_spans(contexts: Sequence[str], answers: Sequence) -> np.ndarray:
 
     Args:
         contexts: N texts.
-        answers: N answers, each (text, first character) or None for no answer; or N
-            `SquadExample`, of which the first answer whose place is known counts.
+        answers: N answers, each (text, first character) or None for no answer; or N `SquadExample`,
+            whose first answer with a known place is used.
 
     Returns:
-        int32 [N, 2], first character and one after the last; 0, 0 for no answer.
+        int32 [N, 2], first character and one past the last; 0, 0 for no answer.
 
     Raises:
-        ValueError: if there are not N, an answer does not stand where it should, or an example
-            has none and does not say so; the error names the row, and the example's id.
+        ValueError: if there are not N, an answer is not at its stated place, or an example has none
+            and is not marked so; the error names the row, and the example's id.
     """
     if len(answers) != len(contexts):
         raise ValueError(f"{len(contexts)} questions but {len(answers)} answers")
@@ -158,7 +158,7 @@ def answer_spans(contexts: Sequence[str], answers: Sequence) -> np.ndarray:
 
 
 def row_labels(y: Any, length: int | None = None) -> Any:
-    """Checks what stands for answers: answers themselves, or labels of rows of ids.
+    """Checks labels of questions: answers, or labels of rows of ids.
 
     Args:
         y: N answers, as `answer_spans` takes them; or the columns of first and last piece, ints
@@ -166,10 +166,10 @@ def row_labels(y: Any, length: int | None = None) -> Any:
         length: columns T of a row, if known.
 
     Returns:
-        Answers as they are, or int32 [R, 2].
+        Answers unchanged, or int32 [R, 2].
 
     Raises:
-        ValueError: if a label is no span; the error names its row.
+        ValueError: if a label is not a span; the error names its row.
     """
     if isinstance(y, dict):
         if set(y) != {"start", "end"}:
@@ -177,7 +177,7 @@ def row_labels(y: Any, length: int | None = None) -> Any:
         y = np.stack([np.asarray(y["start"]), np.asarray(y["end"])], axis=1)
     elif not hasattr(y, "dtype"):
         if any(one is None or isinstance(one, SquadExample) or _is_answer(one) for one in y):
-            return list(y)  # a wrong one among them is found beside its context
+            return list(y)  # wrong ones are found later, with their contexts
     labels = np.asarray(y)
     if labels.ndim != 2 or labels.shape[1] != 2 or labels.dtype.kind not in "iu":
         raise ValueError(

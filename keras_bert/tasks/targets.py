@@ -1,4 +1,4 @@
-"""What a user passes as labels, checked and turned into what the losses read."""
+"""Labels passed by users: checks, and conversion to the form that the losses read."""
 
 import math
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ def check_labels(labels: Sequence[Label] | None, kinds: tuple = (str, int, float
         kinds: types that a name may have.
 
     Returns:
-        The names, each of its own type; None for None.
+        The names, with their types; None for None.
 
     Raises:
         TypeError: if a name is of another type, which a preset could not hold.
-        ValueError: if a name is there twice, or is no finite number.
+        ValueError: if a name is repeated, or is a number that is not finite.
     """
     if labels is None:
         return None
@@ -51,12 +51,12 @@ def check_classes(
     least: int = 2,
     kinds: tuple = (str, int, float),
 ) -> tuple[int, list | None]:
-    """Checks a number of classes and their names, of which one is enough.
+    """Checks a number of classes and their names, either of which is sufficient.
 
     Args:
         num_classes: K, or None for that of the names.
         labels: K names, or None.
-        least: the fewest classes that there may be.
+        least: minimum number of classes.
         kinds: types that a name may have.
 
     Returns:
@@ -64,7 +64,7 @@ def check_classes(
 
     Raises:
         TypeError: if a name is of another type.
-        ValueError: if there are too few classes, both disagree, or a name is there twice.
+        ValueError: if there are too few classes, the two disagree, or a name is repeated.
     """
     labels = check_labels(labels, kinds)
     if num_classes is not None:
@@ -78,15 +78,15 @@ def check_classes(
 
 
 def has_numbers_as_names(labels: Sequence[Label] | None) -> bool:
-    """Whether a number in y is the name of a class, and not its id."""
+    """Whether a number in y is the name of a class, as opposed to its id."""
     return labels is not None and not all(isinstance(label, str) for label in labels)
 
 
 def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
-    """One class a row.
+    """One class per row.
 
     Args:
-        y: N names or ids, [N] or [N, 1]. Where some names are numbers there are no ids.
+        y: N names or ids, [N] or [N, 1]. If some names are numbers, ids are not accepted.
         num_classes: number of classes K.
         labels: their K names, or None for ids alone.
 
@@ -97,7 +97,7 @@ def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
         ValueError: if a label is unknown; the error names its row.
     """
     by_name = has_numbers_as_names(labels)
-    # NumPy makes strings of numbers that stand beside strings.
+    # NumPy converts numbers in a list with strings to strings.
     y = np.array(y, object) if by_name and not hasattr(y, "dtype") else np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -128,7 +128,7 @@ def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
 
 
 def class_labels(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
-    """One class a row, or a probability of each class.
+    """One class per row, or a probability for each class.
 
     Args:
         y: N names or ids; or probabilities, float [N, K], rows that sum to 1.
@@ -139,7 +139,7 @@ def class_labels(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
         int32 ids [N], or float32 [N, K].
 
     Raises:
-        ValueError: if a label is unknown, or a row is no distribution; the error names its row.
+        ValueError: if a label is unknown, or a row is not a distribution; the error names its row.
     """
     array = np.asarray(y)
     if array.ndim == 2 and array.dtype.kind == "f" and array.shape[1] > 1:
@@ -151,7 +151,7 @@ def probabilities(y, num_classes: int) -> np.ndarray:
     """Probabilities of K classes as labels, float32 [N, K].
 
     Raises:
-        ValueError: if the shape is another, or a row is no distribution; the error names it.
+        ValueError: if the shape differs, or a row is not a distribution; the error names it.
     """
     values = np.asarray(y, "float32")
     if values.ndim != 2 or values.shape[1] != num_classes:
@@ -170,7 +170,7 @@ def probabilities(y, num_classes: int) -> np.ndarray:
 
 
 def classes_in_graph(y, num_classes: int | None = None, labels: Sequence[Label] | None = None):
-    """As `class_labels`, of a batch of numbers inside `tf.data`.
+    """As `class_labels`, for a batch of numbers inside `tf.data`.
 
     Args:
         y: ids, or names that are numbers, [B] or [B, 1]; or probabilities [B, K].
@@ -203,13 +203,13 @@ def checked_weights(weights, name: str = "sample_weight"):
 
     Args:
         weights: numbers in an array or in lists, which may differ in length; or None.
-        name: what to call them in an error.
+        name: their name in errors.
 
     Returns:
         float32 array; lists that differ in length as a list of float32 arrays; or None.
 
     Raises:
-        ValueError: if one is negative, infinite or no number; the error names its place.
+        ValueError: if one is negative, infinite or not a number; the error names its place.
     """
     if weights is None:
         return None
@@ -236,7 +236,7 @@ def checked_weights(weights, name: str = "sample_weight"):
 
 
 def checked_weights_in_graph(weights, name: str = "sample_weight"):
-    """As `checked_weights`, of a batch inside `tf.data`: float32 of the same shape."""
+    """As `checked_weights`, for a batch inside `tf.data`: float32 of the same shape."""
     import tensorflow as tf
 
     weights = tf.cast(weights, tf.float32)
@@ -247,7 +247,7 @@ def checked_weights_in_graph(weights, name: str = "sample_weight"):
 
 
 def _check_digits(ids: np.ndarray, labels: Sequence[str]) -> None:
-    """Raises a ValueError where an id is written as the name of another class: which is meant?"""
+    """Raises a ValueError for an id that equals the name of another class, which is ambiguous."""
     for place, label in enumerate(labels):
         if label.isascii() and label.isdecimal() and int(label) != place:
             rows = np.flatnonzero(ids == int(label))
@@ -287,10 +287,10 @@ def ids_in_graph(y, labels: Sequence[Label]):
 
 
 def found_names(y) -> list[str] | None:
-    """The names that labels hold, sorted; None where they are ids.
+    """The distinct names among labels, sorted; None if they are ids.
 
     Raises:
-        ValueError: if some are names and some are not.
+        ValueError: if names and ids are mixed.
     """
     y = np.asarray(y)
     if y.dtype.kind not in "USO" or all(isinstance(v, int) for v in y.ravel().tolist()):
@@ -299,10 +299,10 @@ def found_names(y) -> list[str] | None:
 
 
 def check_names(found: list[str] | None, num_classes: int) -> list[str] | None:
-    """Gives the names that labels hold back, if they are as many as the classes, or None.
+    """Returns the names if there are as many as classes; None for None.
 
     Raises:
-        ValueError: if they are more or fewer.
+        ValueError: if there are more or fewer.
     """
     if found and len(found) != num_classes:
         raise ValueError(
@@ -313,7 +313,7 @@ def check_names(found: list[str] | None, num_classes: int) -> list[str] | None:
 
 
 def weights_by_id(class_weight: dict, ids: np.ndarray, num_classes: int) -> dict[int, float]:
-    """Weights by label as weights by id; 1 for a class that has none.
+    """Converts weights by label to weights by id; 1 for a class without a weight.
 
     Args:
         class_weight: weights by name or id.
@@ -335,15 +335,15 @@ def weights_by_id(class_weight: dict, ids: np.ndarray, num_classes: int) -> dict
 
 
 def likeliest_labels(probabilities: np.ndarray, names: Sequence, top_k: int | str) -> list[dict]:
-    """The probabilities of the likeliest classes, by name.
+    """The probabilities of the most probable classes, by name.
 
     Args:
         probabilities: float [N, K].
         names: of the K classes.
-        top_k: how many to give, or "all".
+        top_k: number of classes to return, or "all".
 
     Returns:
-        N dicts from name to probability, the likeliest first, of equal ones the first.
+        N dicts from name to probability, the most probable first, ties in the order of classes.
 
     Raises:
         ValueError: if `top_k` is not from 1 to K.
@@ -359,21 +359,21 @@ def likeliest_labels(probabilities: np.ndarray, names: Sequence, top_k: int | st
 
 
 def class_weights(given, num_classes: int, y: np.ndarray | None, several: bool) -> dict:
-    """Weights of classes by label, of all forms that a user may give.
+    """Class weights by label, from any form that a user may pass.
 
     Args:
-        given: weights by name or id; K numbers; or "balanced", for N / (K * rows of a class) as
-            scikit-learn has them, over the classes that occur. Of several labels a weight is that
-            of a label's yes against its no, and balanced (rows without) / (rows with).
+        given: weights by name or id; K numbers; or "balanced", for N / (K * rows of a class) as in
+            scikit-learn, over the classes that occur. For multi-label, a weight is that of a
+            positive against a negative label, and "balanced" is (rows without) / (rows with).
         num_classes: number of classes K.
-        y: labels of the task as its loss reads them, -1 where there is none; None of a dataset.
-        several: whether a row has any number of labels.
+        y: labels of the task as its loss reads them, -1 for no label; None for a dataset.
+        several: whether the task is multi-label.
 
     Returns:
         Weights by name or id.
 
     Raises:
-        ValueError: if there are not K numbers, or nothing to balance by.
+        ValueError: if there are not K numbers, or "balanced" without labels in memory.
     """
     if isinstance(given, str):
         if given != "balanced" or y is None:
@@ -409,11 +409,11 @@ def _names(values: list) -> list[str]:
 
 
 def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
-    """Any number of classes a row.
+    """Any number of classes per row.
 
     Args:
         y: N lists of names or ids, empty ones too; or 0 and 1 for each class, [N, K], as an array
-            or as lists (lists of K numbers that all are 0 or 1 are taken for these).
+            or as lists (lists of K numbers that are all 0 or 1 are read as such).
         num_classes: number of classes K.
         labels: their K names, or None for ids alone.
 
@@ -421,7 +421,7 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
         float32 [N, K], 1 for the classes of a row.
 
     Raises:
-        ValueError: if a label is unknown or twice in a row; the error names the row.
+        ValueError: if a label is unknown or repeated within a row; the error names the row.
     """
     if _are_marks(y, num_classes):
         matrix = np.asarray(y)
@@ -453,7 +453,7 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
 
 
 def _are_marks(y, num_classes: int) -> bool:
-    """Whether labels are 0 and 1 for each class, and not names or ids."""
+    """Whether labels are 0 and 1 for each class, as opposed to names or ids."""
     if getattr(y, "ndim", 1) == 2:
         return np.asarray(y).dtype.kind in "biuf"
     return len(y) > 0 and all(
@@ -465,7 +465,7 @@ def _are_marks(y, num_classes: int) -> bool:
 
 
 def numbers(y, num_outputs: int) -> np.ndarray:
-    """Numbers to predict.
+    """Targets of a regression.
 
     Args:
         y: N numbers, or [N, K].
@@ -475,7 +475,7 @@ def numbers(y, num_outputs: int) -> np.ndarray:
         float32 [N, K].
 
     Raises:
-        ValueError: if one is not a finite number, or the shape is another.
+        ValueError: if one is not a finite number, or the shape differs.
     """
     try:
         values = np.asarray(y, "float32")

@@ -1,4 +1,4 @@
-"""What all tasks share. A task is a declaration of its columns, its rows and its answers."""
+"""The base of all tasks. A task is a declaration of its columns, its rows and its answers."""
 
 import inspect
 import math
@@ -59,17 +59,17 @@ from keras_bert.training.losses import TaskLoss
 from keras_bert.training.step import Step
 from keras_bert.training.task_metrics import CLASSES, task_metrics
 
-CHUNK = 1000  # examples that are turned into rows at once
-MANY = 32 * CHUNK  # from which on a graph makes rows; tracing it takes half a second
-SILENT_SECONDS = 5  # tokenizing that takes longer shows a progress bar
+CHUNK = 1000  # examples converted to rows at once
+MANY = 32 * CHUNK  # examples from which a graph makes rows; tracing it takes half a second
+SILENT_SECONDS = 5  # longer tokenization shows a progress bar
 
 
 class Rows(NamedTuple):
-    """Rows of the network, of a batch of B examples.
+    """Rows of the network for a batch of B examples.
 
     Attributes:
         ids: the model's inputs by name, int32 [R, T], [B, C, T] or [R, P].
-        example: int32 [R], the example that each row is of; None where R = B, in the same order.
+        example: int32 [R], the index of each row's example; None if R = B, in the same order.
         about: anything else that `labels_of_rows` and `answers` need.
     """
 
@@ -84,10 +84,10 @@ class Answer(NamedTuple):
     Attributes:
         asks: the columns of an example by name, in order.
         example: a value of each column, for the contract of an export.
-        rows: makes `Rows` of columns, tensors [B, ...].
-        answers: makes a dict of tensors [B, ...] of (outputs, rows, *columns).
-        kept: what is kept of the outputs of some rows; by default all.
-        key: tells it from the task's others.
+        rows: converts columns, tensors [B, ...], to `Rows`.
+        answers: computes a dict of tensors [B, ...] from (outputs, rows, *columns).
+        kept: reduces the outputs of some rows to the part to keep; by default all.
+        key: identifies it among the task's answers.
     """
 
     asks: dict[str, Column]
@@ -107,12 +107,12 @@ class BertTask(keras_hub.models.Task):
 
     A task declares the columns of an example (`asks`), how they become rows of the network
     (`rows`), and how outputs become answers (`answers`), both as TensorFlow operations: the method
-    that answers and a server run the same code. `examples` takes the data of users apart.
+    that answers and a server run the same code. `examples` parses users' data.
 
-    It differs from KerasHub's pipeline in five things: rows are shuffled every epoch with a seed,
-    wrong input is named row by row, `fit` makes an optimizer whose schedule fits its number of
-    steps, the step gives the same numbers on one device and on many (see
-    `keras_bert.training.tensorflow_step`), and presets are written whole or not at all.
+    It differs from KerasHub's pipeline in five ways: rows are shuffled every epoch with a seed,
+    errors name the row of invalid input, `fit` makes an optimizer whose schedule fits its number of
+    steps, the step computes the same numbers on one device and on many (see
+    `keras_bert.training.tensorflow_step`), and presets are written atomically.
 
     Args:
         *args: as `keras.Model`.
@@ -126,21 +126,19 @@ class BertTask(keras_hub.models.Task):
     example: dict[str, list] = {"text": EXAMPLES}
     head_kind: str | None = None  # of `keras_bert.checkpoints.contents.HEADS`
     output_kind: str | dict[str, str] = CLASSES  # of `keras_bert.training.task_metrics`
-    outputs_by_token = (
-        False  # whether axis 1 of an output that is as long as a row is one of tokens
-    )
-    fill_value = 0.0  # of such an output where a row was cut
+    outputs_by_token = False  # whether an output's axis 1 of the row's length is one of tokens
+    fill_value = 0.0  # padding of such an output for truncated rows
     labels_by_token = False  # whether the last axis of labels and weights is T too
-    reads_several = False  # whether ids [B, C, T], C texts an example, give outputs [B, C, ...]
+    reads_several = False  # whether ids [B, C, T], C texts per example, give outputs [B, C, ...]
     packs_texts = True  # whether several texts can share a row of the encoder
-    most_texts = 2  # columns of texts in an example; None for any number
-    reads_first_tokens = False  # whether the head reads nothing of a text but its first token
-    needs_labels = True  # of rows in memory, to train and to evaluate
-    at_once = CHUNK  # examples that are answered at once, which bounds memory
-    functions = None  # of `keras_bert.tasks.run_rows`, made when they are first needed
+    most_texts = 2  # maximum number of texts in an example; None for any
+    reads_first_tokens = False  # whether the head reads only the first token of a text
+    needs_labels = True  # for rows in memory, in training and evaluation
+    at_once = CHUNK  # examples answered at once, which bounds memory
+    functions = None  # of `keras_bert.tasks.run_rows`, created on first use
 
     def __init__(self, *args, **kwargs):
-        # Keras would pass over a misspelt argument of a task.
+        # Keras would ignore a misspelt argument of a task.
         known = {"inputs", "outputs", "name", "trainable", "dtype", "compile"}
         if unknown := sorted(kwargs.keys() - known):
             raise TypeError(
@@ -164,17 +162,16 @@ class BertTask(keras_hub.models.Task):
     ):
         """Makes the task from a checkpoint.
 
-        The weights of its heads come with it where the checkpoint holds them. The task's
-        `loading_report` lists the weights that were loaded and those that are new; new ones are
-        logged as a warning.
+        The weights of its heads are loaded if the checkpoint has them. The task's `loading_report`
+        lists the weights that were loaded and those that are new; new ones are logged as a warning.
 
         Args:
             preset: a folder saved by `save_to_preset`, or the name of a preset in the package; a
                 Hugging Face directory or hf:// address; a KerasHub BERT preset's name, address
                 or folder; or google-research/bert's files, by folder, prefix or .index file.
             load_weights: False for new weights of the same shapes.
-            skip_mismatch: whether to make a new head where the checkpoint's is for other classes
-                or another problem.
+            skip_mismatch: whether to make a new head if the checkpoint's is for other classes or
+                another problem.
             **settings: arguments of the task, such as `labels`; of its preprocessor, such as
                 `sequence_length`, at most the number of positions; and of `BertBackbone`, such as
                 `dtype` or `hidden_dropout`. One that is None or left out comes from the checkpoint.
@@ -184,7 +181,7 @@ class BertTask(keras_hub.models.Task):
 
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
-            TypeError: if neither of the three takes an argument.
+            TypeError: if none of the three takes an argument.
             ValueError: if a file is damaged, weights do not fit, or settings contradict the
                 checkpoint or each other.
         """
@@ -206,11 +203,11 @@ class BertTask(keras_hub.models.Task):
 
     @classmethod
     def complete_settings(cls, own: dict, network: dict, checkpoint, skip_mismatch: bool):
-        """Completes the arguments of `from_preset` by those that the checkpoint holds.
+        """Completes the arguments of `from_preset` from the checkpoint.
 
         Args:
             own: arguments of the task, changed in place.
-            network: arguments of the backbone, likewise.
+            network: arguments of the backbone, changed in place.
             checkpoint: a `keras_bert.checkpoints.Checkpoint`.
             skip_mismatch: as `from_preset`.
 
@@ -233,7 +230,7 @@ class BertTask(keras_hub.models.Task):
 
     @property
     def preprocessor(self):
-        """Makes the backbone's inputs of texts; None for a task on ids alone."""
+        """Converts texts to the backbone's inputs; None for a task on ids alone."""
         return getattr(self, "_preprocessor", None)
 
     @preprocessor.setter
@@ -249,7 +246,7 @@ class BertTask(keras_hub.models.Task):
         """Checks that there is a preprocessor, and that it fits the backbone.
 
         Raises:
-            ValueError: if there is none, or it does not.
+            ValueError: if there is none, or it does not fit.
         """
         if self.preprocessor is None:
             name = type(self).__name__
@@ -263,14 +260,14 @@ class BertTask(keras_hub.models.Task):
     # === The declaration ===
 
     def examples(self, x, y=None) -> Examples:
-        """Takes the data of a user apart, and checks it.
+        """Parses and checks a user's data.
 
         Args:
             x: examples in memory, as `fit` takes them.
             y: their labels, or None.
 
         Returns:
-            The examples, which stay as they are if x is that already.
+            The examples; x itself if it is `Examples` already.
 
         Raises:
             TypeError: if a text is not a string.
@@ -283,10 +280,10 @@ class BertTask(keras_hub.models.Task):
         return Examples(columns, self._encoded(y))
 
     def brings_labels(self, x) -> bool:
-        """Says whether data that is passed as one object brings its labels, as a reader's does.
+        """Returns whether data passed as a single object includes labels, as that of a reader does.
 
         Args:
-            x: what a user passes as x or as `validation_data`.
+            x: data that a user passes as x or as `validation_data`.
 
         Returns:
             Whether it does.
@@ -297,11 +294,11 @@ class BertTask(keras_hub.models.Task):
         return None if y is None else self.encode_labels(y)
 
     def rows(self, *columns, **options) -> Rows:
-        """Makes rows of a batch of examples; TensorFlow, eagerly or in a graph.
+        """Converts a batch of examples to rows; TensorFlow, eagerly or in a graph.
 
         Args:
             *columns: tensors [B, ...], as `asks` orders them.
-            **options: of the method that answers.
+            **options: options of the method that answers.
 
         Returns:
             The rows.
@@ -343,25 +340,25 @@ class BertTask(keras_hub.models.Task):
             raise ValueError(f"got {len(columns)} columns: expected {len(self.asks)}, ({names})")
 
     def check_rows(self, rows: Rows, first: int, lines: Sequence[int] | None) -> None:
-        """Refuses an example that has no valid rows.
+        """Rejects examples that have no valid rows.
 
         Args:
-            rows: of some examples.
+            rows: rows of some examples.
             first: index of the first of them.
-            lines: the lines of a file that all examples come from, or None.
+            lines: line numbers of all examples in a file, or None.
 
         Raises:
-            ValueError: if there is one; the error names its row, and its line.
+            ValueError: if there is one; the error names its row and line.
         """
 
     def labels_of_rows(self, rows: Rows, labels, weights, first: int) -> tuple:
-        """The labels and weights of rows.
+        """Converts labels and weights of examples to those of rows.
 
         Args:
-            rows: of some examples.
-            labels: of these examples, or None.
+            rows: rows of some examples.
+            labels: labels of these examples, or None.
             weights: their weights, or None.
-            first: the number of the first example.
+            first: index of the first example.
 
         Returns:
             (labels, weights) of the rows; None stays None.
@@ -375,13 +372,13 @@ class BertTask(keras_hub.models.Task):
         return _part(labels, example), _part(weights, example)
 
     def answers(self, outputs, rows: Rows, *columns, **options) -> dict[str, Any]:
-        """Turns outputs of the network into answers; TensorFlow, eagerly or in a graph.
+        """Converts outputs of the network to answers; TensorFlow, eagerly or in a graph.
 
         Args:
             outputs: the model's output for `rows.ids`.
-            rows: of B examples.
+            rows: rows of B examples.
             *columns: the examples, tensors [B, ...].
-            **options: of the method that answers.
+            **options: options of the method that answers.
 
         Returns:
             Tensors [B, ...] by name.
@@ -392,13 +389,13 @@ class BertTask(keras_hub.models.Task):
         raise NotImplementedError(f"{type(self).__name__} does not say how it answers")
 
     def signatures(self, **options) -> dict[str, Answer]:
-        """Lists what an export answers to strings.
+        """Lists the signatures of an export that take strings.
 
         Args:
-            **options: of `export`.
+            **options: options of `export`.
 
         Returns:
-            An `Answer` by the name of its signature, `serving_default` among them.
+            An `Answer` by signature name, including `serving_default`.
 
         Raises:
             TypeError: if an option is unknown.
@@ -412,13 +409,13 @@ class BertTask(keras_hub.models.Task):
 
     @property
     def input_spec(self):
-        """None for a task that takes ids of two and of three axes, else as Keras has it."""
+        """None for a task that takes ids with two or three axes, else Keras's input spec."""
         return None if self.reads_several else super().input_spec
 
     def call(self, inputs, training=None, mask=None):
-        """As a functional model; inputs may bring what a call of the backbone may add.
+        """As a functional model; inputs may include the optional inputs of the backbone's call.
 
-        A task that `reads_several` folds ids [B, C, T] into rows, and gives outputs [B, C, ...].
+        A task that `reads_several` folds ids [B, C, T] into rows, and returns outputs [B, C, ...].
         """
         if self.reads_several and has_several(inputs):
             output = self.call(fold(inputs), training=training)
@@ -433,7 +430,7 @@ class BertTask(keras_hub.models.Task):
         if not options:
             return super().call(inputs, training=training, mask=mask)
 
-        # The graph has no tensors for them: they go to the backbone past it.
+        # The functional graph has no tensors for them: they are passed to the backbone directly.
         def with_options(operation):
             def run(*args, **kwargs):
                 if isinstance(operation, keras.layers.Layer) and training is not None:
@@ -485,50 +482,53 @@ class BertTask(keras_hub.models.Task):
             optimizer: "auto" for `keras_bert.training.AdamW`, which `fit` gives a warm-up and
                 decay over its own number of steps; each `fit` then starts a new schedule. Or
                 any Keras optimizer, used as it is.
-            loss: "auto" for the task's own, or a Keras loss on logits; labels come to it as ids
-                or one-hot, as it expects them. Whatever its reduction ("sum" excepted), a batch's
-                loss is sum(weight * loss) / sum(weight) over all rows of the batch, on whatever
-                replica or in whatever micro-batch they are. Losses of regularization are added.
+            loss: "auto" for the task's own, or a Keras loss on logits; labels are passed as ids or
+                one-hot, as the loss expects. Whatever its reduction ("sum" excepted), a batch's
+                loss is sum(weight * loss) / sum(weight) over all rows of the batch, regardless of
+                replicas and micro-batches. Regularization losses are added.
             loss_weights: factors of the losses of several outputs; by default the losses are
-                added, or with loss="auto" weighted as the task says.
-            metrics: "auto" for the task's own, or Keras metrics; None or [] for none. They weigh
-                rows as the loss does; rows of weight 0 count nowhere. A metric of Keras is given
-                what it expects: probabilities, by a softmax or a sigmoid; with `from_logits=True`
-                logits; the margins of hinge metrics are logits too. Labels come as ids or
-                one-hot. Of two classes, metrics of a yes or no (`Precision`, `AUC`) read class 1,
-                of more all classes one-hot, unless they name a class. Metrics and functions of
-                your own get labels and outputs as they are: ids and logits.
+                added, or, with loss="auto", weighted as the task defines it.
+            metrics: "auto" for the task's own, or Keras metrics; None or [] for none. They weight
+                rows as the loss does; rows of weight 0 are ignored. Keras metrics receive what they
+                expect: probabilities, from a softmax or sigmoid; with `from_logits=True`, and for
+                hinge metrics, logits. Labels are passed as ids or one-hot. With two classes, binary
+                metrics (`Precision`, `AUC`) read class 1; with more, all classes one-hot, unless
+                they select a class. Custom metrics and functions receive labels and outputs
+                unchanged: ids and logits.
             weighted_metrics: more of the same; Keras has two lists.
             learning_rate: peak rate of the automatic optimizer.
-            weight_decay: decay of the automatic optimizer; biases and LayerNorm are left out.
-            warmup: share of the steps in which the rate rises.
-            decay: how the rate falls after it: "linear", "polynomial", "cosine" or "constant".
+            weight_decay: weight decay of the automatic optimizer; biases and LayerNorm are
+                excluded.
+            warmup: fraction of the steps with a rising rate.
+            decay: decay of the rate after warm-up: "linear", "polynomial", "cosine" or "constant".
             layer_decay: factor on the rate from each block to the one below it, such as 0.9.
-            epsilon: of the automatic optimizer; 1e-6 as in google-research/bert, where PyTorch and
-                transformers have 1e-8.
-            label_smoothing: with loss="auto", the share of each label that is spread evenly over
-                all classes (Szegedy et al. 2016, section 7); of several labels, over yes and no.
-            accumulation_steps: micro-batches that every batch is cut into, so that it needs less
-                memory. The result is that of the whole batch, and one update is made for it.
-            steps_per_execution: batches run without a return to Python. On several replicas
-                Keras cannot do it, and 1 is used.
-            jit_compile: "auto" compiles with XLA but for TensorFlow on a CPU, where it is slower.
-            packing: whether `fit`, `evaluate` and `predict` put several short texts into one row
-                of the encoder; see `keras_bert.layers.packing`. Outputs are those of the texts
-                alone. A batch then has about, not exactly, `batch_size` texts, and one of a
-                classifier's `predict` no more tokens than without; texts that
-                shared a row in the first epoch share one in all; and with `shuffle=False` they
-                keep their order to within four batches. "auto" does where XLA compiles for an
-                accelerator and it saves a tenth of the cells or more. Masked language modelling
-                packs texts in shuffled training alone.
+            epsilon: epsilon of the automatic optimizer; 1e-6 as in google-research/bert (PyTorch
+                and transformers use 1e-8).
+            label_smoothing: with loss="auto", the fraction of each label that is spread evenly over
+                all classes (Szegedy et al. 2016, section 7); for multi-label, over positive and
+                negative.
+            accumulation_steps: number of micro-batches that every batch is split into, to save
+                memory. The result is that of the whole batch, with a single update.
+            steps_per_execution: batches run without returning to Python. On several replicas Keras
+                does not support it, and 1 is used.
+            jit_compile: "auto" compiles with XLA except for TensorFlow on a CPU, where it is
+                slower.
+            packing: sequence packing: whether `fit`, `evaluate` and `predict` pack short texts into
+                rows of the encoder; see `keras_bert.layers.packing`. Outputs are those of unpacked
+                texts. A batch then has approximately `batch_size` texts, and a batch of a
+                classifier's `predict` no more tokens than without packing. Texts packed into a row
+                in the first epoch stay together in all epochs. With `shuffle=False` texts keep
+                their order to within four batches. "auto" packs if XLA compiles for an accelerator
+                and at least a tenth of the cells is saved. Masked language modelling packs texts in
+                shuffled training only.
             use_kernels: whether attention, GELU and normalization run in `keras_bert.kernels`.
-                "auto" does in bfloat16 where XLA compiles for NVIDIA GPUs on which they work; True
-                is an error where there are none.
+                "auto" enables them in bfloat16 if XLA compiles for NVIDIA GPUs that support them;
+                True raises an error without such GPUs.
             **kwargs: as `keras.Model.compile`.
 
         Raises:
-            ValueError: if the loss expects probabilities, a metric has no meaning for the task,
-                or a number is out of range.
+            ValueError: if the loss expects probabilities, a metric is not supported by the task, or
+                a number is out of range.
         """
         accumulation_steps = check_count("accumulation_steps", accumulation_steps)
         steps_per_execution = check_count("steps_per_execution", steps_per_execution)
@@ -546,7 +546,7 @@ class BertTask(keras_hub.models.Task):
         check_label_smoothing(label_smoothing, loss)
         self.schedule = None
         self._jit_compile_wanted = jit_compile
-        # In a plain object: Keras would list the metrics in a dict a second time.
+        # In a plain object: Keras would list metrics in a dict twice.
         self._given = SimpleNamespace(
             loss=loss,
             label_smoothing=label_smoothing,
@@ -564,7 +564,7 @@ class BertTask(keras_hub.models.Task):
                     "layer_decay": layer_decay,
                     "epsilon": epsilon,
                 }
-                # A schedule from the start, so that optimizers of every `fit` save the same
+                # A schedule from the start, so that the optimizers of every `fit` save the same
                 # variables.
                 optimizer = automatic_optimizer(self, self.schedule, None)
             if isinstance(loss, str) and loss == "auto":
@@ -590,7 +590,7 @@ class BertTask(keras_hub.models.Task):
             )
 
     def _prepare(self, jit_compile, packing):
-        """Sets what predictions need, compiled or not; gives `jit_compile` as it comes to be."""
+        """Sets up predictions, compiled or not; returns the resolved `jit_compile`."""
         accelerated = has_accelerator()
         if jit_compile == "auto" and not accelerated:
             jit_compile = False
@@ -602,12 +602,12 @@ class BertTask(keras_hub.models.Task):
 
     @property
     def accumulation_steps(self) -> int:
-        """Micro-batches that a batch is cut into."""
+        """Number of micro-batches that a batch is split into."""
         return self.step.accumulation_steps
 
     @property
     def counters(self):
-        """What went through the train step, a `BatchCounters`; None but on TensorFlow."""
+        """Counts of the train step, a `BatchCounters`; None on backends other than TensorFlow."""
         return self.step.counters
 
     if keras.config.backend() == "tensorflow":
@@ -637,19 +637,19 @@ class BertTask(keras_hub.models.Task):
             return self.step.make_predict_function(force)
 
         def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-            # Keras's way reads a batch ahead and fails with several workers.
+            # Keras's implementation reads a batch ahead and fails with several workers.
             if data_batch is not None:
                 self.step.build(data_batch)
 
     else:
 
         def stateless_call(self, *args, **kwargs):
-            """As `keras.Model.stateless_call`; Keras's steps call the model by it."""
+            """As `keras.Model.stateless_call`; Keras's steps call the model through it."""
             with self.step.kernel_scope():
                 return super().stateless_call(*args, **kwargs)
 
     def default_loss(self):
-        """Gives the loss of `compile(loss="auto")`.
+        """Returns the loss of `compile(loss="auto")`.
 
         Returns:
             As `keras.Model.compile` takes it, by output if there are several.
@@ -665,7 +665,7 @@ class BertTask(keras_hub.models.Task):
         return None
 
     def default_metrics(self) -> list:
-        """Gives the metrics of `compile(metrics="auto")`.
+        """Returns the metrics of `compile(metrics="auto")`.
 
         Returns:
             As `keras.Model.compile` takes them, by output if there are several.
@@ -682,7 +682,7 @@ class BertTask(keras_hub.models.Task):
             y: labels as `fit` takes them.
 
         Returns:
-            What the loss reads.
+            Labels as the loss reads them.
 
         Raises:
             NotImplementedError: if the task does not declare it.
@@ -691,7 +691,7 @@ class BertTask(keras_hub.models.Task):
         raise NotImplementedError
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Turns weights by label into weights by id.
+        """Converts weights by label to weights by id.
 
         Args:
             class_weight: weights by label name or id.
@@ -700,22 +700,22 @@ class BertTask(keras_hub.models.Task):
             A weight for every id.
 
         Raises:
-            ValueError: if a label is unknown, or the task has no classes to weigh.
+            ValueError: if a label is unknown, or the task has no classes.
         """
         name = type(self).__name__
         raise ValueError(f"class_weight is not supported by {name}, which has no classes")
 
     def encode_labels_in_graph(self, y):
-        """Does the work of `encode_labels` on a batch inside `tf.data`; None stays None.
+        """Like `encode_labels`, for a batch inside `tf.data`; None stays None.
 
         Args:
-            y: labels of a batch as a dataset gives them, or None.
+            y: labels of a batch as a dataset yields them, or None.
 
         Returns:
-            What the loss reads.
+            Labels as the loss reads them.
 
         Raises:
-            ValueError: if they are of a kind that can't come in a dataset.
+            ValueError: if they are of a type that datasets cannot hold.
         """
         return y
 
@@ -732,20 +732,20 @@ class BertTask(keras_hub.models.Task):
                 settings |= {"optimizer": "auto", **self.schedule}
             settings = keras.saving.serialize_keras_object(settings)
             settings["optimizer_built"] = self.optimizer.built
-            # Where Keras passes over what it does not know: `clone_model` hands the rest to a plain
-            # functional model, which has no such arguments.
+            # In a key that Keras ignores: `clone_model` passes the rest to a plain functional
+            # model, which has no such arguments.
             config["optimizer"] = config["optimizer"] | {"task_settings": settings}
         return config
 
     def compile_from_config(self, config):
         optimizer = config.get("optimizer")
         if isinstance(optimizer, dict):
-            config = config | optimizer.pop("task_settings", {})  # of 0.1.0 beside the others
+            config = config | optimizer.pop("task_settings", {})  # version 0.1.0 stored them here
         built = config.pop("optimizer_built", True)
         if config.get("use_kernels") is True:
-            config["use_kernels"] = "auto"  # this machine may have no GPU
+            config["use_kernels"] = "auto"  # this machine may not have a GPU
         self.compile(**keras.saving.deserialize_keras_object(config))
-        if built:  # else the file has none of its variables
+        if built:  # otherwise the file has no optimizer variables
             self.optimizer.build(self.trainable_variables)
 
     def fit(
@@ -770,8 +770,8 @@ class BertTask(keras_hub.models.Task):
         """Trains the model.
 
         The order of the rows in epoch e is a function of `seed` and e alone, and with a
-        `keras_bert.training.Resume` among the callbacks a run that was stopped goes on where it
-        was.
+        `keras_bert.training.Resume` among the callbacks an interrupted run resumes where it
+        stopped.
 
         Args:
             x: a list of N texts; a tuple (firsts, seconds) of two such lists; a dict of int
@@ -779,19 +779,19 @@ class BertTask(keras_hub.models.Task):
                 (x, y) or (x, y, sample_weight) of texts or ids.
             y: N labels, as ids or as names. Not with a dataset.
             batch_size: rows of a batch over all replicas, 32 by default. Not with a dataset.
-            epochs: passes over the data, which may be a fraction; 1 by default.
+            epochs: passes over the data, possibly fractional; 1 by default.
             sample_weight: N weights of the rows' losses, finite and 0 or more.
             validation_data: (x, y) or (x, y, sample_weight), or a dataset.
-            validation_split: share of the rows, from the end, to validate on instead.
+            validation_split: fraction of the rows, from the end, to validate on instead.
             shuffle: whether to draw a new order of the rows every epoch.
             seed: seed of the orders.
-            class_weight: weights of the losses by label id or name, 1 where it names none; K
-                numbers; or "balanced", N / (K * rows of the class), as scikit-learn has them. They
-                multiply `sample_weight`, in the losses and metrics of training.
-            initial_epoch: epoch to begin with.
+            class_weight: weights of the losses by label id or name, 1 by default; K numbers; or
+                "balanced", N / (K * rows of the class), as in scikit-learn. They multiply
+                `sample_weight` in the losses and metrics of training.
+            initial_epoch: epoch to start at.
             steps_per_epoch: batches in an epoch; by default all.
-            steps: updates to make, instead of `epochs`.
-            examples: rows to train on, instead of `epochs`; rounded up to whole batches.
+            steps: number of updates, instead of `epochs`.
+            examples: number of rows to train on, instead of `epochs`; rounded up to whole batches.
             callbacks: as `keras.Model.fit`.
             **kwargs: as `keras.Model.fit`.
 
@@ -800,10 +800,9 @@ class BertTask(keras_hub.models.Task):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if columns differ in length, a label is unknown, a weight is negative or
-                not finite, more than one of
-                `epochs`, `steps` and `examples` is given, the batch cannot be shared out evenly,
-                or a checkpoint to resume from is of another model.
+            ValueError: if columns differ in length, a label is unknown, a weight is negative or not
+                finite, more than one of `epochs`, `steps` and `examples` is given, the batch cannot
+                be divided evenly, or a checkpoint to resume from belongs to another model.
         """
         self._assert_compile_called("fit")
         for name, value in (
@@ -859,36 +858,36 @@ class BertTask(keras_hub.models.Task):
         return self.run.fit(validation_data=validation_data, **kwargs)
 
     def training_batch(self, step: int):
-        """Gives a batch of the `fit` that runs, or ran last, once more.
+        """Returns a batch of the running or the last `fit` again.
 
-        Rows in memory and datasets with one order give the very batch. A dataset that shuffles
-        draws a new order whenever it is read, with a seed too, so it gives another one.
+        For rows in memory and datasets with a fixed order it is the same batch. A dataset that
+        shuffles, even with a seed, draws a new order whenever it is read, so the batch differs.
 
         Args:
-            step: number of the training step, from 0 over all epochs.
+            step: index of the training step, from 0 over all epochs.
 
         Returns:
-            (x, y) or (x, y, sample_weight) as the step got it, NumPy arrays; a GPU gets the
-            int32 ones as int64.
+            (x, y) or (x, y, sample_weight) as the step received it, NumPy arrays; a GPU receives
+            int32 as int64.
         """
         batch = next(iter(self.run.source.stream(step)))
         return keras.tree.map_structure(keras.ops.convert_to_numpy, batch)
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
-        """Gives loss and metrics on labelled data; takes what `fit` takes, every row once.
+        """Computes loss and metrics on labelled data, each row once; takes data as `fit` does.
 
         Args:
             x: as in `fit`.
             y: as in `fit`.
             batch_size: rows of a batch, 32 by default.
-            sample_weight: N weights.
+            sample_weight: N weights of the rows.
             **kwargs: as `keras.Model.evaluate`.
 
         Returns:
             As `keras.Model.evaluate`.
         """
         self._assert_compile_called("evaluate")
-        if not kwargs.get("_use_cached_eval_dataset"):  # Keras's `fit` has made it already
+        if not kwargs.get("_use_cached_eval_dataset"):  # already made by Keras's `fit`
             x, y = self._labelled(x, y, "evaluate")
             x = self.source(x, y, checked_weights(sample_weight), batch_size).one_pass()
             _check_ends(x, kwargs.get("steps"), "steps")
@@ -901,15 +900,15 @@ class BertTask(keras_hub.models.Task):
         return found
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
-        """Scores answers, as the task's benchmarks do; `evaluate` gives loss and metrics.
+        """Scores answers as the task's benchmarks do; `evaluate` computes loss and metrics.
 
         Args:
             x: examples in memory, as `fit` takes them.
             y: their labels.
-            **kwargs: as the method that answers, such as `batch_size`.
+            **kwargs: passed to the method that answers, such as `batch_size`.
 
         Returns:
-            Scores by name. `keras_bert.training.ValidationScores` puts them into the logs of `fit`.
+            Scores by name. `keras_bert.training.ValidationScores` adds them to the logs of `fit`.
 
         Raises:
             ValueError: if the task has no scores, labels are wrong, or there is nothing to score.
@@ -918,19 +917,19 @@ class BertTask(keras_hub.models.Task):
 
     @property
     def scores_by_default(self) -> bool:
-        """Whether `fit` scores the answers to its validation data without being asked."""
+        """Whether `fit` scores the answers to its validation data by default."""
         return False
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
-        """Gives the model's output for each row, in the order of the rows.
+        """Computes the model's output for each row, in the order of the rows.
 
-        A dataset gives x alone; pairs as ((firsts, seconds),), since Keras reads a pair as
-        (x, y). Labels in a dataset are passed over.
+        A dataset yields x alone; pairs as ((firsts, seconds),), since Keras reads a pair as (x, y).
+        Labels in a dataset are ignored.
 
         Args:
             x: as in `fit`, without labels; or one string.
             batch_size: rows of a batch, 32 by default.
-            **kwargs: as `keras.Model.predict`. Rows that fit into one batch have no progress bar.
+            **kwargs: as `keras.Model.predict`. A single batch has no progress bar.
 
         Returns:
             float32 array [N, ...]; for one string without the first axis.
@@ -960,7 +959,7 @@ class BertTask(keras_hub.models.Task):
         return run_rows(self, self.ragged_rows(replace(data, labels=None))[0], batch_size, kwargs)
 
     def no_outputs(self):
-        """Gives the output for no rows.
+        """Returns the output for zero rows.
 
         Returns:
             float32 arrays [0, ...], structured as the model's output.
@@ -970,7 +969,7 @@ class BertTask(keras_hub.models.Task):
         )
 
     def predict_batches(self, batches, kwargs: dict):
-        """`keras.Model.predict` of batches that are made already.
+        """`keras.Model.predict` on existing batches.
 
         Args:
             batches: a `tf.data.Dataset` of the model's inputs.
@@ -990,14 +989,14 @@ class BertTask(keras_hub.models.Task):
         batch_size: int | None = None,
         kwargs: dict | None = None,
     ) -> Iterator[tuple[tuple, dict[str, np.ndarray]]]:
-        """Answers examples, some at a time.
+        """Answers examples in chunks.
 
-        Few examples go through one function, from strings to answers, as in an export. Of more,
-        rows of like length share a batch.
+        A few examples are answered by a single function, from strings to answers, as in an export.
+        For more, rows of similar length share a batch.
 
         Args:
             answer: the kind of question.
-            data: examples that were checked.
+            data: checked examples.
             batch_size: rows of a batch, 32 by default.
             kwargs: as `keras.Model.predict`, without a progress bar by default.
 
@@ -1059,7 +1058,7 @@ class BertTask(keras_hub.models.Task):
         return found
 
     def ragged_rows(self, x, y=None, sample_weight=None, **options) -> tuple[dict, Any, Any]:
-        """Turns examples into rows without padding, with a progress bar where it takes long.
+        """Converts examples to rows without padding, with a progress bar if it takes long.
 
         Args:
             x: examples, as `fit` takes them.
@@ -1102,13 +1101,13 @@ class BertTask(keras_hub.models.Task):
                 labels = tuple(v if v is None else without_padding(v, mask) for v in labels)
             return ids, *labels
 
-        with ThreadPoolExecutor(8) as pool:  # operations of TensorFlow run beside each other
+        with ThreadPoolExecutor(8) as pool:  # TensorFlow operations run in parallel
             parts = pool.map(encode, range(0, count, CHUNK))
             ids, *labels = zip(*_counted(parts, count), strict=True)
         return joined_rows(ids), *map(_joined, labels)
 
     def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, Any, Any]:
-        """Turns examples into rows of one length, as a call of the model takes them.
+        """Converts examples to rows of one length, as the model's call takes them.
 
         Args:
             x: as `ragged_rows`.
@@ -1116,8 +1115,8 @@ class BertTask(keras_hub.models.Task):
             sample_weight: as `ragged_rows`.
 
         Returns:
-            As `ragged_rows`, arrays that are filled up to T, the preprocessor's `sequence_length`:
-            labels of padding are -1, weights 0.
+            As `ragged_rows`, but arrays padded to T, the preprocessor's `sequence_length`: labels
+            of padding are -1, weights 0.
 
         Raises:
             ValueError: as `ragged_rows`.
@@ -1128,7 +1127,7 @@ class BertTask(keras_hub.models.Task):
         return tuple(v if v is None else keras.tree.map_structure(np.asarray, v) for v in parts)
 
     def _labelled(self, x, y, method: str) -> tuple:
-        """(x, y) of `fit` with examples in memory taken apart.
+        """(x, y) of `fit`, with examples in memory parsed.
 
         Raises:
             ValueError: if rows in memory have no labels.
@@ -1142,7 +1141,7 @@ class BertTask(keras_hub.models.Task):
         return x, y
 
     def _check_validation(self, data) -> tuple:
-        """Takes `validation_data` apart, and checks that it brings labels; a dataset does."""
+        """Parses `validation_data` and checks that it includes labels, as a dataset does."""
         if hasattr(data, "element_spec"):
             return (data,)
         if self.brings_labels(data):
@@ -1166,7 +1165,7 @@ class BertTask(keras_hub.models.Task):
             raise kind(f"validation_data: {error}") from error
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
-        """Makes a batch of texts what the network reads; a dict of ids is that already.
+        """Converts a batch of texts to the network's inputs; a dict of ids is returned unchanged.
 
         Args:
             x: a batch as `fit` takes it.
@@ -1181,9 +1180,10 @@ class BertTask(keras_hub.models.Task):
         return super().preprocess_samples(x, y, sample_weight)
 
     def step_inputs(self, x, y=None, sample_weight=None):
-        """Turns a batch of rows in memory into what the step reads, inside `tf.data`.
+        """Converts a batch of rows in memory to the step's inputs, inside `tf.data`.
 
-        With the padding "bucket" it is cut to the least of 16, 32, 64, ... tokens that holds it.
+        With the padding "bucket" it is truncated to the smallest of 16, 32, 64, ... tokens that
+        holds it.
 
         Args:
             x: int tensors [B, ...] by name.
@@ -1194,7 +1194,7 @@ class BertTask(keras_hub.models.Task):
             x, (x, y) or (x, y, sample_weight), as Keras packs them.
         """
         bucket = getattr(self.preprocessor, "padding", "full") == "bucket"
-        if bucket and "packed_from" not in x:  # whose numbers go by the whole width
+        if bucket and "packed_from" not in x:  # whose indices refer to the full width
             import tensorflow as tf
 
             mask = x["padding_mask"]
@@ -1249,28 +1249,28 @@ class BertTask(keras_hub.models.Task):
         return memory_source(self, x, y, sample_weight, batch_size, shuffle, seed, class_weight)
 
     def _checked_rows(self, x: dict, y, sample_weight) -> tuple:
-        """Rows of ids of a user, with labels and weights, checked; ragged ones were made here."""
+        """Checks a user's rows of ids, labels and weights; ragged rows come from this package."""
         if is_ragged(x.get("token_ids")):
             return x, y, sample_weight
         return checked_ids(self, x), self._encoded(y), checked_weights(sample_weight)
 
     def dataset_preparer(self, dataset, labelled):
-        """Makes the function from a dataset's batch to what the model reads, inside `tf.data`.
+        """Makes the function, used inside `tf.data`, from a dataset's batch to the model's inputs.
 
         Args:
             dataset: a `tf.data.Dataset`, as `fit` takes it.
-            labelled: whether labels are read; else the function gives x alone.
+            labelled: whether labels are read; otherwise the function returns x alone.
 
         Returns:
             The function.
 
         Raises:
-            ValueError: if the dataset gives single texts.
+            ValueError: if the dataset yields unbatched texts.
         """
         return dataset_preparer(self, dataset, labelled)
 
     def check_ids(self, x: dict[str, np.ndarray]) -> None:
-        """Checks rows of ids of a user.
+        """Checks a user's rows of ids.
 
         Args:
             x: arrays [N, ...] by name.
@@ -1286,15 +1286,15 @@ class BertTask(keras_hub.models.Task):
     # === Weights, presets, exports ===
 
     def save_to_preset(self, preset_dir: str, max_shard_size: float = 10) -> None:
-        """Writes settings, weights and vocabulary into a folder, whole or not at all.
+        """Writes settings, weights and vocabulary to a folder, atomically.
 
         Args:
             preset_dir: the folder to make, or the preset to replace.
-            max_shard_size: gigabytes that the file of weights may have.
+            max_shard_size: maximum size of the weights file in gigabytes.
 
         Raises:
             FileExistsError: if the folder holds something else.
-            ValueError: if the weights take more: `from_preset` reads them from one file.
+            ValueError: if the weights are larger: `from_preset` reads them from one file.
         """
         save = super().save_to_preset
 
@@ -1327,7 +1327,7 @@ class BertTask(keras_hub.models.Task):
         """Freezes weights that the task adds to its backbone.
 
         Args:
-            paths: of the weights.
+            paths: paths of the weights.
         """
         for weight in self.weights if paths else ():
             if weight.path in paths:
@@ -1339,7 +1339,7 @@ class BertTask(keras_hub.models.Task):
         Args:
             filepath: a file .weights.h5.
             skip_mismatch: as `keras.Model.load_weights`.
-            **kwargs: as there.
+            **kwargs: as `keras.Model.load_weights`.
         """
         if self.compiled and not self.optimizer.built:
             with self.step.scope():
@@ -1347,7 +1347,7 @@ class BertTask(keras_hub.models.Task):
         super().load_weights(filepath, skip_mismatch=skip_mismatch, **kwargs)
 
     def save_task_weights(self, filepath: str) -> None:
-        """Writes what the task has on top of the backbone; no state of the optimizer.
+        """Writes the weights that the task adds to the backbone, without optimizer state.
 
         Args:
             filepath: a file .weights.h5.
@@ -1359,7 +1359,7 @@ class BertTask(keras_hub.models.Task):
 
         Args:
             filepath: the file.
-            objects_to_skip: layers that keep the weights that they have.
+            objects_to_skip: layers that keep their current weights.
         """
         skipped = [*self._not_of_the_task(), *objects_to_skip]
         keras.saving.load_weights(self, filepath, objects_to_skip=skipped)
@@ -1368,7 +1368,7 @@ class BertTask(keras_hub.models.Task):
         return [*self.backbone._flatten_layers(), self.optimizer]
 
     def copy_state(self, other: keras.Model) -> None:
-        """Takes over another model's weights and random state, keeping what is compiled.
+        """Copies another model's weights and random state, keeping the compiled settings.
 
         Args:
             other: a model of the same shape.
@@ -1386,11 +1386,11 @@ class BertTask(keras_hub.models.Task):
             variable.assign(value)
 
     def quantize(self, mode: str, **kwargs) -> None:
-        """Quantizes the backbone, such as to "int8"; heads, of few weights, stay as they are.
+        """Quantizes the backbone, for example to "int8"; heads, which are small, are not quantized.
 
         Args:
             mode: as `keras.Model.quantize`.
-            **kwargs: as there.
+            **kwargs: as `keras.Model.load_weights`.
         """
         self.backbone.quantize(mode, **kwargs)
         self.train_function = self.test_function = self.predict_function = None
@@ -1408,7 +1408,7 @@ class BertTask(keras_hub.models.Task):
         return tune(self, what, lora_rank)
 
     def merge_lora(self) -> int:
-        """Folds low-rank updates into their kernels.
+        """Merges low-rank updates into their kernels.
 
         Returns:
             As `keras_bert.models.merge_lora`.
@@ -1416,7 +1416,7 @@ class BertTask(keras_hub.models.Task):
         return merge_lora(self)
 
     def save_tuned_part(self, path: str) -> None:
-        """Writes the weights that were tuned, without the others.
+        """Writes the tuned weights only.
 
         Args:
             path: as `keras_bert.checkpoints.save_tuned_part`.
@@ -1442,54 +1442,54 @@ class BertTask(keras_hub.models.Task):
         verbose: int = 1,
         **options,
     ) -> list[str]:
-        """Writes a SavedModel that takes strings and gives the task's answers.
+        """Writes a SavedModel that takes strings and returns the task's answers.
 
         Signatures, all for any number of rows: those that `signatures` lists; `tokenize`, `text` to
-        pieces (`token_ids`, `start`, `end`,
-        int32 [B, L], characters; `count`, int32 [B]); `tokens`, the model's inputs to its output;
-        and `metadata`, which gives the settings as JSON, whatever string it is asked. The
-        method that answers and the signature run the same functions. All inputs and outputs
-        have a row a row, so that a server may join requests into batches.
+        pieces (`token_ids`, `start`, `end`, int32 [B, L], characters; `count`, int32 [B]);
+        `tokens`, the model's inputs to its output; and `metadata`, which gives the settings as
+        JSON, whatever string it is passed. The method that answers and the signature run the same
+        functions. All inputs and outputs have one row per example, so that a server may batch
+        requests.
 
-        The vocabulary is inside. The string signatures run ops of TensorFlow Text: TensorFlow
-        Serving has them built in, a Python process must import tensorflow_text. With `text=False`
-        `tokens` is `serving_default` too, no other signature but `metadata` is there, and plain
-        TensorFlow loads it.
+        The vocabulary is included. The string signatures run TensorFlow Text ops: TensorFlow
+        Serving has them built in, a Python process must import tensorflow_text. With `text=False`,
+        `tokens` is also `serving_default`, `metadata` is the only other signature, and plain
+        TensorFlow loads the export.
 
-        `assets.extra/contract.json` says all that in a file; see
+        `assets.extra/contract.json` describes all this in a file; see
         `keras_bert.serving.export_contract`.
 
         Args:
             path: the folder to make, or the export to replace.
             text: whether to add the signatures that take strings.
-            weights: "float16" to store weights in half the bytes; each call turns them back.
-            rows: how many rows of an answer go through the network at once; more than the default
-                of 8 for a server with a GPU. `tokens` takes the rows of a request together.
-            examples: inputs of `serving_default` by name, whose answers the contract shows.
-            reference: the model before it was quantized, say, that `examples` are compared with;
-                by default the same weights in float32, where the dtype policy is another or
-                `weights` are, unless they are quantized or hold low-rank updates.
-            verbose: 0 to say nothing of what is done.
+            weights: "float16" to store weights in half the bytes; each call casts them back.
+            rows: how many rows of an answer are run through the network at once; use more than the
+                default of 8 for a server with a GPU. `tokens` runs all rows of a request together.
+            examples: inputs of `serving_default` by name; the contract includes their answers.
+            reference: a model that `examples` are compared with, such as the one before
+                quantization; by default the same weights in float32, if the dtype policy or
+                `weights` is another type, unless they are quantized or have low-rank updates.
+            verbose: 0 for silent.
             **options: of the task's `serving_default`: `overlap` of a classifier; `n_best`,
                 `max_answer_length` and `top_k` of a question answerer; `top_k` and `targets` of a
                 masked language model.
 
         Returns:
-            Names of the TensorFlow Text ops that the server must have.
+            Names of the TensorFlow Text ops that the server needs.
 
         Raises:
             FileExistsError: if the folder holds something else.
             OSError: if the folder can't be made.
-            ValueError: if `text` is asked of a task without preprocessor, an option is unknown or
-                out of range, an answer to the examples is no finite number, or Keras runs on
-                another backend than TensorFlow.
+            ValueError: if `text` is set for a task without preprocessor, an option is unknown or
+                out of range, an answer to the examples is not finite, or Keras runs on another
+                backend than TensorFlow.
         """
         run = Network(self, weights, rows)
         return export_task(self, path, text, run, examples, reference, verbose, options)
 
 
 def _part(values, rows):
-    """Some rows of labels or weights, which may be given by output."""
+    """Some rows of labels or weights, which may be dicts by output."""
     if isinstance(values, dict):
         return {name: value[rows] for name, value in values.items()}
     return values if values is None else values[rows]
@@ -1506,7 +1506,7 @@ def _joined(parts: Sequence):
 
 
 def _counted(parts: Iterator, count: int) -> Iterator:
-    """Shows how many examples are tokenized, where that takes longer than `SILENT_SECONDS`."""
+    """Shows the progress of tokenization if it takes longer than `SILENT_SECONDS`."""
     bar, begin = None, time.monotonic()
     for done, part in enumerate(parts, 1):
         yield part
@@ -1519,7 +1519,7 @@ def _counted(parts: Iterator, count: int) -> Iterator:
 
 
 def _check_ends(batches, steps: int | None, name: str) -> None:
-    """Raises a ValueError for an endless dataset of which nobody says how much to read."""
+    """Raises a ValueError for an infinite dataset without a number of steps."""
     cardinality = getattr(batches, "cardinality", None)
     if steps is None and cardinality is not None and int(cardinality()) == -1:
         raise ValueError(f"the dataset has no end: pass {name}")

@@ -1,4 +1,4 @@
-"""One vector a text, for comparison and search (Reimers and Gurevych 2019, arXiv:1908.10084)."""
+"""Text embeddings for comparison and search (Reimers and Gurevych 2019, arXiv:1908.10084)."""
 
 import math
 from collections.abc import Sequence
@@ -31,52 +31,53 @@ from keras_bert.training.pair_losses import CosinePearson, CosineSquaredError, I
 from keras_bert.training.task_metrics import COSINES, NOTHING
 
 LOSSES = ("contrastive", "cosine")
-_QUERIES = 256  # that are compared with a corpus at once
+_QUERIES = 256  # number of queries compared with a corpus at once
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertTextEmbedder(BertTask):
-    """A backbone whose token states are pooled into one vector a text.
+    """A backbone whose token states are pooled into one vector per text.
 
-    `fit` takes pairs of texts. With the loss "cosine" each has a score, which the cosine of their
-    embeddings is to meet; the loss is the squared error (Reimers and Gurevych 2019, section 3).
-    With "contrastive" a pair belongs together and has no score: among the second texts of the
-    batch the first one's own is to have the greatest cosine, by a cross-entropy on 20 times the
-    cosines (see `keras_bert.training.pair_losses.InBatchNegatives`). Examples may bring hard
-    negatives of their own, which join those of the batch. The negatives are those of the same
-    replica and micro-batch, so that devices and `accumulation_steps` change this loss.
+    `fit` takes pairs of texts. With the loss "cosine" each pair has a score, the target of the
+    cosine of its embeddings; the loss is the squared error (Reimers and Gurevych 2019, section 3).
+    With "contrastive" the texts of a pair match and have no score: among the second texts of the
+    batch, the matching one should have the greatest cosine. The loss is the cross-entropy of 20
+    times the cosines (see `keras_bert.training.pair_losses.InBatchNegatives`). Examples may include
+    hard negatives, which are added to those of the batch. The negatives are those of the same
+    replica and micro-batch, so the number of devices and `accumulation_steps` change this loss.
 
     Args:
         backbone: a `BertBackbone`; for `layers` below the last one with `output_hidden_states`.
         preprocessor: a `BertTextEmbedderPreprocessor`, or None to work on ids alone.
-        pooling: "cls", the state of [CLS]; "mean" or "max" over all tokens, [CLS] and [SEP] among
-            them; "pooler", the backbone's pooled output; or several of the first three, whose
-            vectors stand side by side.
-        layers: which hidden states to take the mean of, by number: 0 is the embeddings' output, i
-            that of block i, from 1; negative ones count from the last, -1. For "pooler" (-1,).
-        normalize: whether to bring embeddings to length 1.
+        pooling: "cls", the state of [CLS]; "mean" or "max" over all tokens, including [CLS] and
+            [SEP]; "pooler", the backbone's pooled output; or several of the first three, whose
+            vectors are concatenated.
+        layers: indices of the hidden states to average: 0 is the embeddings' output, i that of
+            block i, from 1; negative ones count from the last, -1. For "pooler" (-1,).
+        normalize: whether to normalize embeddings to length 1.
         loss: "contrastive" or "cosine".
-        dense: dense layers behind the pooling, dicts of `units`, `activation` and `use_bias`.
-        prompts: texts by name that `embed` puts before a text, such as {"query": "query: "}.
-        default_prompt: the name of the one that `embed`, and what uses it, puts before every text
-            unless told otherwise. `fit` and `predict` take texts as they are.
+        dense: dense layers after the pooling, dicts of `units`, `activation` and `use_bias`.
+        prompts: prefixes by name that `embed` adds to a text, such as {"query": "query: "}.
+        default_prompt: the name of the prompt that `embed`, and methods that use it, add by
+            default. `fit` and `predict` do not add prompts.
         **kwargs: as `keras.Model`.
 
     `fit` takes a tuple (firsts, seconds) of two lists of N texts; for "contrastive" also (anchors,
     positives, negatives), where negatives are N texts or N lists of M texts. For "cosine" y are N
-    scores from -1 to 1 (those of STS-B run from 0 to 5: divide them by 5); for "contrastive"
-    nothing, and `validation_data` is (x,) or a dataset. A dataset gives (x, y) for "cosine",
+    scores from -1 to 1 (those of STS-B run from 0 to 5: divide them by 5); for "contrastive" y is
+    None, and `validation_data` is (x,) or a dataset. A dataset yields (x, y) for "cosine",
     ((firsts, seconds),) or ((anchors, positives, negatives),) for "contrastive". Ids are [N, C, T],
-    C texts an example.
+    C texts per example.
 
     Call arguments:
-        inputs: the backbone's, int32 [B, T]; or with an axis more, [B, C, T] for C texts a row.
+        inputs: the backbone's, int32 [B, T]; or with an additional axis, [B, C, T] for C texts per
+            example.
 
     Returns:
         float32 embeddings [B, H], or [B, C, H].
 
     Raises:
-        ValueError: if an argument is none of these, the backbone does not give its hidden states,
+        ValueError: if an argument is none of these, the backbone does not output its hidden states,
             or the preprocessor does not fit it.
     """
 
@@ -164,7 +165,7 @@ class BertTextEmbedder(BertTask):
     ):
         """Makes an embedder from a checkpoint, or from a directory of sentence-transformers.
 
-        Such a directory says how its embeddings are made, with its dense layers and prompts.
+        Such a directory defines how embeddings are computed, with its dense layers and prompts.
 
         Args:
             preset: as `BertTask.from_preset`, or the directory.
@@ -178,8 +179,8 @@ class BertTextEmbedder(BertTask):
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
             TypeError: if an argument is unknown.
-            ValueError: as `BertTask.from_preset`, or if a directory of sentence-transformers makes
-                embeddings in a way that is not supported.
+            ValueError: as `BertTask.from_preset`, or if a directory of sentence-transformers
+                computes embeddings in a way that is not supported.
         """
         beside = read_embedding_settings(preset)
         if beside is None:
@@ -206,7 +207,7 @@ class BertTextEmbedder(BertTask):
             positions = positions or checkpoint.contents.config["max_sequence_length"]
             found["sequence_length"] = min(beside.sequence_length, positions)
         if beside.lowercase and checkpoint.contents and checkpoint.contents.tokenizer:
-            # Lower-casing comes before the tokenizer, whose rule for accents stays.
+            # Lower-casing is applied before the tokenizer, whose treatment of accents is kept.
             tokenizer = checkpoint.contents.tokenizer
             if not tokenizer.get("lowercase", True):
                 accents = bool(tokenizer.get("strip_accents"))
@@ -231,14 +232,14 @@ class BertTextEmbedder(BertTask):
         return fitting
 
     def write_beside(self, folder: Path) -> None:
-        """Writes what sentence-transformers reads beside a Hugging Face directory.
+        """Adds the files of sentence-transformers to a Hugging Face directory.
 
         Args:
             folder: the directory.
 
         Raises:
-            ValueError: if embeddings are made of other states than the last, by the pooler, or
-                there is no preprocessor.
+            ValueError: if embeddings use hidden states other than the last or the pooler, or there
+                is no preprocessor.
         """
         if self.pooled_layers != [-1] or self.preprocessor is None:
             raise ValueError(
@@ -263,12 +264,12 @@ class BertTextEmbedder(BertTask):
 
     @property
     def output_kind(self) -> str:
-        """As `BertTask.output_kind`, by the loss."""
+        """As `BertTask.output_kind`, depending on the loss."""
         return NOTHING if self.pair_loss == "contrastive" else COSINES
 
     @property
     def only_in_presets(self) -> tuple[str, ...]:
-        """What is lost where `save_checkpoint` writes another form, in words."""
+        """Descriptions of what is lost if `save_checkpoint` writes another format."""
         return (
             f"no other form says how embeddings are made: pooling {self.pooling!r}, layers "
             f"{self.pooled_layers}, normalize {self.normalize} and loss {self.pair_loss!r} are "
@@ -277,7 +278,7 @@ class BertTextEmbedder(BertTask):
 
     @property
     def needs_labels(self) -> bool:
-        """Whether training takes scores of pairs."""
+        """Whether training needs scores of pairs."""
         return self.pair_loss != "contrastive"
 
     def default_loss(self):
@@ -315,10 +316,10 @@ class BertTextEmbedder(BertTask):
         return {"embedding": outputs[:, 0]}
 
     def signatures(self, prompt: str | None = None):
-        """Lists `serving_default`, of texts, and `similarity`, of pairs of texts.
+        """Lists `serving_default`, for texts, and `similarity`, for pairs of texts.
 
-        The first takes `text`, string [B], and gives `embedding`, float32 [B, H]; the second takes
-        `text_pair` too, and gives the `cosine` of both texts' embeddings, float32 [B].
+        The first takes `text`, string [B], and returns `embedding`, float32 [B, H]; the second also
+        takes `text_pair`, and returns the `cosine` of both texts' embeddings, float32 [B].
 
         Args:
             prompt: as `embed`.
@@ -341,7 +342,7 @@ class BertTextEmbedder(BertTask):
         return found
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
-        """Gives embeddings, float32: [N, H] of N texts or of ids [N, T], [N, C, H] of examples.
+        """Computes embeddings, float32: [N, H] for N texts or ids [N, T], [N, C, H] for examples.
 
         Examples of C texts each are a tuple, as in `fit`.
         """
@@ -352,12 +353,12 @@ class BertTextEmbedder(BertTask):
     def embed(
         self, texts, batch_size: int | None = None, prompt: str | None = None, **kwargs
     ) -> np.ndarray:
-        """Gives the embedding of each text.
+        """Computes the embedding of each text.
 
         Args:
             texts: a list of N texts, or one text.
             batch_size: rows of a batch, 32 by default.
-            prompt: the name of one of `prompts`, which is put before every text; by default
+            prompt: the name of one of `prompts`, which is prepended to every text; by default
                 `default_prompt`, and "" for none.
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
@@ -366,7 +367,7 @@ class BertTextEmbedder(BertTask):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: for pairs, whose embeddings `predict` gives, or if there is no such prompt.
+            ValueError: for pairs (use `predict`), or if there is no such prompt.
         """
         if isinstance(texts, tuple):
             raise ValueError("got a tuple: embed takes a list of texts")
@@ -375,11 +376,11 @@ class BertTextEmbedder(BertTask):
         return self.answers_to(texts, batch_size, kwargs, prompt=prompt)["embedding"]
 
     def similarity(self, firsts, seconds, batch_size: int | None = None, **kwargs) -> np.ndarray:
-        """Gives the cosine of the embeddings of each two texts.
+        """Computes the cosine similarity of each pair of texts.
 
         Args:
             firsts: N texts, or one.
-            seconds: likewise.
+            seconds: N texts, or one.
             batch_size: rows of a batch, 32 by default.
             **kwargs: as `embed`.
 
@@ -388,7 +389,7 @@ class BertTextEmbedder(BertTask):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if there are more of the one than of the other.
+            ValueError: if their numbers differ.
         """
         if isinstance(firsts, str | bytes) and isinstance(seconds, str | bytes):
             return float(self.similarity([firsts], [seconds], batch_size, **kwargs)[0])
@@ -399,12 +400,12 @@ class BertTextEmbedder(BertTask):
         return cosine(*sides).numpy()
 
     def search(self, queries, corpus, top_k: int = 10, batch_size: int | None = None, **kwargs):
-        """Finds the texts of a corpus that are nearest to each query, by the cosine.
+        """Finds the texts of a corpus nearest to each query by cosine similarity.
 
         Args:
             queries: Q texts, or one.
             corpus: N texts, or their embeddings, float [N, H].
-            top_k: how many to find, at most N are.
+            top_k: number of results per query, at most N.
             batch_size: rows of a batch, 32 by default.
             **kwargs: as `embed`.
 
@@ -414,7 +415,7 @@ class BertTextEmbedder(BertTask):
 
         Raises:
             TypeError: if a text is not a string.
-            ValueError: if there is no corpus, its width is another, or `top_k` is below 1.
+            ValueError: if the corpus is empty, its width differs, or `top_k` is below 1.
         """
         if isinstance(queries, str | bytes):
             indices, scores = self.search([queries], corpus, top_k, batch_size, **kwargs)
@@ -441,12 +442,12 @@ class BertTextEmbedder(BertTask):
 
         Args:
             x: pairs, as in `fit`.
-            y: for the loss "cosine" the right cosines.
+            y: for the loss "cosine", the target cosines.
             **kwargs: as `predict`.
 
         Returns:
             "pearson" and "spearman" of the cosines; for "contrastive" the "accuracy" of finding a
-            first text's own among all second texts, and negatives.
+            first text's match among all second texts and negatives.
         """
         self._count_examples(x)
         firsts, seconds, *negatives = self.predict(x, **{"verbose": 0} | kwargs).swapaxes(0, 1)
@@ -454,10 +455,10 @@ class BertTextEmbedder(BertTask):
         if self.pair_loss == "cosine":
             return evaluate(["pearson", "spearman"], self.encode_labels(y), cosines)
         greatest = nearest(firsts, np.concatenate([seconds, *negatives]), 1)["scores"].numpy()[:, 0]
-        return {"accuracy": float(np.mean(cosines > greatest - 1e-6))}  # equal texts are right
+        return {"accuracy": float(np.mean(cosines > greatest - 1e-6))}  # ties count as correct
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks scores, float32 [N]; for the contrastive loss gives numbers of pairs."""
+        """Checks scores, float32 [N]; for the contrastive loss, returns indices of pairs."""
         if self.pair_loss == "contrastive":
             y = np.asarray(y)
             if y.dtype.kind not in "iu" or y.ndim != 1 or len(np.unique(y)) < len(y):
@@ -555,7 +556,7 @@ def _check_layers(layers: Sequence[int], backbone: BertBackbone, pooling: str) -
 
 
 def _with_columns_of_negatives(x):
-    """Parts lists of negatives, the last of a tuple of three columns, into columns of texts."""
+    """Splits lists of negatives, the last of three columns, into columns of texts."""
     if not isinstance(x, tuple) or len(x) != 3:
         return x
     negatives = x[2].tolist() if hasattr(x[2], "tolist") else list(x[2])
@@ -571,5 +572,5 @@ def _with_columns_of_negatives(x):
 
 
 def _with_texts_axis(x: dict) -> dict:
-    """Ids [B, T] as [B, 1, T]: of one number of axes, Keras traces its steps once."""
+    """Ids [B, T] as [B, 1, T]: with a fixed number of axes, Keras traces its steps once."""
     return {name: value[:, None] if value.shape.rank == 2 else value for name, value in x.items()}

@@ -1,4 +1,4 @@
-"""A label for each word: names, parts of speech, word segmentation (Devlin et al. 2019, 5.3)."""
+"""Token classification: entities, parts of speech, segmentation (Devlin et al. 2019, 5.3)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -50,35 +50,35 @@ class BertTokenClassifier(Labelled):
     """A backbone, dropout and one dense layer on every token's output; gives logits.
 
     A word's label is that of its first piece. The loss is the mean over all labelled words of a
-    batch. Sentences that are too long are cut into windows, see `BertTokenClassifierPreprocessor`;
-    every word counts once in the loss, and has one prediction.
+    batch. Sentences that are too long are split into windows, see
+    `BertTokenClassifierPreprocessor`; every word counts once in the loss and has one prediction.
 
-    With `crf` the loss is that of a linear chain over the words (`keras_bert.layers.crf`), and
-    decoding looks for the best path. A window is then trained as a sentence of its own, of the
-    words that it answers for; the search is over whole sentences.
+    With `crf` the loss is that of a linear-chain CRF over the words (`keras_bert.layers.crf`), and
+    decoding finds the best path. Each window is then trained as a separate sentence of the words it
+    predicts; decoding runs over whole sentences.
 
     Args:
         backbone: a `BertBackbone`.
         num_classes: number of labels K; by default that of `labels`.
         labels: K names, such as ["O", "B-PER", "I-PER"]. Without them labels are ids; `fit` on
-            names takes "O" and the sorted others.
+            names uses "O" and the sorted others.
         preprocessor: a `BertTokenClassifierPreprocessor`, or None to work on ids alone.
-        dropout: share of the output dropped in training.
-        crf: whether labels make a chain.
+        dropout: dropout rate of the output.
+        crf: whether to add a linear-chain CRF.
         **kwargs: as `keras.Model`.
 
-    `fit` takes N sentences, lists of words or plain texts, and for each a list of labels, one a
-    word, as names or ids; words of a plain text are those of `words`. Or texts with a list of
-    entities each, (first character, character after the last, type). `TaggedSentences`,
-    `AnnotatedTexts` and a list of objects with "text" and "entities", see
-    `keras_bert.data.read_entities`, bring their labels. Weights are of sentences, [N], or for each
-    sentence a list, one a word. Of ids labels are [N, T], -1 at positions without a label.
+    `fit` takes N sentences, lists of words or plain texts, and for each a list of labels, one per
+    word, as names or ids; plain texts are split by `words`. Or texts with a list of entities each,
+    (first character, character after the last, type). `TaggedSentences`, `AnnotatedTexts` and a
+    list of objects with "text" and "entities", see `keras_bert.data.read_entities`, include labels.
+    Weights are per sentence, [N], or a list per sentence, one per word. For ids, labels are [N, T],
+    -1 at positions without a label.
 
     Call arguments:
         inputs: the backbone's.
 
     Returns:
-        float32 logits [B, T, K]; with `crf` the chain's emissions.
+        float32 logits [B, T, K]; with `crf` the CRF's emissions.
 
     Raises:
         ValueError: if neither `num_classes` nor `labels` is given, they disagree, or the
@@ -137,7 +137,7 @@ class BertTokenClassifier(Labelled):
     @classmethod
     def same_kind_of_head(cls, own, saved, checkpoint, skip_mismatch):
         crf = own.setdefault("crf", saved.get("crf", False))
-        # A head of another library has no chain, and gets a new one.
+        # Heads of other libraries have no CRF, and get a new one.
         same = checkpoint.contents is not None or saved.get("crf", crf) == crf
         if not same and not skip_mismatch:
             raise ValueError(
@@ -180,9 +180,9 @@ class BertTokenClassifier(Labelled):
         """Checks labels and turns names into ids.
 
         Args:
-            y: for each of N sentences a list of names or ids, one a word, -1 for a word without a
-                label; or ids by token, int [N, T], -1 at positions without a label. The first
-                names that a model without `labels` sees become its labels.
+            y: for each of N sentences a list of names or ids, one per word, -1 for a word without a
+                label; or ids by token, int [N, T], -1 at positions without a label. A model without
+                `labels` adopts the first names that it sees.
 
         Returns:
             A list of N int32 arrays, or int32 [N, T].
@@ -204,14 +204,15 @@ class BertTokenClassifier(Labelled):
         """As `Labelled.encode_class_weight`.
 
         Raises:
-            ValueError: as there, or if labels make a chain, whose loss is the sentence's.
+            ValueError: as `Labelled.encode_class_weight`, or with `crf`, whose loss is per
+                sentence.
         """
         if self.crf:
             raise ValueError("class_weight is not supported with crf=True: loss is a sentence's")
         return super().encode_class_weight(class_weight)
 
     def encode_labels_in_graph(self, y):
-        """Lets ids through; names of tags can't come in a dataset.
+        """Passes ids through; names of tags are not supported in a dataset.
 
         Raises:
             ValueError: if `y` are names.
@@ -226,7 +227,7 @@ class BertTokenClassifier(Labelled):
     def _tags_of_texts(self, given: AnnotatedTexts) -> list[list[str]]:
         """The tags of the words of texts with character spans.
 
-        A model without labels gets O, B-TYPE and I-TYPE of all types.
+        A model without labels adopts O, B-TYPE and I-TYPE for all types.
         """
         self.check_has_preprocessor()
         if self.labels is None:
@@ -240,7 +241,7 @@ class BertTokenClassifier(Labelled):
         ]
 
     def _offsets(self, texts: list[str]) -> list[tuple]:
-        """For each text the first characters of its words, and those after their last ones."""
+        """For each text, the start and end characters of its words."""
         found = []
         for first in range(0, len(texts), CHUNK):
             batch = to_tensor(texts[first : first + CHUNK], "string")
@@ -294,15 +295,15 @@ class BertTokenClassifier(Labelled):
     # === Answers ===
 
     def _chain(self) -> list | None:
-        """The chain as values: a served graph reads weights through its network alone."""
+        """The CRF as values: a served graph reads weights only through its network."""
         return self.chain and [keras.ops.convert_to_numpy(part) for part in self.chain.scores]
 
     def _key(self, name: str) -> tuple | None:
-        """The key of an `Answer`; with a chain none, since values become constants of a graph."""
+        """The key of an `Answer`; None with a CRF, whose values become constants of a graph."""
         return None if self.crf else (name,)
 
     def _entities(self, chain, outputs, rows: Rows, *_) -> dict:
-        """The entities of all sentences, one after the other, and how many each has."""
+        """The entities of all sentences, concatenated, and their number per sentence."""
         import tensorflow as tf
 
         parts = find_entities(*_best_tags(chain, outputs, rows), self.labels)
@@ -322,12 +323,12 @@ class BertTokenClassifier(Labelled):
         }
 
     def _served_entities(self, chain, outputs, rows, text):
-        """`entities` of `text`, string [B], E the most of a row.
+        """`entities` of `text`, string [B], with E the maximum number per text.
 
-        `entity`, string [B, E], as it stands in the text, `label`, string [B, E], `start` and
-        `end`, int32 [B, E], its first character and the one after its last, `score`, float32
-        [B, E], the mean of the probabilities of its words' tags, and `count`, int32 [B], how many
-        there are; the rest of a row is "", -1 and 0.
+        `entity`, string [B, E], as written in the text, `label`, string [B, E], `start` and `end`,
+        int32 [B, E], its first character and one past its last, `score`, float32 [B, E], the mean
+        of the probabilities of its words' tags, and `count`, int32 [B], the number of entities;
+        unused places hold "", -1 and 0.
         """
         import tensorflow as tf
 
@@ -348,7 +349,7 @@ class BertTokenClassifier(Labelled):
         return tags.with_flat_values(tf.gather(names, tags.flat_values))
 
     def answers(self, outputs, rows, text, chain=None):
-        """`tags` of `text`, string [B], W the most words of a row.
+        """`tags` of `text`, string [B], with W the maximum number of words per text.
 
         `word` and `tag`, string [B, W], `start` and `end`, int32 [B, W], `probability`, float32
         [B, W], and `count`, int32 [B].
@@ -375,7 +376,7 @@ class BertTokenClassifier(Labelled):
             return self.rows(tf.RaggedTensor.from_tensor(words, count))
 
     def _tags_of_words(self, chain, outputs, rows, words, count):
-        """`tag` and `probability`, [B, W], of `words`, string [B, W], `count` of them a row."""
+        """`tag` and `probability`, [B, W], of `words`, string [B, W], `count` of them per row."""
         import tensorflow as tf
 
         tags, probabilities = _best_tags(chain, outputs, rows)
@@ -386,10 +387,10 @@ class BertTokenClassifier(Labelled):
         }
 
     def signatures(self):
-        """Lists `tags`, of texts, `words`, of texts split into words, and `entities`.
+        """Lists `tags`, for texts, `words`, for texts split into words, and `entities`.
 
-        The last is there if the labels mark entities, and is then `serving_default`; else `tags`
-        is.
+        `entities` exists if the labels mark entities, and is then `serving_default`; otherwise
+        `tags` is.
 
         Returns:
             An `Answer` by name.
@@ -409,7 +410,7 @@ class BertTokenClassifier(Labelled):
         return {"serving_default": found.get("entities", tags), **found}
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
-        """The words that plain texts are cut into, as they stand there.
+        """Splits plain texts into words, as written in the text.
 
         Args:
             texts: a list of N texts.
@@ -425,7 +426,7 @@ class BertTokenClassifier(Labelled):
         ]
 
     def _of_words(self, name: str, values, x, batch_size, kwargs) -> list:
-        """What `values` makes of each sentence's words: a list of N arrays [words, ...]."""
+        """Applies `values` to each sentence's words: a list of N arrays [words, ...]."""
 
         def answers(outputs, rows, text):
             found = values(outputs, rows)
@@ -441,7 +442,7 @@ class BertTokenClassifier(Labelled):
         return parts
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
-        """Gives the logits.
+        """Computes the logits.
 
         Args:
             x: N sentences, lists of words or texts; or ids, as `BertTask.predict`.
@@ -462,15 +463,15 @@ class BertTokenClassifier(Labelled):
     def predict_tags(
         self, x, batch_size: int | None = None, **kwargs
     ) -> list[list[str]] | list[list[int]]:
-        """Gives a label for each word.
+        """Predicts a label for each word.
 
         Args:
-            x: N sentences, lists of words; or N texts, cut into `words`.
+            x: N sentences, lists of words; or N texts, split by `words`.
             batch_size: rows of a batch, 32 by default.
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
-            N lists of names, or of ids where the model has no names; as many as there are words.
+            N lists of names, or of ids if the model has no names; one per word.
         """
         found = self._best_ids(x, batch_size, kwargs)
         return [[self.names[tag] for tag in tags] for tags in found]
@@ -486,7 +487,7 @@ class BertTokenClassifier(Labelled):
     def tag(
         self, x, batch_size: int | None = None, **kwargs
     ) -> list[TaggedEntity] | list[list[TaggedEntity]]:
-        """Gives the entities of sentences.
+        """Predicts the entities of sentences.
 
         Args:
             x: a text, N texts, or N lists of words.
@@ -496,7 +497,7 @@ class BertTokenClassifier(Labelled):
         Returns:
             For each sentence a list of entities in their order, each with `text`, `label`, `start`,
             `end` and `score`; for one text a single list. Offsets count characters of a text, so
-            that text[start:end] is the entity's; of lists of words, they count words.
+            that text[start:end] is the entity; for lists of words, they count words.
 
         Raises:
             ValueError: if the labels mark no entities.
@@ -505,7 +506,7 @@ class BertTokenClassifier(Labelled):
             return self.tag([x], batch_size, **kwargs)[0]
         if self.labels is None:
             raise ValueError("the model has no labels, so that entities have no names")
-        tag_places(self.labels)  # before all the work
+        tag_places(self.labels)  # checked before any work
         answers = partial(self._entities, self._chain())
         asked = Answer(self.asks, self.example, self.rows, answers, None, self._key("found"))
         data, entities = self.examples(x), []
@@ -526,8 +527,7 @@ class BertTokenClassifier(Labelled):
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
         """Scores the tags of words, by `keras_bert.metrics.tagging_scores`.
 
-        `fit` shows them for its validation data, where that are sentences and the labels mark
-        entities.
+        `fit` reports them for validation data that are sentences, if the labels mark entities.
 
         Args:
             x: sentences, as in `fit`.

@@ -1,4 +1,4 @@
-"""Classification by labels that were never trained, through natural language inference."""
+"""Zero-shot classification by natural language inference."""
 
 from collections.abc import Sequence
 
@@ -17,33 +17,33 @@ def zero_shot(
     batch_size: int | None = None,
     **kwargs,
 ):
-    """Says which of some candidates a text is about.
+    """Classifies texts by candidate labels that were not trained.
 
-    Every text is a premise, and every candidate, put into the template, a hypothesis. Rule: Yin et
-    al. 2019 (arXiv:1909.00161) as transformers' zero-shot pipeline has it; a pair that is too long
-    is cut as `BertClassifier` does, the longer text first.
+    Every text is a premise, and every candidate, inserted into the template, a hypothesis.
+    Reference: Yin et al. 2019 (arXiv:1909.00161), as in transformers' zero-shot pipeline. A pair
+    that is too long is truncated as by `BertClassifier`, the longer text first.
 
     Args:
         classifier: a `BertClassifier` trained on inference, such as MNLI, one of whose labels is
             "entailment" in any case.
         texts: N texts, or one text.
         candidates: C labels.
-        template: a sentence with {} in the candidate's place.
-        several: whether any number of candidates may be true. Each one's probability is then that
-            of entailment against contradiction (or against the other class where there are two).
-            A single candidate is taken so too.
+        template: a sentence with {} in place of the candidate.
+        several: whether any number of candidates may be true. The probability of each is then that
+            of entailment against contradiction (or against the other class if there are two). This
+            also applies to a single candidate.
         batch_size: pairs of a batch, 32 by default.
         **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
     Returns:
-        (labels, probabilities): a list of the N likeliest candidates, or with `several` of N lists
-        of those whose probability is 0.5 or more, the likeliest first; and float32 [N, C], in the
-        order of `candidates`. For one text a label, or a list, and [C].
+        (labels, probabilities): a list of the N most probable candidates, or with `several` of N
+        lists of those whose probability is 0.5 or more, the most probable first; and float32
+        [N, C], in the order of `candidates`. For one text a label, or a list, and [C].
 
     Raises:
-        TypeError: if the model is no classifier, or a text or a candidate is not a string.
-        ValueError: if there are no candidates or one is there twice, the template has no {}, or
-            the classifier lacks the labels.
+        TypeError: if the model is not a classifier, or a text or a candidate is not a string.
+        ValueError: if there are no candidates or one is repeated, the template has no {}, or the
+            classifier lacks the labels.
     """
     if not hasattr(classifier, "problem"):
         raise TypeError(
@@ -79,7 +79,7 @@ def zero_shot(
 
 
 def _inference_labels(classifier: BertClassifier, several: bool) -> tuple[int, int | None]:
-    """Which classes are entailment and contradiction; the second only where it is needed."""
+    """Ids of the classes entailment and contradiction; the second only if needed."""
     if classifier.problem != "single_label":
         raise ValueError(f"a classifier for {classifier.problem!r} is no inference model")
     names = [label.lower() for label in classifier.labels or ()]

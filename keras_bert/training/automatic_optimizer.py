@@ -1,4 +1,4 @@
-"""The optimizer of `compile(optimizer="auto")`, whose schedule every `fit` makes anew."""
+"""The optimizer of `compile(optimizer="auto")`, with a new schedule for every `fit`."""
 
 import logging
 
@@ -15,12 +15,12 @@ def automatic_optimizer(model, settings: dict, steps: int | None) -> AdamW:
     """Makes AdamW with warm-up and decay.
 
     Args:
-        model: whose weights it is for.
+        model: the model to train.
         settings: `learning_rate`, `weight_decay`, `warmup`, `decay`, `layer_decay` and `epsilon`,
             as `BertTask.compile` takes them.
-        steps: steps of the run; None for a rate that stays.
+        steps: steps of the run; None for a constant rate.
     """
-    # At least one step is left for the decay.
+    # Leaves at least one step for the decay.
     warmup_steps = 0 if steps is None else min(int(settings["warmup"] * steps), steps - 1)
     rate = WarmupDecay(settings["learning_rate"], steps, warmup_steps, settings["decay"])
     scales = None
@@ -30,12 +30,12 @@ def automatic_optimizer(model, settings: dict, steps: int | None) -> AdamW:
 
 
 def start_schedule(model, settings: dict, steps: int | None) -> None:
-    """Puts an optimizer in place whose schedule covers a run.
+    """Sets an optimizer whose schedule covers a run.
 
     Args:
-        model: a task with one in place already.
+        model: a task that already has an optimizer.
         settings: as `automatic_optimizer`.
-        steps: as there; None is logged as a warning.
+        steps: as `automatic_optimizer`; None is logged as a warning.
     """
     if steps is None:
         logger.warning(
@@ -46,7 +46,7 @@ def start_schedule(model, settings: dict, steps: int | None) -> None:
     with model.step.scope():
         optimizer = automatic_optimizer(model, settings, steps)
         if _in_use(model, optimizer):
-            # The same again: from zero, but with the function that is traced already.
+            # The same optimizer: restarted from zero, but with the traced function kept.
             for variable in model.optimizer.variables:
                 variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
             return
@@ -57,7 +57,7 @@ def start_schedule(model, settings: dict, steps: int | None) -> None:
 
 
 def _in_use(model, new: AdamW) -> bool:
-    """Whether the optimizer in use is what `new` would be once built."""
+    """Whether the optimizer in use equals `new` once that is built."""
 
     def settings(optimizer):
         config = optimizer.get_config() | {"name": None}

@@ -1,4 +1,4 @@
-"""A run whose length is a time."""
+"""Training with a time budget."""
 
 from time import monotonic
 
@@ -8,28 +8,27 @@ from keras_bert.training.schedules import ShareSchedule
 
 
 class TimeBudget(keras.callbacks.Callback):
-    """Stops training once its time is over, and tells a `ShareSchedule` how much of it is.
+    """Stops training after a time; reports the elapsed fraction to a `ShareSchedule`.
 
         schedule = ShareSchedule(5e-5)
         model.compile(optimizer=AdamW(schedule))
         model.fit(texts, labels, epochs=100, callbacks=[TimeBudget(600, schedule)])
 
-    Time is what a clock on the wall shows from the beginning of training, compilation and
-    validation included. With `Resume`, the time up to the last checkpoint counts in the run that
-    goes on. The step in which the time runs out is the last; Keras ends its epoch there, with
-    validation and checkpoint, which come on top of the budget. Keras makes a first step in any
-    case, also where a resumed run has no time left.
+    Time is wall-clock time from the start of training, including compilation and validation. With
+    `Resume`, a resumed run includes the time up to the last checkpoint. The step in which the time
+    runs out is the last. Keras ends the epoch there; its validation and checkpoint exceed the
+    budget. Keras always makes a first step, even if a resumed run has no time left.
 
     Args:
         seconds: the budget.
         schedule: the schedule of the model's optimizer, or None. Its `share` is set before the
             first step and after each: elapsed / seconds, at most 1.
-        until: share of the budget at which training stops. Another `fit` may use the rest, with
-            a `TimeBudget` that goes on from this one's state: `rest.set_state(b.get_state())`.
+        until: fraction of the budget at which training stops. Another `fit` may use the rest, with
+            a `TimeBudget` that continues from this one's state: `rest.set_state(b.get_state())`.
 
     Raises:
-        ValueError: if `seconds` or `until` is out of range; in `fit`, if the optimizer does not
-            run by the schedule, or several worker processes train together, as their clocks differ.
+        ValueError: if `seconds` or `until` is out of range; in `fit`, if the optimizer does not use
+            the schedule, or several worker processes train together, since their clocks differ.
     """
 
     def __init__(self, seconds: float, schedule: ShareSchedule | None = None, until: float = 1.0):
@@ -44,15 +43,15 @@ class TimeBudget(keras.callbacks.Callback):
         self._restored = 0.0
 
     def elapsed(self) -> float:
-        """Seconds of the run so far, those before a resume included."""
+        """Seconds of the run so far, including those before a resume."""
         return self._before + (0.0 if self._begin is None else monotonic() - self._begin)
 
     def get_state(self) -> dict:
-        """What `Resume` saves."""
+        """The state that `Resume` saves."""
         return {"elapsed": self.elapsed()}
 
     def set_state(self, state: dict) -> None:
-        """Goes on, in the next `fit`, from what `get_state` gave.
+        """Continues, in the next `fit`, from the state of `get_state`.
 
         Args:
             state: a dict with `elapsed`, seconds.
@@ -86,9 +85,9 @@ class TimeBudget(keras.callbacks.Callback):
         return elapsed
 
     def _check_schedule(self) -> None:
-        """Sees by the rate whether the optimizer follows: a schedule nobody reads would be silent.
+        """Checks by the rate that the optimizer uses the schedule, which else has no effect.
 
-        Half-way through, since every schedule of its kind begins alike.
+        Checked half-way, since all schedules of this kind start alike.
         """
         if keras.config.backend() == "jax":
             raise ValueError(

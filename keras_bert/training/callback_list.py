@@ -1,4 +1,4 @@
-"""Callbacks that do not keep the device waiting."""
+"""Callbacks that do not make the device wait."""
 
 import time
 from collections.abc import ItemsView, ValuesView
@@ -7,23 +7,23 @@ import keras
 
 from keras_bert.training.dataset_sizes import known_size
 
-# How often a progress bar reads what it shows. Each reading lets the device run dry.
+# Seconds between readings by a progress bar. Each reading leaves the device idle.
 REDRAW_SECONDS = 0.5
 
 
 class CallbackList(keras.callbacks.CallbackList):
-    """Keras's list, which turns the logs of a batch into numbers only if a callback looks at them.
+    """Keras's callback list, with logs of batches that are converted to numbers only when read.
 
-    Keras's own does it after every batch, and waits for the device each time; the device then waits
-    for the host, which needs 8 to 9 ms to start a step of BERT-Base on an H200. Callbacks get the
-    same logs at the same places; a progress bar reads them twice a second.
+    Keras's own list converts them after every batch, and waits for the device each time; the device
+    then waits for the host, which needs 8 to 9 ms to start a step of BERT-Base on an H200.
+    Callbacks receive the same logs at the same points; a progress bar reads them twice a second.
 
     Args:
         callbacks: a list of them.
         model: the model whose `fit`, `evaluate` or `predict` this is for.
-        verbose: as there.
+        verbose: as in `fit`, `evaluate` or `predict`.
         epochs: number of epochs.
-        steps: batches of an epoch, or None if that is not known.
+        steps: batches per epoch, or None if unknown.
         add_history: whether to keep a `History`, as `fit` does.
     """
 
@@ -58,7 +58,7 @@ class CallbackList(keras.callbacks.CallbackList):
         redraw = now - self._redrawn >= REDRAW_SECONDS
         if redraw:
             self._redrawn = now
-        shared = UnreadLogs(logs or {})  # one for all, as a callback may add to it
+        shared = UnreadLogs(logs or {})  # one object for all, as a callback may add to it
         for callback in self.callbacks:
             is_bar = type(callback) is keras.callbacks.ProgbarLogger
             yield callback, {} if is_bar and not redraw else shared
@@ -68,8 +68,8 @@ def callbacks_over(model, batches, kwargs: dict) -> keras.callbacks.CallbackList
     """The callbacks of `evaluate` or `predict`.
 
     Args:
-        model: whose they are.
-        batches: what it goes over.
+        model: the model that they belong to.
+        batches: the batches to iterate over.
         kwargs: as `keras.Model.predict`.
     """
     given, verbose = kwargs.get("callbacks"), kwargs.get("verbose", "auto")
@@ -80,7 +80,7 @@ def callbacks_over(model, batches, kwargs: dict) -> keras.callbacks.CallbackList
 
 
 class UnreadLogs(dict):
-    """Logs by name whose scalars become floats, once, when they are looked at."""
+    """Logs by name whose scalars are converted to floats when they are first read."""
 
     def __getitem__(self, name):
         value = super().__getitem__(name)

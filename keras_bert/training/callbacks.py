@@ -1,4 +1,4 @@
-"""Scores of validation data after each epoch, and the weights of the best one."""
+"""Validation scores after each epoch, and the weights of the best epoch."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ import keras
 class ValidationScores(keras.callbacks.Callback):
     """Scores the answers to validation data after every epoch: entity F1, macro F1, SQuAD's F1.
 
-    The task's method `scores` says which they are. They join the logs as `val_f1` and the like,
-    ahead of all other callbacks of a task's `fit`, so that `EarlyStopping("val_f1", mode="max")`
-    and `BestWeights` can judge by them.
+    They are computed by the task's method `scores`. They are added to the logs as `val_f1` and so
+    on before all other callbacks of a task's `fit`, so that `EarlyStopping("val_f1", mode="max")`
+    and `BestWeights` can monitor them.
 
     Args:
-        data: (x, y) as `fit` takes them, or an object that brings its labels; by default the
-            `validation_data` of `fit`, which then may not be a dataset.
-        prefix: of the names.
+        data: (x, y) as `fit` takes them, or an object that includes labels; by default the
+            `validation_data` of `fit`, which then must not be a dataset.
+        prefix: prefix of the names.
         **kwargs: as the task's `scores`.
     """
 
@@ -26,15 +26,15 @@ class ValidationScores(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         data = self.data if type(self.data) is tuple else (self.data,)
         for name, value in self.model.scores(*data[:2], **self._options).items():
-            logs.setdefault(self.prefix + name, value)  # the metrics of `compile` go before
+            logs.setdefault(self.prefix + name, value)  # the metrics of `compile` take precedence
 
 
 class BestWeights(keras.callbacks.ModelCheckpoint):
-    """Writes the weights of the best epoch; a run that goes on remembers what was best.
+    """Writes the weights of the best epoch; a resumed run remembers the best value.
 
     Args:
         path: the file, `.weights.h5`.
-        monitor: what the best epoch is judged by.
+        monitor: the log that defines the best epoch.
         mode: "max" or "min".
     """
 
@@ -42,11 +42,11 @@ class BestWeights(keras.callbacks.ModelCheckpoint):
         super().__init__(str(path), monitor, mode=mode, save_best_only=True, save_weights_only=True)
 
     def get_state(self) -> dict:
-        """Gives the best value so far, which `Resume` keeps."""
+        """Returns the best value so far, for `Resume`."""
         return {"best": None if self.best is None else float(self.best)}
 
     def set_state(self, state: dict) -> None:
-        """Takes the best value up.
+        """Restores the best value.
 
         Args:
             state: from `get_state`.

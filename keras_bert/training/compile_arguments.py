@@ -1,4 +1,4 @@
-"""What a user passes to `compile`, checked and brought into the form that the step takes."""
+"""Arguments of `compile`: checks, and conversion to the form that the step takes."""
 
 import inspect
 
@@ -7,7 +7,7 @@ import keras
 from keras_bert.training.losses import TaskLoss
 from keras_bert.training.task_metrics import CHOICES, CLASSES, LABELS
 
-# Losses that know no logits.
+# Losses without support for logits.
 _OF_PROBABILITIES = {
     name
     for pair in (
@@ -21,15 +21,15 @@ _OF_PROBABILITIES = {
 
 
 def task_loss(loss, kind, label_smoothing: float = 0.0):
-    """Makes of a user's loss one that reads a task's labels and outputs.
+    """Converts a user's loss to one that reads a task's labels and outputs.
 
     Args:
-        loss: as `BertTask.compile` takes it, "auto" excepted.
-        kind: of the outputs, as `keras_bert.training.task_metrics` has them.
-        label_smoothing: as there.
+        loss: as `BertTask.compile`, except "auto".
+        kind: kind of the outputs, see `keras_bert.training.task_metrics`.
+        label_smoothing: as `BertTask.compile`.
 
     Returns:
-        The same, where labels are classes a loss of Keras in a `TaskLoss`.
+        The loss; if labels are classes, a Keras loss wrapped in a `TaskLoss`.
 
     Raises:
         ValueError: if a loss expects probabilities, or there are no classes to smooth over.
@@ -59,7 +59,7 @@ def task_loss(loss, kind, label_smoothing: float = 0.0):
 
 
 def check_label_smoothing(value: float, loss) -> None:
-    """Refuses a label smoothing that is no share, or that nothing would heed.
+    """Rejects a label smoothing that is not a fraction, or that would have no effect.
 
     Raises:
         ValueError: if it is.
@@ -71,7 +71,7 @@ def check_label_smoothing(value: float, loss) -> None:
 
 
 def check_takes_logits(loss) -> None:
-    """Refuses a loss that would read the tasks' logits as probabilities.
+    """Rejects a loss that would read the tasks' logits as probabilities.
 
     Raises:
         ValueError: if it would.
@@ -91,7 +91,7 @@ def check_takes_logits(loss) -> None:
 
 
 def joined_metrics(metrics, weighted_metrics):
-    """Two lists of metrics, or dicts of lists by output, as one."""
+    """Joins two lists of metrics, or dicts of lists by output."""
     if not metrics or not weighted_metrics:
         return metrics or weighted_metrics
     if isinstance(metrics, dict) and isinstance(weighted_metrics, dict):
@@ -101,7 +101,7 @@ def joined_metrics(metrics, weighted_metrics):
 
 
 def has_accelerator() -> bool:
-    """Whether there is a GPU or TPU; on other backends than TensorFlow it is taken for granted."""
+    """Whether there is a GPU or TPU; assumed on backends other than TensorFlow."""
     if keras.config.backend() != "tensorflow":
         return True
     import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Counts of what goes through the train step, kept beside the model and read when wanted."""
+"""Counters of the train step, kept outside of the model and read on demand."""
 
 import keras
 import numpy as np
@@ -9,7 +9,7 @@ class BatchCounters:
     """Rows, tokens and slots since the last `reset`, and the losses of single steps.
 
     The step adds to variables on the device, so that nothing waits for the host. They are
-    TensorFlow's own: not weights of the model, and in no log.
+    TensorFlow variables: not weights of the model, and not in the logs.
     """
 
     NAMES = ("rows", "tokens", "slots")
@@ -30,7 +30,7 @@ class BatchCounters:
 
     @staticmethod
     def count(x, weights):
-        """Rows with a target, their tokens and the slots of the batch: int64 [3]."""
+        """Counts rows with a target, their tokens and the slots of the batch: int64 [3]."""
         weight = tf.reshape(weights[0], [tf.shape(weights[0])[0], -1])
         real = tf.cast(tf.reduce_any(weight != 0, axis=1), tf.int64)  # [B]
         mask = x.get("padding_mask") if isinstance(x, dict) else None
@@ -44,7 +44,7 @@ class BatchCounters:
 
     @property
     def variables(self) -> list[keras.Variable]:
-        """All of them, in the order that `add` takes them in."""
+        """All variables, in the order that `add` expects."""
         return [self.parts, self.steps, self.first_bad, self.loss]
 
     @staticmethod
@@ -64,13 +64,13 @@ class BatchCounters:
         steps.assign_add(1)
 
     def reset(self) -> None:
-        """Starts all counts anew."""
+        """Resets all counts."""
         self.parts.assign(np.zeros(3))
         self.steps.assign(0)
         self.first_bad.assign(-1)
 
     def read(self) -> dict:
-        """What was counted since the last reset.
+        """Reads the counts since the last reset.
 
         Returns:
             A dict: `rows` with a target, their `tokens`, `slots` of the batches (tokens and

@@ -1,11 +1,11 @@
-"""Datasets that do not say how many batches they have, in Keras's loops."""
+"""Datasets of unknown cardinality in Keras's loops."""
 
 import contextlib
 import warnings
 
 
 def known_size(batches) -> int | None:
-    """How many batches a dataset says it has."""
+    """The number of batches of a dataset; None if unknown."""
     if not hasattr(batches, "cardinality"):
         return len(batches) if hasattr(batches, "__len__") else None
     size = int(batches.cardinality())
@@ -16,7 +16,7 @@ def known_size(batches) -> int | None:
 def quiet_about_size():
     """Keeps Keras from warning that a dataset of unknown size has an end.
 
-    Training with a number of steps reads an endless stream, so that nothing real is kept quiet.
+    Training with a number of steps reads an infinite stream, so no genuine warning is suppressed.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Your input ran out of data")

@@ -1,24 +1,24 @@
-"""Batches that are on the device before a step asks for them."""
+"""Batches that are on the device before a step needs them."""
 
-# One that the step to come takes while the one before it still runs, and one that is on its way.
+# One for the next step while the current one runs, and one being copied.
 AHEAD = 2
 
 
 def on_device(batches, device: str):
     """Copies batches to a device some steps ahead.
 
-    A GPU copies what a step reads only after all the work that it was given before, and TensorFlow
-    starts the step when the copy is there. Copied step by step, a batch would have the GPU wait for
-    the host at every step: 5.5 of 47.8 ms of BERT-Base on an H200.
+    A GPU copies the inputs of a step only after all previously queued work, and TensorFlow starts
+    the step when the copy is complete. Copied step by step, a batch would make the GPU wait for the
+    host at every step: 5.5 of 47.8 ms of BERT-Base on an H200.
 
     Args:
         batches: a `tf.data.Dataset`.
-        device: where to, such as "GPU:0".
+        device: the target, such as "GPU:0".
 
     Returns:
-        A `tf.data.Dataset` of the same batches, without a known size; int32 comes as int64, since
-        TensorFlow keeps int32 tensors in the host's memory. Batches with strings, which no GPU
-        takes, and what is no dataset come back as they are.
+        A `tf.data.Dataset` of the same batches, of unknown cardinality; int32 becomes int64, since
+        TensorFlow keeps int32 tensors in host memory. Batches with strings, which GPUs do not
+        support, and anything but a dataset are returned unchanged.
     """
     import tensorflow as tf
 

@@ -11,10 +11,10 @@ def total_steps(
     epochs: float | None = None,
     examples: int | None = None,
 ) -> int:
-    """The number of updates that a duration comes to; a part of a batch is an update too.
+    """Converts a duration to a number of updates; a partial batch is an update too.
 
     Args:
-        rows: rows in one pass over the data; None if unknown.
+        rows: rows in one epoch; None if unknown.
         batch_size: rows of an update, over all replicas.
         steps: updates; or
         epochs: passes over the data, such as 3 or 0.5; or
@@ -46,5 +46,5 @@ def total_steps(
         raise ValueError(
             f"epochs={epochs}, but the number of rows is unknown: pass steps or examples"
         )
-    # Rounded first: 0.07 * 100 is a little more than 7, which is no eighth update.
+    # Rounded first: 0.07 * 100 is a little more than 7, which must not add an eighth update.
     return max(1, math.ceil(round(epochs * math.ceil(rows / batch_size), 6)))

@@ -1,4 +1,4 @@
-"""A stop at a loss that is not finite, which keeps the batch."""
+"""A callback that stops at a loss that is not finite, and saves the batch."""
 
 import io
 import logging
@@ -14,25 +14,25 @@ logger = logging.getLogger("keras_bert")
 
 
 class StopOnNaN(keras.callbacks.Callback):
-    """Stops training once a loss was not finite, and saves the batch of that very step.
+    """Stops training when a loss is not finite, and saves the batch of that step.
 
-    The batch lies in `directory/bad-step-N.npz`, where N counts steps from 0 over all epochs, as
-    `training_batch` of the task does. Its arrays are what the step got: `x.token_ids` and the
+    The batch is saved to `directory/bad-step-N.npz`, where N counts steps from 0 over all epochs,
+    as in the task's `training_batch`. Its arrays are the inputs of the step: `x.token_ids` and the
     other inputs, `y`, `sample_weight`; for several outputs `y.NAME` and `sample_weight.NAME`. A
-    `tf.data.Dataset` that shuffles gives another order when it is read again: there the file holds
+    `tf.data.Dataset` that shuffles has another order when it is read again; then the file holds
     another batch.
 
-    Only a loss counts: under float16 gradients overflow now and then, and such an update is left
-    out. Checkpoints made after step N may hold weights that are not finite: remove them before
-    the run goes on.
+    Only losses are checked: in float16, gradients overflow occasionally, and such updates are
+    skipped. Checkpoints written after step N may hold weights that are not finite: remove them
+    before resuming the run.
 
     Args:
-        directory: folder for the file, made if need be.
-        every_steps: steps between two looks, each of which waits for the device; there is one at
-            the end of every epoch too.
+        directory: folder for the file, created if missing.
+        every_steps: steps between checks, each of which waits for the device; there is also one at
+            the end of every epoch.
 
     Attributes:
-        bad_step: N, or None while all losses of this `fit` were finite.
+        bad_step: N, or None if all losses of this `fit` were finite so far.
 
     Raises:
         ValueError: if `every_steps` is not 1 or more; in `fit`, if the train step does not count.
@@ -84,7 +84,7 @@ class StopOnNaN(keras.callbacks.Callback):
 
 
 def _named(prefix: str, part):
-    """Yields (name, array) of what belongs to x, y or sample_weight."""
+    """Yields (name, array) of the parts of x, y or sample_weight."""
     if isinstance(part, dict):
         for name, value in part.items():
             yield from _named(f"{prefix}.{name}", value)

@@ -1,7 +1,7 @@
-"""Functions of a step over batches and over iterators of them, found without a search.
+"""Functions of a step over batches and iterators, called with little overhead.
 
-A `tf.function` looks at all that it captured whenever it is called, so here its concrete functions
-are kept and called.
+A `tf.function` inspects all captured tensors at every call, so its concrete functions are kept and
+called here.
 """
 
 import weakref
@@ -11,9 +11,9 @@ import tensorflow as tf
 
 
 def on_data(step, function):
-    """A function from a batch to what a function of a replica's share gives of it.
+    """A function from a batch to the results of a function on each replica's part of it.
 
-    Keras's own takes means of logs that all replicas hold alike.
+    Keras's own averages logs that are equal on all replicas.
 
     Args:
         step: a `TensorFlowStep`.
@@ -23,19 +23,19 @@ def on_data(step, function):
 
     def run(data):
         output = strategy.run(function, args=(data,))
-        # All replicas hold the same.
+        # Equal on all replicas.
         return keras.tree.map_structure(
             lambda value: strategy.experimental_local_results(value)[0], output
         )
 
-    # XLA compiles for each shape anyway, and kernels want to know it.
+    # XLA compiles once per shape anyway, and kernels need static shapes.
     return tf.function(run, reduce_retracing=not step.uses_xla, autograph=False)
 
 
 def over_iterator(step, on_data):
-    """A function from an iterator of batches to `on_data` of the next.
+    """A function from an iterator of batches to `on_data` of the next batch.
 
-    Keras's own hands what it gives through a `tf.experimental.Optional`.
+    Keras's own passes its result through a `tf.experimental.Optional`.
 
     Args:
         step: a `TensorFlowStep`.
@@ -50,7 +50,7 @@ def over_iterator(step, on_data):
     def found_for(iterator):
         known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
         if not known or step.uses_kernels and not shapes_known(iterator.element_spec):
-            # `train_on_batch` makes a generator.
+            # `train_on_batch` passes a generator.
             return lambda iterator: on_data(next(iterator))
         if not step.on_default_device or tf.config.functions_run_eagerly():
             return on_iterator
@@ -67,9 +67,9 @@ def over_iterator(step, on_data):
 
 
 def by_shapes(function):
-    """The same `tf.function` of one structure of tensors, found by their shapes alone.
+    """Wraps a `tf.function` of a fixed structure of tensors; looks it up by their shapes alone.
 
-    By itself it looks at each of a thousand variables that it captured, at every call.
+    Otherwise it inspects each of a thousand captured variables at every call.
     """
     concrete = {}
 
@@ -86,8 +86,8 @@ def by_shapes(function):
 
 
 def shapes_known(specs) -> bool:
-    """Whether the specs of a batch say every size."""
-    parts = tf.nest.flatten(specs, expand_composites=True)  # of several replicas, each its own
+    """Whether the specs of a batch are fully defined."""
+    parts = tf.nest.flatten(specs, expand_composites=True)  # with several replicas, one per replica
     return all(spec.shape.is_fully_defined() for spec in parts if spec is not None)
 
 

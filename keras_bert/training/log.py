@@ -1,4 +1,4 @@
-"""A log of a run that programs can read."""
+"""A machine-readable log of a run."""
 
 import json
 import math
@@ -11,21 +11,21 @@ from keras_bert.training.pace import EverySteps
 
 
 class JsonLines(keras.callbacks.Callback):
-    """Appends a JSON object to a file at the end of every epoch, and every so many steps.
+    """Appends a JSON object to a file at the end of every epoch, and every N steps.
 
-    Each line has `step`, the steps made over all epochs; `time`, seconds since 1970; and all logs
-    that Keras hands out, as numbers. Lines of epochs have `epoch` too, from 0. In lines of steps,
+    Each line has `step`, the number of steps over all epochs; `time`, seconds since 1970; and all
+    of Keras's logs, as numbers. Lines of epochs also have `epoch`, from 0. In lines of steps,
     losses and metrics are those of the epoch so far. NaN and infinities, which JSON lacks, become
     null. The file is closed after each line.
 
-    A run that goes on after a stop appends. Steps after its checkpoint are made, and written, a
-    second time: of two lines with the same `step` the later one counts.
+    A resumed run appends. Steps after its checkpoint are run and logged again: of two lines with
+    the same `step`, the later one is valid.
 
-    With several worker processes only the chief writes.
+    With several worker processes, only the chief writes.
 
     Args:
-        path: the file; its folder is made if need be.
-        every_steps: steps between two lines; None for lines of epochs alone.
+        path: the file; its folder is created if missing.
+        every_steps: N, steps between lines; None for lines of epochs alone.
 
     Raises:
         ValueError: if `every_steps` is not 1 or more.
@@ -42,7 +42,7 @@ class JsonLines(keras.callbacks.Callback):
             self._beat.start(self.model.run.done)
         if self._writes():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.open("a").close()  # an error should come now, not after an epoch
+            self.path.open("a").close()  # raises now, not after an epoch
 
     def after_step(self, logs):
         done = self.model.run.done

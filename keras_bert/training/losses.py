@@ -9,13 +9,13 @@ from keras import ops
 class OutputLosses:
     """The losses of a model's outputs, each as a weighted sum over the elements of a batch.
 
-    A loss of the whole batch is sum(weight * loss) / sum(weight). Sum and divisor are kept apart
-    here because both may have to be added up over parts of the batch first.
+    The loss of the whole batch is sum(weight * loss) / sum(weight). Sum and divisor are kept
+    separate because both may have to be summed over parts of the batch first.
 
     Args:
-        loss: a Keras loss, a function (y_true, y_pred) or its name; for several outputs a dict
-            of them by output, outputs without one train nothing. A loss object's own reduction
-            is not used, but "sum" (or `None`) turns the division off.
+        loss: a Keras loss, a function (y_true, y_pred) or its name; for several outputs a dict of
+            them by output, outputs without one are not trained. A loss object's own reduction is
+            ignored, except that "sum" (or `None`) disables the division.
         loss_weights: factors of the losses by output name; 1 by default.
         outputs: the model's output or dict of outputs.
 
@@ -45,7 +45,7 @@ class OutputLosses:
         ]
 
     def weights(self, y, sample_weight) -> list:
-        """One float32 weight tensor per output, [B, ...]; ones where there is none."""
+        """One float32 weight tensor per output, [B, ...]; ones by default."""
         found = []
         for name in self.names:
             weight = _of(sample_weight, name)
@@ -78,13 +78,13 @@ class OutputLosses:
             extra = range(len(weight.shape), len(values.shape))
             if extra:
                 values = ops.mean(values, axis=tuple(extra))
-            # A slot of weight 0 counts for nothing, even where its loss is not finite.
+            # A slot of weight 0 is ignored, even if its loss is not finite.
             values = ops.where(weight == 0, 0.0, values)
             found.append(ops.sum(weight * values))
         return found
 
     def total(self, sums, divisors):
-        """The whole loss of a batch.
+        """The total loss of a batch.
 
         Args:
             sums: of weight * loss over the batch, one scalar per output, and regularization.
@@ -97,14 +97,15 @@ class OutputLosses:
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class TaskLoss(keras.losses.Loss):
-    """A loss of Keras on logits that takes ids and probabilities alike.
+    """A Keras loss on logits that accepts both ids and probabilities.
 
-    A loss of ids gets ids, and is the cross-entropy itself where labels are probabilities; another
-    gets probabilities, for ids one-hot.
+    A loss of ids receives ids, and is replaced by the cross-entropy if labels are probabilities;
+    other losses receive probabilities, with ids one-hot encoded.
 
     Args:
         loss: the loss.
-        label_smoothing: share of each label that is spread over all K classes; of a loss of ids.
+        label_smoothing: fraction of each label that is spread over all K classes, for a loss of
+            ids.
 
     Call arguments:
         y_true: int [...], or float [..., K].
@@ -150,19 +151,19 @@ class TaskLoss(keras.losses.Loss):
 
 
 def is_soft(y, logits) -> bool:
-    """Whether labels are a number for each class, not ids."""
+    """Whether labels are probabilities of classes, as opposed to ids."""
     return len(y.shape) == len(logits.shape) and y.shape[-1] != 1
 
 
 class LossMeans(keras.metrics.Metric):
     """The losses of an epoch: sum(weight * loss) / sum(weight) over all its elements.
 
-    To it comes the mean of regularization over the epoch's batches, each weighed by its rows, as
-    Keras reports it. A loss of the reduction "sum" is logged as a mean too.
+    The mean of regularization over the epoch's batches, weighted by their rows, is added, as Keras
+    reports it. A loss with the reduction "sum" is also logged as a mean.
 
     Args:
-        losses: what is counted.
-        counted_classes: K, to count rows by class too; None not to.
+        losses: the losses to average.
+        counted_classes: K, to also count rows by class; None to skip that.
         name: name of the total in logs; with several outputs each one's is NAME_loss.
     """
 
@@ -174,9 +175,9 @@ class LossMeans(keras.metrics.Metric):
         shape = (len(losses.names),)
         self.sums = self.add_variable(shape, "zeros", name="sums")
         self.weights = self.add_variable(shape, "zeros", name="weights")
-        # Regularization times rows, and rows: sums, which replicas can add up.
+        # Regularization times rows, and rows: sums, which can be added over replicas.
         self.extra = self.add_variable((2,), "zeros", name="extra")
-        self.classes = None  # rows by class, of labels and of predictions, float32 [2, K]
+        self.classes = None  # rows by class, for labels and predictions, float32 [2, K]
         if counted_classes:
             self.classes = self.add_variable((2, counted_classes), "zeros", name="classes")
 
@@ -186,7 +187,7 @@ class LossMeans(keras.metrics.Metric):
         Args:
             sums: of weight * loss, one scalar per output.
             weights: sums of the weights, one scalar per output.
-            extra: losses of regularization, scalars.
+            extra: regularization losses, scalars.
             rows: rows of the batch that have a target.
         """
         self.sums.assign(self.sums + ops.stack(sums))
@@ -226,7 +227,7 @@ class LossMeans(keras.metrics.Metric):
 
 
 def _of(structure, name):
-    """What belongs to an output in a dict by output, or in a lone value."""
+    """The entry of an output in a dict by output, or the single value."""
     return structure.get(name) if isinstance(structure, dict) else structure
 
 
@@ -235,5 +236,5 @@ def _elementwise(loss) -> Callable:
 
 
 def _divide(sums, weights):
-    """sums / weights, 0 where no weight is: a batch without a target teaches nothing."""
+    """sums / weights, 0 where the weights sum to 0."""
     return ops.where(weights == 0, 0.0, sums / ops.where(weights == 0, 1.0, weights))

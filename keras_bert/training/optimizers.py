@@ -1,4 +1,4 @@
-"""AdamW and LAMB, as BERT is trained with."""
+"""AdamW and LAMB, the optimizers of BERT."""
 
 import logging
 import math
@@ -12,9 +12,9 @@ logger = logging.getLogger("keras_bert")
 
 
 class _Scalars(NamedTuple):
-    """What the variables share in one update, as float32 scalars.
+    """Values shared by all variables in one update, as float32 scalars.
 
-    Made once: a graph with constants of its own for each variable takes seconds longer to trace.
+    Created once: a graph with separate constants for each variable takes seconds longer to trace.
     """
 
     rate: Any
@@ -31,21 +31,21 @@ class _Scalars(NamedTuple):
 class Optimizer(keras.optimizers.Optimizer):
     """Base of optimizers with two moments, decoupled decay and an update that is a pure function.
 
-    `updated` and `clipped` take and give plain tensors, so that a train step can run them inside
-    a function compiled with XLA, on every replica alike. Keras's own `apply` gives the same
+    `updated` and `clipped` map tensors to tensors, so that a train step can run them inside a
+    function compiled with XLA, identically on every replica. Keras's own `apply` computes the same
     numbers on any backend. Arithmetic and slots are float32 whatever the type of the variables: a
     bfloat16 moment would lose what (1 - beta_2) adds to it.
 
-    Decay touches variables of two or more axes only. Every variable of BERT with a single axis is
-    a bias or a LayerNorm's gamma or beta, and no other is. The rule looks at the variable, not at
-    its name, which differs between implementations. Embedding tables are decayed, as in
-    google-research/bert. `exclude_from_weight_decay` takes out more.
+    Weight decay applies only to variables with two or more axes. Every variable of BERT with a
+    single axis is a bias or a LayerNorm's gamma or beta, and no other is. The rule depends on the
+    variable, not on its name, which differs between implementations. Embedding tables are decayed,
+    as in google-research/bert. `exclude_from_weight_decay` excludes more.
 
     Args:
         learning_rate: a float, or a schedule of the number of updates.
-        weight_decay: decay per update, times the rate.
-        beta_1: share of the old first moment that is kept.
-        beta_2: share of the old second moment that is kept.
+        weight_decay: decay per update, multiplied by the rate.
+        beta_1: decay rate of the first moment.
+        beta_2: decay rate of the second moment.
         epsilon: added to the root of the second moment.
         bias_correction: whether to divide the moments by 1 - beta^t (Kingma and Ba 2015).
         global_clipnorm: gradients are scaled down to this norm over all variables; None for
@@ -83,7 +83,7 @@ class Optimizer(keras.optimizers.Optimizer):
         for name, value in limits.items():
             if value is not None and not value > 0:
                 raise ValueError(f"{name}={value}: expected a number above 0, or None")
-        # Keras would apply a decay of its own before the update, so it gets none.
+        # Keras would apply its own decay before the update, so it is passed none.
         super().__init__(
             learning_rate, weight_decay=None, global_clipnorm=global_clipnorm, **kwargs
         )
@@ -97,7 +97,7 @@ class Optimizer(keras.optimizers.Optimizer):
     # === Variables ===
 
     def build(self, variables) -> None:
-        """Makes the slots, and decides for each variable on its decay and its rate.
+        """Creates the slots, and sets the decay and the rate factor of each variable.
 
         Args:
             variables: the trainable Keras variables.
@@ -127,30 +127,30 @@ class Optimizer(keras.optimizers.Optimizer):
         return self.add_variable(
             variable.shape,
             dtype="float32",
-            layout=getattr(variable, "_layout", None),  # JAX spreads slots as their variables
+            layout=getattr(variable, "_layout", None),  # JAX shards slots like their variables
             name=f"{variable.path.replace('/', '_')}_{name}",
         )
 
     def _decay_fits(self, variable) -> bool:
-        # What `exclude_from_weight_decay` was given can be asked for in no public way.
+        # There is no public access to the arguments of `exclude_from_weight_decay`.
         return len(variable.shape) > 1 and self._use_weight_decay(variable)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None) -> None:
-        """Keeps decay off more variables, as in Keras.
+        """Excludes more variables from weight decay, as in Keras.
 
         Args:
             var_list: variables.
             var_names: patterns that are searched in the variables' names.
 
         Raises:
-            ValueError: if the optimizer is built; Keras passes over a call that comes too late.
+            ValueError: if the optimizer is built; Keras ignores a late call.
         """
         if self.built:
             raise ValueError("exclude_from_weight_decay: expected a call before build")
         super().exclude_from_weight_decay(var_list, var_names)
 
     def undecayed(self, variables) -> list[str]:
-        """Lists the paths of the variables that decay leaves alone."""
+        """Lists the paths of the variables without weight decay."""
         return [variable.path for variable in variables if not self._decay_fits(variable)]
 
     def slot_variables(self) -> list[list[keras.Variable]]:
@@ -158,14 +158,14 @@ class Optimizer(keras.optimizers.Optimizer):
         return [list(pair) for pair in zip(self._momentums, self._velocities, strict=True)]
 
     def other_variables(self) -> list[keras.Variable]:
-        """Its variables that are no slots: the number of updates, and a rate that can be set."""
+        """Variables that are not slots: the number of updates, and a settable rate."""
         slots = {id(variable) for pair in self.slot_variables() for variable in pair}
         return [variable for variable in self.variables if id(variable) not in slots]
 
     # === Pure functions ===
 
     def clipped(self, gradients) -> tuple[list, object]:
-        """Clips gradients by the limit that is set; see `clipped` of this module."""
+        """Clips gradients by the configured limit; see `clipped` of this module."""
         return clipped(self, gradients)
 
     def updated(self, gradients, values, slots, step, learning_rate) -> tuple[list, list]:
@@ -202,10 +202,10 @@ class Optimizer(keras.optimizers.Optimizer):
         return [value for value, _ in new], [pair for _, pair in new]
 
     def _groups(self, values) -> list[list[int]]:
-        """Places of the variables that are updated together, as one.
+        """Indices of the variables that are updated together, as one.
 
-        Vectors have no decay and are updated unit by unit, whatever the rule: end to end they take
-        one operation of a GPU in place of a hundred, each of which costs more to start than to run.
+        Vectors have no decay and are updated elementwise by every optimizer: concatenated, they
+        take one GPU operation instead of a hundred, each of which costs more to start than to run.
         """
         groups: dict[Any, list[int]] = {}
         for i, (value, scale) in enumerate(zip(values, self._scales, strict=True)):
@@ -238,12 +238,12 @@ class Optimizer(keras.optimizers.Optimizer):
         return ops.cast(old - rate * change, value.dtype), [momentum, velocity]
 
     def _change(self, direction, value, decay):
-        """What is taken off a variable, before the rate.
+        """The change that is subtracted from a variable, before multiplication by the rate.
 
         Args:
             direction: m / (sqrt(v) + epsilon), float32.
             value: the variable's value, float32 of the same shape.
-            decay: the decay, a scalar, or None for a variable without.
+            decay: the decay, a scalar, or None for a variable without decay.
         """
         raise NotImplementedError
 
@@ -282,16 +282,16 @@ class Optimizer(keras.optimizers.Optimizer):
 
 
 def clipped(optimizer: keras.optimizers.Optimizer, gradients) -> tuple[list, object]:
-    """Clips gradients by the limit that an optimizer sets, if it does.
+    """Clips gradients by the limit of an optimizer, if it has one.
 
     Args:
         optimizer: any Keras optimizer.
         gradients: one tensor per variable.
 
     Returns:
-        (float32 gradients, their global norm before clipping as a float32 scalar). The rule
-        is that of `tf.clip_by_global_norm`: g * c / max(norm, c). Where the norm is not
-        finite no clipped gradient is: an overflow must not look like a zero.
+        (float32 gradients, their global norm before clipping as a float32 scalar). Clipping is that
+        of `tf.clip_by_global_norm`: g * c / max(norm, c). If the norm is not finite, no clipped
+        gradient is finite: an overflow must not look like a zero.
     """
     gradients = [ops.cast(gradient, "float32") for gradient in gradients]
     parts = gradients
@@ -327,7 +327,7 @@ class AdamW(Optimizer):
     runs that fail on small tasks (Mosbach et al. 2021, "On the Stability of Fine-tuning BERT"),
     so the correction is on by default; False gives the original's numbers.
 
-    Arguments and rules on decay are those of `Optimizer`.
+    For arguments and weight decay see `Optimizer`.
     """
 
     def _change(self, direction, value, decay):
@@ -341,12 +341,12 @@ class Lamb(Optimizer):
         u = m' / (sqrt(v') + epsilon) + weight_decay * p
         p = p - rate * |p| / |u| * u
 
-    with the moments of `AdamW`. The ratio of norms is taken for each variable, with phi(x) = x,
-    and is 1 where a norm is 0. Variables without decay have neither the decay nor the ratio, as
-    in the authors' code, tensorflow/addons `lamb.py`. `keras.optimizers.Lamb` is another rule: it
-    applies decay outside of the ratio and takes the ratio for biases and LayerNorm too.
+    with the moments of `AdamW`. The ratio of norms is taken for each variable, with phi(x) = x, and
+    is 1 where a norm is 0. Variables without decay have neither the decay nor the ratio, as in the
+    authors' code, tensorflow/addons `lamb.py`. `keras.optimizers.Lamb` differs: it applies decay
+    outside of the ratio and also uses the ratio for biases and LayerNorm.
 
-    Arguments and rules on decay are those of `Optimizer`.
+    For arguments and weight decay see `Optimizer`.
     """
 
     def _change(self, direction, value, decay):
@@ -363,7 +363,7 @@ def _joined(vectors: list):
 
 
 def _parted(joined, like: list) -> list:
-    """Cuts what `_joined` gave for vectors of these lengths."""
+    """Splits the result of `_joined` into vectors of these lengths."""
     if len(like) == 1:
         return [joined]
     ends = np.cumsum([vector.shape[0] for vector in like])[:-1].tolist()
@@ -371,7 +371,7 @@ def _parted(joined, like: list) -> list:
 
 
 def _dense(gradient):
-    """A gradient as one tensor; that of a gather has a row for each use on TensorFlow."""
+    """A gradient as one tensor; on TensorFlow, that of a gather has one row per use."""
     if keras.config.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -380,5 +380,5 @@ def _dense(gradient):
 
 
 def _one_minus_power(beta: float, t):
-    """1 - beta^t to float32's full precision, which the plain form loses where beta^t nears 1."""
+    """1 - beta^t to full float32 precision, even if beta^t is near 1."""
     return -ops.expm1(t * math.log(beta))

@@ -1,8 +1,8 @@
-"""What callbacks share that look at a run every so many steps."""
+"""Helpers of callbacks that run every N steps."""
 
 
 class EverySteps:
-    """Says when the next N steps of a run are over, also where one call makes several.
+    """Tracks when N more steps of a run are done, even if one call makes several steps.
 
     Args:
         steps: N.
@@ -18,7 +18,7 @@ class EverySteps:
         self._done = 0
 
     def start(self, done: int) -> None:
-        """Begins a `fit` after so many steps."""
+        """Starts a `fit` after `done` steps."""
         self._done = done
 
     def due(self, done: int) -> bool:
@@ -29,10 +29,10 @@ class EverySteps:
 
 
 def fresh_counters(callback):
-    """The counters of a callback's model, from zero; to be called as training begins.
+    """Resets and returns the counters of a callback's model; to be called when training begins.
 
-    There, and nowhere else, callbacks may reset them: whichever does it last, all of them find
-    the counts of this `fit`. A bad step of an earlier `fit` is forgotten.
+    Callbacks may reset them only then: whichever does it last, all of them see the counts of this
+    `fit`. A bad step of an earlier `fit` is discarded.
 
     Raises:
         ValueError: if the model's step does not count.

@@ -11,10 +11,10 @@ from keras_bert.metrics import PearsonCorrelation
 class CosineSquaredError(keras.losses.Loss):
     """The squared error of the cosine of two embeddings.
 
-    Rule: Sentence-BERT, section 3, "regression objective function".
+    Reference: Sentence-BERT, section 3, "regression objective function".
 
     Call arguments:
-        y_true: float [B], the right cosines, from -1 to 1.
+        y_true: float [B], the target cosines, from -1 to 1.
         y_pred: float [B, 2, H], embeddings of both texts.
 
     Returns:
@@ -32,18 +32,17 @@ class CosineSquaredError(keras.losses.Loss):
 class InBatchNegatives(keras.losses.Loss):
     """The cross-entropy of finding an anchor's positive among the texts of the whole batch.
 
-    These are all positives, and all negatives where examples have some of their own. The logits
-    are cosines times `scale`. Rule: Henderson et al. 2017 (arXiv:1705.00652), section
-    4.4, with the cosine as sentence-transformers' MultipleNegativesRankingLoss has it. The
-    negatives are the other rows of the batch as the loss sees it: those of the same replica and
-    the same micro-batch.
+    These are all positives, and all hard negatives if examples have them. The logits are cosines
+    times `scale`. Reference: Henderson et al. 2017 (arXiv:1705.00652), section 4.4, with the cosine
+    as in sentence-transformers' MultipleNegativesRankingLoss. The negatives are the other rows of
+    the batch that the loss receives: those of the same replica and micro-batch.
 
     Args:
         scale: factor of the cosines, 20 by default.
 
     Call arguments:
-        y_true: int [B], a number for each pair. A row with the number of another is a copy of it,
-            which fills up the batch and is no negative.
+        y_true: int [B], an index for each pair. A row with the index of another is a copy that
+            fills up the batch, and is not a negative.
         y_pred: float [B, C, H], embeddings of anchors, positives, and C - 2 negatives.
 
     Returns:
@@ -82,7 +81,7 @@ class InBatchNegatives(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class CosinePearson(PearsonCorrelation):
-    """Pearson's correlation of cosines of embeddings [B, 2, H] with right ones [B]."""
+    """Pearson's correlation of cosines of embeddings [B, 2, H] with target cosines [B]."""
 
     def __init__(self, name="pearson", **kwargs):
         super().__init__(name=name, **kwargs)

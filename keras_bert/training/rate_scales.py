@@ -1,13 +1,13 @@
-"""Rates that differ from layer to layer."""
+"""Layer-wise learning rates."""
 
 
 def layerwise_rate_scales(model, decay: float) -> dict[str, float]:
     """Factors for `rate_scales` that shrink from the head of a model down to its embeddings.
 
-    Block i of L, from 0 at the bottom, gets decay^(L - i), the embeddings decay^(L + 1); the
-    pooler and all that lies outside of the backbone 1. So each layer learns at `decay` times the
-    rate of the one above it (Howard and Ruder 2018, section 3.2, discriminative fine-tuning; Clark
-    et al. 2020, ELECTRA, whose code has one power more on everything below the head).
+    Block i of L, from 0 at the bottom, gets decay^(L - i), the embeddings decay^(L + 1); the pooler
+    and everything outside of the backbone 1. So each layer learns at `decay` times the rate of the
+    one above it (Howard and Ruder 2018, section 3.2, discriminative fine-tuning; Clark et al. 2020,
+    ELECTRA, whose code has one more power on everything below the head).
 
     Args:
         model: a model with a `backbone` that has `embeddings` and `blocks`.

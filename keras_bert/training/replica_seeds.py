@@ -1,4 +1,4 @@
-"""Seeds that differ between replicas inside of a step, and are the same outside of it."""
+"""Seeds that differ between replicas inside a step, and are equal outside of it."""
 
 import tensorflow as tf
 
@@ -6,20 +6,20 @@ from keras_bert.training import replicas
 
 
 def seed_shift():
-    """What this replica adds to the seeds, so that it has dropout of its own; or None."""
+    """The offset that this replica adds to seeds, for its own dropout masks; or None."""
     if replicas.count() == 1:
         return None
-    return replicas.index() * 1_000_003  # far from the seeds that users pick in a row
+    return replicas.index() * 1_000_003  # far from consecutive seeds that users pick
 
 
 def shifted(variables: list, values: list, shift, sign: int = 1) -> list:
-    """The values of variables, the seeds among them shifted.
+    """The values of variables, with seeds shifted.
 
     Args:
         variables: Keras variables.
         values: their values.
         shift: from `seed_shift`.
-        sign: -1 takes the shift back.
+        sign: -1 reverts the shift.
     """
     if shift is None:
         return values

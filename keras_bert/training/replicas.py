@@ -1,22 +1,22 @@
-"""What a step needs from `tf.distribute`, for one replica as for many."""
+"""The operations of `tf.distribute` that a step needs, for one replica or many."""
 
 import tensorflow as tf
 
 
 def count() -> int:
-    """How many replicas run the step together, over all workers."""
+    """The number of replicas that run the step together, over all workers."""
     return tf.distribute.get_strategy().num_replicas_in_sync
 
 
 def index():
-    """Number of this replica among all, int32 scalar."""
+    """Index of this replica, int32 scalar."""
     return tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.int32)
 
 
 def add_up(tensors: list) -> list:
-    """The sums of tensors over all replicas, the same on each, float32 where there are several.
+    """Sums tensors over all replicas; equal on each, float32 if there are several.
 
-    One collective operation carries them all: each costs its own wait for the other replicas.
+    A single collective operation is used: each one waits for the other replicas.
     """
     if count() == 1 or not tensors:
         return tensors
@@ -24,14 +24,14 @@ def add_up(tensors: list) -> list:
 
 
 def pack(tensors: list) -> list:
-    """Lays tensors of known shapes end to end, as one float32 vector; on one replica a no-op."""
+    """Concatenates tensors of known shapes to one float32 vector; on one replica a no-op."""
     if count() == 1:
         return tensors
     return [tf.concat([tf.cast(tf.reshape(t, [-1]), tf.float32) for t in tensors], axis=0)]
 
 
 def add_up_packed(packed: list) -> list:
-    """`add_up` for what `pack` gave."""
+    """`add_up` for the result of `pack`."""
     if count() == 1:
         return packed
     context = tf.distribute.get_replica_context()
@@ -39,18 +39,18 @@ def add_up_packed(packed: list) -> list:
 
 
 def xla_adds_up(strategy) -> bool:
-    """Whether `add_up_packed` works inside of a function that XLA compiles.
+    """Whether `add_up_packed` works inside a function compiled with XLA.
 
     TensorFlow's collective operations do on the GPUs of one process; on CPUs XLA lacks them, and
-    between processes they have not been seen to.
+    between processes they are not known to work.
     """
     devices = strategy.extended.worker_devices
-    mirrored = isinstance(strategy, tf.distribute.MirroredStrategy)  # not that of several workers
+    mirrored = isinstance(strategy, tf.distribute.MirroredStrategy)  # not several workers
     return mirrored and all("GPU" in device.upper() for device in devices)
 
 
 def unpack(packed: list, shapes: list) -> list:
-    """The tensors in what `pack` gave.
+    """The tensors in the result of `pack`.
 
     Args:
         packed: from `pack` or `add_up_packed`.
@@ -65,8 +65,8 @@ def unpack(packed: list, shapes: list) -> list:
 def local(variable) -> tf.Variable:
     """This replica's own copy of a Keras variable.
 
-    A step that runs alike on every replica may write its copies itself: all hold the same bits
-    after it, and no thread has to wait for another as `Strategy.extended.update` makes it.
+    A step that runs identically on every replica may write its copies itself: they stay bitwise
+    identical, and no thread has to wait for another, as with `Strategy.extended.update`.
     """
     value = variable.value
     strategy = tf.distribute.get_strategy()
@@ -75,19 +75,19 @@ def local(variable) -> tf.Variable:
     copies = strategy.experimental_local_results(value)
     if len(copies) == 1:
         return copies[0]
-    return copies[_local_index() % len(copies)]  # workers hold equally many
+    return copies[_local_index() % len(copies)]  # workers hold equal numbers
 
 
 def remade(thing, what: str, may_remake: bool = True):
-    """An optimizer or metric of Keras as it is, or where it is not the strategy's own, anew.
+    """Returns a Keras optimizer or metric, recreated if it does not belong to the strategy.
 
     Args:
         thing: the optimizer or metric, made in the strategy's scope or elsewhere.
-        what: what to call it in an error.
-        may_remake: False for one whose settings are not known to be whole.
+        what: its name in errors.
+        may_remake: False for one whose settings are not known to be complete.
 
     Raises:
-        ValueError: if it is in use already, or may not be made anew.
+        ValueError: if it is already in use, or must not be recreated.
     """
     values = [variable.value for variable in thing.variables]
     if all(isinstance(value, tf.distribute.DistributedValues) for value in values):
@@ -103,6 +103,6 @@ def remade(thing, what: str, may_remake: bool = True):
 
 
 def _local_index() -> int:
-    # The threads that trace a MirroredStrategy's step each know their place as a constant.
+    # Each thread that traces a MirroredStrategy's step knows its replica index as a constant.
     place = tf.distribute.get_replica_context().replica_id_in_sync_group
     return int(tf.get_static_value(place))

@@ -1,4 +1,4 @@
-"""Saving a run as it goes, and going on where it was stopped, to the bit."""
+"""Checkpoints of a run, and bitwise identical resumption."""
 
 import hashlib
 import json
@@ -23,32 +23,32 @@ FORMAT = 1
 
 
 class Resume(keras.callbacks.Callback):
-    """Saves weights, optimizer, schedule, random state and place in the data; `fit` goes on there.
+    """Saves weights, optimizer, schedule, random state and data position; `fit` resumes there.
 
-    Give it to `fit` of a task of ours. If the folder holds a checkpoint, `fit` restores the newest
-    whole one before the first step and runs the steps that are left, with the batches that an
-    unbroken run would see. On one CPU device the weights in the end are the same to the bit (see
+    Pass it to `fit` of a task. If the folder holds a checkpoint, `fit` restores the newest complete
+    one before the first step and runs the remaining steps, with the batches of an uninterrupted
+    run. On one CPU device the final weights are bitwise identical (see
     `tf.config.experimental.enable_op_determinism` for GPUs). Each checkpoint is a folder
-    `step-NNNNNNNNN` with `state.safetensors` and `state.json`, written whole or not at all.
+    `step-NNNNNNNNN` with `state.safetensors` and `state.json`, written atomically.
 
-    On SIGTERM the step that runs is finished and saved, and the process exits with status 143;
-    not where several worker processes train together, as they would stop at different steps.
+    On SIGTERM the current step is finished and saved, and the process exits with status 143; except
+    if several worker processes train together, as they would stop at different steps.
 
     Args:
-        directory: folder of the checkpoints, made if need be. Several workers must share it.
-        every_steps: steps between two checkpoints; by default one at the end of every epoch.
-        keep: so many of the newest checkpoints stay.
+        directory: folder of the checkpoints, created if missing. Several workers must share it.
+        every_steps: steps between checkpoints; by default one at the end of every epoch.
+        keep: number of newest checkpoints to keep.
         monitor: a metric of the epochs' logs, such as "val_accuracy"; the checkpoint of the best
-            epoch stays too.
+            epoch is also kept.
         mode: "max" or "min": which value of `monitor` is best.
-        on_change: "error" refuses to go on where texts, labels, weights, row count, batch size,
-            seed, schedule or the settings of the preprocessor are others than the run began with;
-            "warn" logs it and goes on. Of a dataset only its size and the types of its batches
-            are known; epochs and steps may change.
+        on_change: "error" refuses to resume if texts, labels, weights, row count, batch size, seed,
+            schedule or preprocessor settings differ from those of the original run; "warn" logs it
+            and resumes. Of a dataset only its size and the types of its batches are compared;
+            epochs and steps may change.
 
     Raises:
-        ValueError: if an argument is out of range; in `fit`, if a checkpoint is of another model,
-            or of other data or settings.
+        ValueError: if an argument is out of range; in `fit`, if a checkpoint belongs to another
+            model, or to other data or settings.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class Resume(keras.callbacks.Callback):
     # === Before training ===
 
     def find(self) -> dict | None:
-        """Reads the newest checkpoint that is whole; damaged ones are named and passed over.
+        """Reads the newest complete checkpoint; damaged ones are logged and skipped.
 
         Returns:
-            The facts in its `state.json`, or None where there is no checkpoint.
+            The contents of its `state.json`, or None if there is no checkpoint.
         """
         for folder in reversed(self._folders()):
             try:
@@ -140,23 +140,23 @@ class Resume(keras.callbacks.Callback):
         logger.warning("%s", message)
 
     def watch(self, callbacks: list) -> None:
-        """Says which callbacks' state belongs to the run: those with `get_state`, `set_state`.
+        """Registers the callbacks with state of the run: those with `get_state`, `set_state`.
 
         Args:
-            callbacks: those of `fit`.
+            callbacks: the callbacks of `fit`.
         """
         self._others = {
             type(c).__name__: c for c in callbacks if c is not self and hasattr(c, "get_state")
         }
 
     def restore(self, model) -> None:
-        """Puts what `find` read into a model that is ready to train, and into the callbacks.
+        """Restores what `find` read into a model that is ready to train, and into the callbacks.
 
         Args:
             model: has the shape of the one that was saved.
 
         Raises:
-            ValueError: if it has not.
+            ValueError: if its shape differs.
         """
         write_state(model, self._arrays, self._source)
         for name, callback in self._others.items():
@@ -182,7 +182,7 @@ class Resume(keras.callbacks.Callback):
         self._stop_wanted = True
 
     def on_epoch_begin(self, epoch, logs=None):
-        # Keras has just reset the metrics; an epoch that began before the stop goes on counting.
+        # Keras has just reset the metrics; those of an interrupted epoch continue.
         if self._arrays is not None and not self.model.run.at_epoch_end:
             for name, variable in variables_by_name(self.model).items():
                 if name.startswith("metrics."):
@@ -212,9 +212,9 @@ class Resume(keras.callbacks.Callback):
         self.save()
 
     def save(self) -> None:
-        """Writes a checkpoint of this very step, then removes those that need not stay."""
+        """Writes a checkpoint of the current step, then removes those that are not kept."""
         run = self.model.run
-        arrays = read_state(self.model)  # on every worker: reading may ask the others
+        arrays = read_state(self.model)  # on every worker: reading may involve the others
         self._saved = run.done
         strategy = getattr(self.model, "distribute_strategy", None)
         if strategy is not None and not strategy.extended.should_checkpoint:
@@ -247,17 +247,17 @@ class Resume(keras.callbacks.Callback):
 
     def _remove_old(self) -> None:
         pinned = f"step-{self.best_step or 0:09d}"
-        # Damaged checkpoints of later steps must not push out the whole ones of this run.
+        # Damaged checkpoints of later steps must not displace the complete ones of this run.
         newest = f"step-{self.model.run.done:09d}"
         folders = [folder for folder in self._folders() if folder.name <= newest]
         for folder in folders[: -self.keep]:
             if folder.name != pinned:
                 shutil.rmtree(folder)
-        for scratch in self.directory.glob(".step-*"):  # of a run that was killed while writing
+        for scratch in self.directory.glob(".step-*"):  # left by a run killed while writing
             shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _change(name: str, before, now) -> str:
     if any(isinstance(value, str) and len(value) == 32 for value in (before, now)):
-        return f"other {name}"  # hashes, which say nothing to people
+        return f"other {name}"  # hashes are not readable
     return f"{name} was {before!r:.100}, now {now!r:.100}"

@@ -1,4 +1,4 @@
-"""Learning-rate schedules, counted in optimizer updates or in shares of a time budget."""
+"""Learning-rate schedules, in optimizer updates or in fractions of a time budget."""
 
 import math
 
@@ -12,11 +12,11 @@ def decay_factor(share, decay: str = "linear", power: float = 1.0, end: float = 
     """The shape of a decay from 1 to `end`.
 
     Args:
-        share: how much of the decay is over, float tensor; below 0 counts as 0, above 1 as 1.
+        share: completed fraction of the decay, float tensor, clipped to 0 to 1.
         decay: "linear": 1 - share; "polynomial": (1 - share)^power; "cosine":
             (1 + cos(pi * share)) / 2 (Loshchilov and Hutter 2017, without restarts); each from 1
             to `end` instead of 0. "constant": 1.
-        power: of the polynomial.
+        power: exponent of the polynomial.
         end: the value at share 1.
 
     Returns:
@@ -36,27 +36,27 @@ def decay_factor(share, decay: str = "linear", power: float = 1.0, end: float = 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly to the peak, then falls.
+    """Linear warm-up to the peak, then decay.
 
     Update number t (from 0) of N with W of warm-up runs at peak * (t + 1) / W while t < W, and at
-    peak * decay_factor((t - W) / (N - W)) after, linear: peak * (N - t) / (N - W). So no update
-    is made at rate zero, and the peak is reached and left without a drop.
+    peak * decay_factor((t - W) / (N - W)) after, linear: peak * (N - t) / (N - W). No update is
+    made at rate zero, and there is no drop at the peak.
 
     The original (google-research/bert `optimization.py`, create_optimizer) decays from update 0,
-    peak * (1 - t / N)^power, and runs at peak * t / W instead while t < W. So its first update
-    does nothing, and its rate jumps down at t = W. `original=True` gives that.
+    peak * (1 - t / N)^power, and runs at peak * t / W instead while t < W. Its first update has no
+    effect, and its rate drops at t = W. `original=True` selects this schedule.
 
     Args:
         peak: the highest rate.
-        total_steps: updates N; the rate stays at its end after them. None for no decay.
+        total_steps: updates N; afterwards the rate stays at its final value. None for no decay.
         warmup_steps: updates W of warm-up, less than N.
         decay: "linear", "polynomial", "cosine" or "constant".
-        power: of a polynomial decay.
-        end: share of the peak that the decay ends at.
-        original: whether to follow the original; linear or polynomial only.
+        power: exponent of a polynomial decay.
+        end: final rate as a fraction of the peak.
+        original: whether to use the original schedule; linear or polynomial only.
 
     Raises:
-        ValueError: if the settings do not fit together.
+        ValueError: if the settings are inconsistent.
     """
 
     def __init__(
@@ -112,26 +112,26 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """`WarmupDecay` for a run whose length is a time: a function of the share that is over.
+    """`WarmupDecay` for a run with a time budget: a function of the elapsed fraction.
 
-    The share lies in the variable `share`, from 0 to 1, which a callback has to set; the number
-    of updates counts for nothing. At share s with warm-up w the rate is peak * s / w while s < w,
-    but at least peak / 1000, so that updates before the first report are not lost; after that
+    The fraction is held in the variable `share`, from 0 to 1, which a callback has to set; the
+    number of updates has no influence. At share s with warm-up w the rate is peak * s / w while s <
+    w, but at least peak / 1000, so that updates before the first report are not lost; after that
     peak * decay_factor((s - w) / (1 - w)).
 
     Args:
         peak: the highest rate.
-        warmup: share of the run that is warm-up, less than 1.
+        warmup: fraction of the run that is warm-up, less than 1.
         decay: "linear", "polynomial", "cosine" or "constant".
-        power: of a polynomial decay.
-        end: share of the peak that the decay ends at.
+        power: exponent of a polynomial decay.
+        end: final rate as a fraction of the peak.
 
     Attributes:
-        share: float32 scalar variable, 0 at first. It is a state of the run, no setting: it is
+        share: float32 scalar variable, 0 at first. It is a state of the run, not a setting: it is
             not in `get_config`.
 
     Raises:
-        ValueError: if the settings do not fit together.
+        ValueError: if the settings are inconsistent.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def _check_shape(peak, decay, power, end) -> None:
-    """Raises ValueError if the settings of a curve do not fit together."""
+    """Raises a ValueError if the settings of a curve are inconsistent."""
     if not 0 <= peak < math.inf:
         raise ValueError(f"peak={peak}: expected a rate of 0 or more")
     if decay not in DECAYS:

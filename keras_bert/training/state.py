@@ -1,4 +1,4 @@
-"""All that a training step depends on, as arrays by name."""
+"""The complete state of a training step, as arrays by name."""
 
 import keras
 import numpy as np
@@ -11,8 +11,8 @@ def variables_by_name(model) -> dict:
         model: a compiled model whose optimizer is built.
 
     Returns:
-        A dict of Keras variables. Names hold a number and the last part of the path, since the
-        first parts may differ from process to process.
+        A dict of Keras variables. Names consist of a number and the last part of the path, since
+        the first parts may differ between processes.
     """
     groups = {
         "weights": [*model.trainable_variables, *model.non_trainable_variables],
@@ -29,7 +29,7 @@ def variables_by_name(model) -> dict:
 def read_state(model) -> dict[str, np.ndarray]:
     """Copies the state to the host; bfloat16 as float32, which holds all its values."""
     if keras.config.backend() == "jax":
-        model.jax_state_sync()  # a JAX trainer keeps the state to itself while it runs
+        model.jax_state_sync()  # JAX keeps the state elsewhere while it trains
     arrays = {}
     for name, variable in variables_by_name(model).items():
         array = keras.ops.convert_to_numpy(variable)
@@ -38,15 +38,15 @@ def read_state(model) -> dict[str, np.ndarray]:
 
 
 def write_state(model, arrays: dict[str, np.ndarray], source: str) -> None:
-    """Puts a state back, all of it or nothing.
+    """Restores a state, completely or not at all.
 
     Args:
         model: as `variables_by_name`.
-        arrays: what `read_state` gave. Metrics may be left out.
-        source: where it comes from, for the error.
+        arrays: the result of `read_state`. Metrics may be missing.
+        source: origin of the state, for the error.
 
     Raises:
-        ValueError: if it is the state of another model or optimizer.
+        ValueError: if the state belongs to another model or optimizer.
     """
     variables = variables_by_name(model)
     expected = {name for name in variables if not name.startswith("metrics.")}

@@ -1,4 +1,4 @@
-"""The steps of the backend in use: ours on TensorFlow, Keras's own elsewhere."""
+"""The steps of the backend in use: this package's on TensorFlow, otherwise Keras's own."""
 
 import contextlib
 
@@ -11,18 +11,19 @@ from keras_bert.training.task_metrics import has_variables, make_variables
 class KerasStep:
     """Keras's own steps, for backends where one program sees the whole batch.
 
-    There a loss is reduced over the global batch and gradients are clipped whole. A loss that is
-    not the task's own should have the reduction "mean_with_sample_weight": the last batch of an
-    epoch is filled up with rows of weight 0, and Keras's default counts them in its divisor.
+    With these steps a loss is reduced over the global batch and global gradients are clipped. A
+    loss that is not the task's own should have the reduction "mean_with_sample_weight": the last
+    batch of an epoch is filled up with rows of weight 0, and Keras's default counts them in its
+    divisor.
 
     Args:
         model: a Keras model whose `stateless_call`, by which Keras's steps call it, enters
             `kernel_scope`.
 
     Attributes:
-        accumulation_steps: 1; Keras's steps know no micro-batches.
+        accumulation_steps: 1; Keras's steps do not support micro-batches.
         executions_wanted: as in `TensorFlowStep`.
-        kernels_wanted: as there.
+        kernels_wanted: as in `TensorFlowStep`.
         uses_kernels: whether layers use `keras_bert.kernels`.
         counters: None, since Keras's steps do not count.
     """
@@ -48,7 +49,7 @@ class KerasStep:
         """Compiles the model; arguments as `TensorFlowStep.compile`. Nothing is counted.
 
         Raises:
-            ValueError: for micro-batches, which these steps do not know.
+            ValueError: for micro-batches, which these steps do not support.
         """
         if accumulation_steps != 1:
             raise ValueError(
@@ -60,12 +61,12 @@ class KerasStep:
         self.executions_wanted = self.model.steps_per_execution
 
     def prepare(self, accumulation_steps: int = 1, jit_compile="auto", use_kernels="auto"):
-        """Says whether layers use kernels; arguments as `TensorFlowStep.prepare`."""
+        """Sets whether layers use kernels; arguments as `TensorFlowStep.prepare`."""
         self.kernels_wanted = use_kernels
         self.uses_kernels = kernels.chosen(use_kernels, _on_one_gpu())
 
     def kernel_scope(self):
-        """Where layers use the kernels, if they work here and were not refused."""
+        """A scope in which layers use the kernels, if they are supported here and enabled."""
         return kernels.scope(self.uses_kernels)
 
     def scope(self):
@@ -85,19 +86,19 @@ class KerasStep:
             model.optimizer.build(model.trainable_variables)
 
     def warn_of_one_class(self) -> None:
-        """Nothing: these steps do not count the classes that are predicted."""
+        """Does nothing: these steps do not count the predicted classes."""
 
     def with_weight_sums(self, batches):
-        """The batches as they are: the step sees them whole."""
+        """The batches unchanged: the step sees them whole."""
         return batches
 
     def ahead(self, batches):
-        """The batches as they are: steps do not wait for their copy."""
+        """The batches unchanged: steps do not wait for their copy."""
         return batches
 
     @property
     def replica_count(self) -> int:
-        """Devices that a batch is shared among."""
+        """Number of devices that a batch is divided among."""
         distribution = keras.distribution.distribution()
         if distribution is None:
             return 1
@@ -112,7 +113,7 @@ class KerasStep:
 
 
 def _on_one_gpu() -> bool:
-    """Whether there is one GPU: a kernel does not know how to part its work among several."""
+    """Whether there is one GPU: a kernel cannot divide its work among several."""
     if keras.config.backend() != "jax" or keras.distribution.distribution() is not None:
         return False
     devices = keras.distribution.list_devices()  # of "gpu" it would raise where there is none

@@ -1,4 +1,4 @@
-"""What a TensorFlow train step reads and writes, as lists that go into compiled functions."""
+"""The variables that a TensorFlow train step reads and writes, as lists for compiled functions."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from keras_bert.training import replicas
 
 
 class StepVariables(NamedTuple):
-    """Lists of `tf.Variable`, one replica's copies: what its train step reads and writes."""
+    """Lists of `tf.Variable`, one replica's copies, that its train step reads and writes."""
 
     trainable: list
     others: list
@@ -35,5 +35,5 @@ def local_copies(variables: list) -> list:
 
 
 def tensors(batch) -> list:
-    """All tensors of a batch, without what is None."""
+    """All tensors of a batch, without None."""
     return [value for value in tf.nest.flatten(batch) if value is not None]

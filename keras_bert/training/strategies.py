@@ -1,4 +1,4 @@
-"""Where a model trains: one device, several, several machines, a TPU."""
+"""Distribution strategies: one device, several, several machines, a TPU."""
 
 import json
 import os
@@ -16,24 +16,24 @@ def strategy(kind: str = "auto", *, devices: list[str] | None = None, tpu: str |
         classifier.fit(texts, labels, batch_size=256)      # rows over all devices together
 
     On the JAX backend the result is a `keras.distribution.DataParallel`, which has `scope()` too.
-    It is also set for the whole process, since there `fit` trains by what is set and not by what
-    the model was made under.
+    It is also set for the whole process, since on JAX `fit` uses the distribution that is set, not
+    the one under which the model was made.
 
     Args:
         kind: "one" device; "mirrored" over the GPUs of this machine; "multiworker" over the
             machines that the environment variable TF_CONFIG lists; "tpu"; or "auto": the first
-            that is there of workers in TF_CONFIG, a TPU, several GPUs, one device.
+            available of workers in TF_CONFIG, a TPU, several GPUs, one device.
         devices: for "one" and "mirrored": device names, such as ["GPU:0", "GPU:1"]; by default
             the first device, or all GPUs.
-        tpu: for "tpu": name or address of the TPU; by default the one that this machine has.
+        tpu: for "tpu": name or address of the TPU; by default the TPU of this machine.
 
     Returns:
         A `tf.distribute.Strategy`, or on JAX a `keras.distribution.DataParallel`.
 
     Raises:
         ValueError: for an unknown kind or argument, a missing TF_CONFIG or unknown devices.
-        RuntimeError: if there is no TPU or GPU that was asked for, or a strategy of several
-            workers is not the first thing that a program makes.
+        RuntimeError: if a requested TPU or GPU does not exist, or a strategy of several workers is
+            not created at program start.
     """
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
@@ -54,7 +54,7 @@ def _on_tensorflow(kind, devices, tpu):
     if kind == "auto" and _workers():
         kind = "multiworker"
     if kind == "multiworker":
-        return _over_workers()  # before anything that makes TensorFlow look for its devices
+        return _over_workers()  # before anything that makes TensorFlow initialize its devices
     gpus = [device.name for device in tf.config.list_logical_devices("GPU")]
     if kind == "auto":
         kind = "tpu" if _has_tpu() else "mirrored" if len(gpus) > 1 else "one"

@@ -1,7 +1,7 @@
-"""Metrics of Keras on a task's outputs: which there are, and what each of them reads.
+"""Keras metrics on a task's outputs: which are supported, and the inputs of each.
 
-A task's outputs are logits, and its labels ids or probabilities. Keras's metrics expect
-probabilities, logits, ids or one-hot labels, each its own, and do not complain about others.
+A task's outputs are logits, and its labels ids or probabilities. Each Keras metric expects
+probabilities, logits, ids or one-hot labels, and does not reject others.
 """
 
 import keras
@@ -14,13 +14,13 @@ from keras_bert.training.losses import is_soft
 from keras_bert.training.pair_losses import cosines
 
 CLASSES = "classes"  # a softmax over a fixed number of classes
-CHOICES = "choices"  # a softmax over what has no meaning of its own: positions, tokens, choices
+CHOICES = "choices"  # a softmax over items that are not classes: positions, tokens, choices
 LABELS = "labels"  # a sigmoid for each label
 NUMBERS = "numbers"
-COSINES = "cosines"  # embeddings of pairs, whose cosine is to meet a number
+COSINES = "cosines"  # embeddings of pairs, with a target for their cosine
 NOTHING = "nothing"  # outputs without labels
 
-# Of one yes or no: with two classes they read class 1, unless they name a class.
+# Binary: with two classes they read class 1, unless they select a class.
 _BINARY = (
     km.AUC,
     km.BinaryAccuracy,
@@ -67,7 +67,7 @@ _OF_ROWS = (km.CosineSimilarity, km.FBetaScore, km.R2Score, *_CORRELATIONS)
 
 
 def task_metrics(given, kind):
-    """Makes of a user's metrics those that read a task's outputs.
+    """Converts a user's metrics to ones that read a task's outputs.
 
     Args:
         given: a list of metrics, names and functions, or a dict of lists by output; or None.
@@ -78,7 +78,7 @@ def task_metrics(given, kind):
         `update_state` or a function of their own, stays as it is.
 
     Raises:
-        ValueError: if a metric has no meaning for an output, or an output is unknown.
+        ValueError: if a metric is not supported for an output, or an output is unknown.
     """
     if not isinstance(kind, dict):
         return [_for_task(one, kind) for one in keras.tree.flatten(given or [])]
@@ -115,7 +115,7 @@ def make_variables(model, batch) -> None:
 
     x = {name: row(v) for name, v in x.items() if v is not None and name not in OPTIONAL_INPUTS}
     y_pred = model(x, training=False)
-    with keras.StatelessScope():  # what is made in it stays, what is assigned does not
+    with keras.StatelessScope():  # creation persists, assignment does not
         compiled.update_state(keras.tree.map_structure(row, y), y_pred, None)
 
 
@@ -128,12 +128,12 @@ def _is_ready(metric: km.Metric) -> bool:
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class TaskMetric(km.Metric):
-    """A metric of Keras that is given what it expects of a task's labels and outputs.
+    """A Keras metric that receives a task's labels and outputs as it expects them.
 
     Args:
         metric: the metric, which keeps the state.
-        kind: of the output, a word of this module.
-        name: in logs.
+        kind: kind of the output, a constant of this module.
+        name: name in logs.
     """
 
     def __init__(self, metric: km.Metric, kind: str, name: str):
@@ -150,7 +150,7 @@ class TaskMetric(km.Metric):
             sample_weight: weights of labels, or of rows of them; None for 1 everywhere.
 
         Raises:
-            ValueError: if the metric has one figure a row, and the weights are of labels.
+            ValueError: if the metric has one value per row, and the weights are per label.
         """
         y_pred = ops.cast(y_pred, "float32")
         if sample_weight is not None:
@@ -176,7 +176,7 @@ class TaskMetric(km.Metric):
 
 
 def _for_task(given, kind: str):
-    """One metric, as `task_metrics` gives it."""
+    """One metric, as `task_metrics` returns it."""
     metric, name = given, getattr(given, "name", given)
     if isinstance(given, str) and given.lower() in ("accuracy", "acc"):
         metric = km.BinaryAccuracy() if kind == LABELS else km.SparseCategoricalAccuracy()
@@ -198,7 +198,7 @@ def _for_task(given, kind: str):
     if refusal := _refusal(metric, kind):
         raise ValueError(f"metrics: {type(metric).__name__} {refusal}")
     if isinstance(metric, km.IoU) and "int" in str(metric.dtype):
-        # Keras would cut off the weights' fractions, rows of weight 0.5 among them.
+        # Keras would truncate fractional weights, such as 0.5, to integers.
         metric = type(metric).from_config(metric.get_config() | {"dtype": "float32"})
     return TaskMetric(metric, kind, name)
 
@@ -213,7 +213,7 @@ def _is_known(metric: km.Metric) -> bool:
 
 
 def _refusal(metric: km.Metric, kind: str) -> str | None:
-    """Why a metric has no meaning for outputs of a kind; None if it has."""
+    """Why a metric is not supported for outputs of a kind; None if it is."""
     if type(metric) in (km.Mean, km.Sum):
         return "takes values, not labels and outputs"
     if kind == NOTHING:
@@ -245,7 +245,7 @@ def _setting(metric: km.Metric, name: str):
 
 
 def _of_softmax(metric, kind, y, logits, weights) -> tuple:
-    """What a metric reads where one of K classes is right: labels, outputs, weights."""
+    """A metric's inputs if one of K classes is right: labels, outputs, weights."""
     count = logits.shape[-1]
     y = ops.convert_to_tensor(y)
     soft = is_soft(y, logits)
@@ -255,7 +255,7 @@ def _of_softmax(metric, kind, y, logits, weights) -> tuple:
         weights = _spread(weights, y[..., 0] if soft else y)
     from_logits = _setting(metric, "from_logits")
     if isinstance(metric, _OF_IDS):
-        # Where there is no label, which an id below 0 says, the weight is 0.
+        # Without a label, marked by an id below 0, the weight is 0.
         ids = ops.argmax(y, axis=-1) if soft else ops.maximum(ops.cast(y, "int32"), 0)
         scores = logits if from_logits or isinstance(metric, _RANKED) else ops.softmax(logits)
         return ids, scores, weights
@@ -274,7 +274,7 @@ def _of_softmax(metric, kind, y, logits, weights) -> tuple:
     if not isinstance(metric, _BINARY):
         scores = from_logits or isinstance(metric, _SCORES)
         return rows, logits if scores else ops.softmax(logits), weights
-    if soft and not isinstance(metric, km.BinaryCrossentropy):  # a yes or no is never half
+    if soft and not isinstance(metric, km.BinaryCrossentropy):  # a binary label is never fractional
         rows = ops.one_hot(ops.argmax(y, axis=-1), count, dtype="float32")
     if isinstance(metric, _SCORES):
         found = logits
@@ -297,7 +297,7 @@ def _of_softmax(metric, kind, y, logits, weights) -> tuple:
 
 
 def _of_columns(metric, kind, y, outputs, weights) -> tuple:
-    """The same where each of K columns has a label or a number of its own."""
+    """A metric's inputs if each of K columns has its own label or number."""
     if kind == COSINES:
         outputs = cosines(outputs)[:, None]  # [B, 1]
     count = outputs.shape[-1]
@@ -314,7 +314,7 @@ def _of_columns(metric, kind, y, outputs, weights) -> tuple:
     if _setting(metric, "multi_label"):
         return y, outputs, None if weights is None else _spread(weights, y)
     if by_label and isinstance(metric, km.FBetaScore) and metric.threshold is not None:
-        # Each label as a row in which there is no other: their counts add up by column.
+        # Each label as a row without others: their counts add up by column.
         own = ops.eye(count)
         y, outputs = (ops.reshape(v[..., None] * own, (-1, count)) for v in (y, outputs))
         return y, outputs, ops.reshape(weights, (-1,))

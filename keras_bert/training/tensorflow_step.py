@@ -1,4 +1,4 @@
-"""The train, test and predict steps on TensorFlow: one form for one device and for many.
+"""The train, test and predict steps on TensorFlow, the same for one device and for many.
 
 Keras's own steps clip gradients on each replica before they are added up, take the mean loss of
 each replica's own weights, and lose XLA under any `tf.distribute` strategy. Here
@@ -53,13 +53,13 @@ class TensorFlowStep:
             `train_step`, `test_step` and `predict_step`, which a subclass may override.
 
     Attributes:
-        accumulation_steps: micro-batches that a replica's share of a batch is cut into.
+        accumulation_steps: micro-batches that a replica's part of a batch is split into.
         executions_wanted: `steps_per_execution` as compiled; `fit` lowers the model's where it
             does not divide the steps of an epoch.
-        kernels_wanted: `use_kernels` as it was given.
+        kernels_wanted: `use_kernels` as passed.
         uses_xla: whether the functions inside the steps are compiled with XLA one by one.
         uses_kernels: whether layers use `keras_bert.kernels` in the functions made last.
-        counters: what went through the train step, a `BatchCounters`; None before `compile`.
+        counters: counts of the train step, a `BatchCounters`; None before `compile`.
     """
 
     def __init__(self, model):
@@ -91,16 +91,16 @@ class TensorFlowStep:
         """Compiles the model; call it inside of `scope()`.
 
         Args:
-            optimizer: a Keras optimizer; ours (`keras_bert.training`) are the fastest here.
+            optimizer: a Keras optimizer; those of `keras_bert.training` are the fastest here.
             loss: as `OutputLosses`.
-            loss_weights: as there.
+            loss_weights: as `OutputLosses`.
             weighted_metrics: as `keras.Model.compile`.
-            accumulation_steps: micro-batches that a replica's share of a batch is cut into.
-            steps_per_execution: batches run without a return to Python, on one replica.
+            accumulation_steps: micro-batches that a replica's part of a batch is split into.
+            steps_per_execution: batches run without returning to Python, on one replica.
             jit_compile: whether the functions inside the steps are compiled with XLA; "auto"
                 for yes.
-            use_kernels: whether layers use `keras_bert.kernels`; "auto" for where XLA compiles
-                for GPUs on which they work. True elsewhere is an error.
+            use_kernels: whether layers use `keras_bert.kernels`; "auto" if XLA compiles for GPUs
+                that support them. Otherwise True raises an error.
             counted_classes: K where outputs are logits of K classes, to be counted for
                 `warn_of_one_class`.
             **kwargs: as `keras.Model.compile`.
@@ -144,20 +144,20 @@ class TensorFlowStep:
                 "it None, for the averages to be written when training ends"
             )
         if use_kernels is True:
-            kernels.chosen(True, self._on_gpus())  # an error where they can't be used
+            kernels.chosen(True, self._on_gpus())  # raises if they are not supported
         self._losses = OutputLosses(loss, loss_weights, self.model.output)
         self._loss_means = LossMeans(self._losses, counted_classes)
-        # Past Keras's tracking, which would list the tracker among the metrics a second time.
+        # Bypasses Keras's tracking, which would list the tracker among the metrics twice.
         object.__setattr__(self.model, "_loss_tracker", self._loss_means)
         self.counters = BatchCounters()
 
     def prepare(self, accumulation_steps: int = 1, jit_compile="auto", use_kernels="auto") -> None:
-        """Says how the functions inside the steps are made; a model predicts without `compile`.
+        """Sets how the functions inside the steps are made; prediction does not need `compile`.
 
         Args:
             accumulation_steps: as `compile`.
-            jit_compile: as there.
-            use_kernels: as there.
+            jit_compile: as `compile`.
+            use_kernels: as `compile`.
         """
         strategy = self.model.distribute_strategy
         self._on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
@@ -172,12 +172,12 @@ class TensorFlowStep:
         self._compiled = {}
 
     def scope(self):
-        """Where variables of the model must be made: its strategy's scope."""
+        """The scope in which the model's variables must be created: that of its strategy."""
         return self.model.distribute_strategy.scope()
 
     @property
     def replica_count(self) -> int:
-        """Replicas that a batch is shared among, over all workers."""
+        """Number of replicas that a batch is divided among, over all workers."""
         return self.model.distribute_strategy.num_replicas_in_sync
 
     @property
@@ -203,7 +203,7 @@ class TensorFlowStep:
         self.build(batches.element_spec)
 
     def warn_of_one_class(self) -> None:
-        """Says so if the last evaluation's predictions are all of one class, and labels are not."""
+        """Warns if the last evaluation predicted a single class, and its labels have several."""
         counts = self._loss_means.classes
         if counts is None:
             return
@@ -218,16 +218,16 @@ class TensorFlowStep:
             )
 
     def with_weight_sums(self, batches):
-        """Has batches bring the weight sums of their losses, if several replicas share them.
+        """Adds the weight sums of their losses to batches, if several replicas share them.
 
-        Without it the replicas add them up, and wait for each other, before they can begin a step.
+        Without them the replicas sum the weights, and wait for each other, before a step can start.
 
         Args:
             batches: a `tf.data.Dataset` of global batches (x, y) or (x, y, sample_weight).
 
         Returns:
-            A dataset of (x, y, sample_weight, one [B] float32 tensor an output: the sum, in
-            every row); on one replica `batches` as they are.
+            A dataset of (x, y, sample_weight, one [B] float32 tensor per output: the sum, in every
+            row); on one replica `batches` unchanged.
         """
         if self.replica_count == 1:
             return batches
@@ -236,7 +236,7 @@ class TensorFlowStep:
             x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
             weights = self._losses.weights(y, sample_weight)
             sums = tuple(tf.fill(tf.shape(w)[:1], tf.reduce_sum(w)) for w in weights)
-            if sample_weight is None:  # a dataset that is shared out can't hold None
+            if sample_weight is None:  # a distributed dataset cannot hold None
                 names = self._losses.names
                 sample_weight = (
                     weights[0] if names == [None] else dict(zip(names, weights, strict=True))
@@ -246,10 +246,10 @@ class TensorFlowStep:
         return batches.map(with_sums, num_parallel_calls=tf.data.AUTOTUNE)
 
     def ahead(self, batches):
-        """Has batches come to the GPU before a step asks for them, if one GPU runs the steps.
+        """Prefetches batches to the GPU, if a single GPU runs the steps.
 
         Args:
-            batches: a `tf.data.Dataset`, with nothing left to be done to it.
+            batches: a fully processed `tf.data.Dataset`.
 
         Returns:
             A dataset of the same batches; see `on_device`.
@@ -320,10 +320,10 @@ class TensorFlowStep:
     # === Steps, in a replica's context ===
 
     def train_step(self, data):
-        """Makes a step.
+        """Runs a train step.
 
         Args:
-            data: a replica's share of a batch, (x, y) or (x, y, sample_weight), or of one of
+            data: a replica's part of a batch, (x, y) or (x, y, sample_weight), or of one of
                 `with_weight_sums`.
 
         Returns:
@@ -341,8 +341,8 @@ class TensorFlowStep:
             adapt_scale(optimizer, finite)
             return logs
         weights, divisors = self._weights_and_divisors(data, sums)
-        # Keras finds the end of a dataset of unknown size by a step that fails for lack of a batch.
-        # Nothing may be written before the batch is there, not even a count.
+        # Keras detects the end of a dataset of unknown cardinality by a step that fails without a
+        # batch. Nothing may be written before the batch is available, not even a count.
         with tf.control_dependencies([*divisors, *tensors(data)]):
             variables = self._step_variables()
             state = self._read_state(variables, seed_shift())
@@ -383,7 +383,7 @@ class TensorFlowStep:
         return self._compiled[self._infer](local_copies(trained), local_copies(others), x)
 
     def build(self, batch) -> None:
-        """Makes the variables of metrics and optimizer, once, outside of any graph.
+        """Creates the variables of metrics and optimizer, once, outside of any graph.
 
         Args:
             batch: (x, y) or (x, y, sample_weight) as the steps get them, or their specs.
@@ -443,15 +443,15 @@ class TensorFlowStep:
         with tf.GradientTape() as tape:
             tape.watch(trainable)
             y_pred, others, extra = self._call_with(trainable, others, x, training=True)
-            with self._values(trainable, others):  # a loss may read weights, as a CRF's does
+            with self._values(trainable, others):  # a loss may read weights, like that of a CRF
                 sums = self._losses.sums(y, y_pred, weights)
-            # Losses of regularization are the same in every part.
+            # Regularization losses are the same in every part.
             parts = self.accumulation_steps * replicas.count()
             sums = [*sums, sum((tf.cast(v, tf.float32) for v in extra), tf.constant(0.0)) / parts]
             loss = self._losses.total(sums, divisors) * scale
         found = tape.gradient(loss, trainable)
         untrained = {place: None for place, gradient in enumerate(found) if gradient is None}
-        # The gradient of a gather is sparse; sums over replicas and XLA want it whole.
+        # The gradient of a gather is sparse; sums over replicas and XLA need it dense.
         gradients = [
             tf.zeros_like(value) if gradient is None else tf.convert_to_tensor(gradient)
             for gradient, value in zip(found, trainable, strict=True)
@@ -477,7 +477,7 @@ class TensorFlowStep:
     def _call_with(self, trainable, others, x, training):
         """Calls the model on values of its variables.
 
-        Keras's `stateless_call` would leave out a model's own `__call__`.
+        Keras's `stateless_call` would skip a model's own `__call__`.
 
         Returns:
             (output, values of the other variables after it, losses of regularization).
@@ -508,7 +508,7 @@ class TensorFlowStep:
         return [tf.convert_to_tensor(value) for value in values]
 
     def _updates(self, shared, untrained, values, slots, step, rate, scale):
-        """`updated` on what `_backward` gave, added up over the replicas.
+        """`updated` on the result of `_backward`, summed over the replicas.
 
         Returns:
             (new values of weights, of slots, whether the gradients were finite, loss sums and
@@ -534,8 +534,8 @@ class TensorFlowStep:
     def _whole(self, variables, data, sums, shift, scale):
         """A whole step, from reading to writing.
 
-        The variables come as arguments, which XLA updates in place, so that the host has no
-        operations to run that read or write one variable each.
+        The variables are arguments, which XLA updates in place, so that the host runs no operations
+        that read or write single variables.
 
         Returns:
             (logs, whether the gradients were finite).
@@ -560,7 +560,7 @@ class TensorFlowStep:
     # === Variables ===
 
     def _step_variables(self) -> StepVariables:
-        """This replica's copies of what a step reads and writes."""
+        """This replica's copies of the variables that a step reads and writes."""
         model, optimizer = self.model, self.model.optimizer
         itself = applies_itself(optimizer, model.trainable_variables)
         ours = inner_optimizer(optimizer) if itself else None
@@ -600,7 +600,7 @@ class TensorFlowStep:
 
 
 def _on_replicas(metric: keras.metrics.Metric) -> keras.metrics.Metric:
-    """A metric with a copy on each replica; one of a user's own has to have it already."""
+    """A metric with a copy on each replica; a user's own metric must already have them."""
     if not isinstance(metric, TaskMetric):
         return replicas.remade(metric, "metric", may_remake=False)
     return TaskMetric(replicas.remade(metric.metric, "metric"), metric.kind, metric.name)

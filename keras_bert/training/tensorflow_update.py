@@ -1,4 +1,4 @@
-"""What an optimizer does with the gradients of all replicas, on TensorFlow."""
+"""Applying the gradients of all replicas, on TensorFlow."""
 
 import keras
 import tensorflow as tf
@@ -9,15 +9,15 @@ from keras_bert.training.step_variables import StepVariables, read, write
 
 
 def inner_optimizer(optimizer):
-    """The optimizer inside of one that scales losses; any other itself."""
+    """The optimizer inside a loss-scaling one; otherwise the optimizer itself."""
     return getattr(optimizer, "inner_optimizer", optimizer)
 
 
 def applies_itself(optimizer, trainable: list) -> bool:
-    """Whether an optimizer is ours and asks for nothing that only Keras's own way knows.
+    """Whether an optimizer is this package's and needs nothing that only Keras's `apply` supports.
 
     Args:
-        optimizer: of the model, which may scale losses.
+        optimizer: the model's optimizer, which may scale losses.
         trainable: the Keras variables that it changes.
     """
     ours = inner_optimizer(optimizer)
@@ -54,16 +54,16 @@ def optimizer_state(optimizer, variables: StepVariables) -> tuple:
 def updated(optimizer, gradients, untrained, values, slots, step, rate, scale) -> tuple:
     """Clips and applies the global gradients, as a pure function.
 
-    Gradients that are not finite change nothing where losses are scaled for float16.
+    With loss scaling for float16, gradients that are not finite change nothing.
 
     Args:
         optimizer: of the model.
         gradients: one for each weight, times `scale`.
-        untrained: places of the weights that the loss does not reach; they stay as they are.
+        untrained: indices of the weights that the loss does not depend on; they do not change.
         values: of the weights.
         slots: with `step` and `rate` from `optimizer_state`.
-        step: as there.
-        rate: as there.
+        step: as `slots`.
+        rate: as `slots`.
         scale: from `loss_scale`.
 
     Returns:
@@ -75,7 +75,8 @@ def updated(optimizer, gradients, untrained, values, slots, step, rate, scale) -
         gradients = [g / tf.cast(scale, g.dtype) for g in gradients]
     gradients, _ = ours.clipped(gradients)
     new_values, new_slots = ours.updated(gradients, values, slots, step, rate)
-    # Decay is for what is trained: google-research/bert `optimization.py` skips the rest too.
+    # Decay applies only to trained weights: google-research/bert `optimization.py` also skips the
+    # rest.
     pairs = zip(new_values, values, strict=True)
     new_values = [old if place in untrained else new for place, (new, old) in enumerate(pairs)]
     finite = tf.constant(True)
@@ -88,7 +89,7 @@ def updated(optimizer, gradients, untrained, values, slots, step, rate, scale) -
 
 
 def write_updated(optimizer, variables: StepVariables, values, slots, finite) -> None:
-    """Writes what `updated` gave, and counts the update; in a replica's context."""
+    """Writes the result of `updated`, and counts the update; in a replica's context."""
     write(variables.trainable, values)
     write(variables.slots, [slot for pair in slots for slot in pair])
     ours = inner_optimizer(optimizer)
@@ -98,7 +99,7 @@ def write_updated(optimizer, variables: StepVariables, values, slots, finite) ->
 
 
 def adapt_scale(optimizer, finite) -> None:
-    """Halves the loss scale after an overflow; doubles it after so many steps without."""
+    """Halves the loss scale after an overflow; doubles it after a number of steps without one."""
     if inner_optimizer(optimizer) is optimizer:
         return
     scale = replicas.local(optimizer.dynamic_scale)
@@ -116,8 +117,8 @@ def apply_through_keras(optimizer, gradients, trainable: list) -> None:
     """Applies global gradients, times the loss scale: whole, but slower on several replicas."""
     count = replicas.count()
     if count > 1:
-        # They are added up already, and Keras adds up once more, after it has clipped: so they
-        # are clipped here, and parted. What is clipped and parted Keras's clipping leaves be.
+        # The gradients are already summed, and Keras sums again after clipping; so they are clipped
+        # and divided here. Keras's clipping does not change them afterwards.
         scale = loss_scale(optimizer)
         whole, _ = clipped(inner_optimizer(optimizer), [g / scale for g in gradients])
         gradients = [g * (scale / count) for g in whole]

@@ -26,12 +26,12 @@ class Throughput(keras.callbacks.Callback):
     - `mfu`: that as a share of the peak ("model FLOPs utilization", Chowdhery et al. 2022,
       appendix B). Padding counts as work there, as in published tables, whose rows are full.
 
-    The last two are left out where a part of the weights is frozen, since the rule is for training
-    all of them; `mfu` also where the peak is not known.
+    The last two are omitted if some weights are frozen, since the formula is for training all of
+    them; `mfu` also if the peak is not known.
 
     The clock starts at the end of the first call of the train function, which compiles it, and
-    stops for validation and between epochs. What other callbacks do between steps counts, and so
-    does compilation for batches of another shape. An epoch without a timed step gets no rates.
+    stops for validation and between epochs. Work of other callbacks between steps is included, and
+    so is compilation for batches of another shape. An epoch without a timed step gets no rates.
 
     Args:
         every_steps: steps between two reports to `log`; each waits for the device.
@@ -118,18 +118,18 @@ class Throughput(keras.callbacks.Callback):
 def training_flops(model, rows: int, slots: int, masked: int = 0) -> float:
     """Floating-point operations that training a task on some rows takes, forward and backward.
 
-    Rule: Chowdhery et al. 2022 (PaLM), appendix B: 6 for each weight and slot that are multiplied,
-    and 12 * L * H * T for a slot in a text of T slots, which is what the attention of L blocks of
-    width H takes. What is computed twice to save memory counts once. Weights that are multiplied:
-    the kernels of the blocks for each slot; those of pooler and heads once a row; of the masked
-    language model's head, the word table among them, for each masked position. The embeddings are
-    looked up. Biases, normalizations and the optimizer are left out, as in the paper.
+    Reference: Chowdhery et al. 2022 (PaLM), appendix B: 6 for each weight and slot that are
+    multiplied, and 12 * L * H * T for a slot in a text of T slots, which is what the attention of L
+    blocks of width H takes. Recomputation to save memory is not counted. Weights that are
+    multiplied: the kernels of the blocks for each slot; those of pooler and heads once per row;
+    those of the masked language model's head, including the word table, for each masked position.
+    Embedding look-ups, biases, normalizations and the optimizer are not counted, as in the paper.
 
     Args:
         model: a task with a `BertBackbone` as its `backbone`, all of which is trained.
         rows: rows.
-        slots: token places of these rows, padding included; T is taken as slots / rows.
-        masked: masked positions of these rows, free places included.
+        slots: token slots of these rows, including padding; T is taken as slots / rows.
+        masked: masked positions of these rows, including unused ones.
 
     Returns:
         The number of operations; a multiplication and an addition are two.
@@ -149,12 +149,12 @@ def training_flops(model, rows: int, slots: int, masked: int = 0) -> float:
 
 @functools.cache
 def measured_peak_flops() -> float | None:
-    """How fast the first GPU multiplies bfloat16 matrices, [8192, 8192] by [8192, 8192].
+    """Measures the bfloat16 matrix product of the first GPU, [8192, 8192] by [8192, 8192].
 
-    The first call takes a second or two. What is measured is less than what data sheets say, so
-    that shares of it come out higher than in tables that divide by those. Thirty products in a row
-    are long enough for the power limit to hold the clock down: on one H200, TensorFlow 2.21, they
-    ran at 650 to 679 TFLOP/s, in torch at 668, while the first ten after a rest reached 728.
+    The first call takes a second or two. The measured peak is below that of data sheets, so
+    fractions of it are higher than in tables that use those. Thirty products in a row are long
+    enough for the power limit to hold the clock down: on one H200, TensorFlow 2.21, they ran at 650
+    to 679 TFLOP/s, in torch at 668, while the first ten after a rest reached 728.
 
     Returns:
         Floating-point operations per second, or None without a GPU.
@@ -174,7 +174,7 @@ def measured_peak_flops() -> float | None:
         return tf.reduce_sum(tf.cast(b, tf.float32))
 
     with tf.device("GPU:0"):
-        # Normal numbers, since zeros would cost less power; of a deviation that products keep.
+        # Normal numbers, since zeros would use less power; with a stddev that products preserve.
         a, b = (
             tf.cast(tf.random.stateless_normal([size, size], [i, 0]) / size**0.5, tf.bfloat16)
             for i in range(2)
@@ -188,7 +188,7 @@ def measured_peak_flops() -> float | None:
 
 
 def _kernel_weights(layers) -> int:
-    """How many numbers the matrices of layers hold."""
+    """The number of elements in the matrices of layers."""
     weights = [weight for layer in layers for weight in layer.weights]
     return sum(math.prod(weight.shape) for weight in weights if len(weight.shape) > 1)
 
