@@ -1,10 +1,10 @@
 """Outputs of rows in memory, batched by similar length and returned in their original order."""
 
+import functools
 import inspect
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import keras
 import numpy as np
@@ -18,8 +18,6 @@ from keras_bert.tasks.packed_source import packs_predictions
 from keras_bert.text.padding import bucket_lengths
 from keras_bert.training.callback_list import CallbackList
 
-# Maximum number of examples answered by one function, from strings to answers.
-FEW = 8
 # Number of functions kept; each holds a graph.
 MOST_FUNCTIONS = 8
 # Batches prefetched.
@@ -62,7 +60,9 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
         parts = _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept)
     if task.outputs_by_token and kept is None:
         parts = [
-            keras.tree.map_structure(partial(_filled, width, length, task.fill_value), outputs)
+            keras.tree.map_structure(
+                functools.partial(_filled, width, length, task.fill_value), outputs
+            )
             for width, outputs in parts
         ]
     else:
@@ -100,13 +100,14 @@ def by_width(ids: dict, length: int) -> tuple[np.ndarray, np.ndarray]:
     return ladder[np.searchsorted(ladder, used[order])], order
 
 
-def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
+def few_rows(task, answer, columns: list, batch_size: int, kwargs: dict) -> dict | None:
     """Answers a few examples with a single function, as a server does.
 
     Args:
         task: a task with a preprocessor.
         answer: a `keras_bert.tasks.task.Answer`.
         columns: tensors [B, ...] of the examples.
+        batch_size: examples of a batch; more than these are not few.
         kwargs: as `keras.Model.predict`.
 
     Returns:
@@ -116,7 +117,7 @@ def few_rows(task, answer, columns: list, kwargs: dict) -> dict | None:
     if (
         answer.key is None
         or is_ragged(columns[0])
-        or columns[0].shape[0] > FEW
+        or columns[0].shape[0] > batch_size
         or kwargs.get("callbacks")
         or not _runs_here(task, kwargs)
         or task.step.needs_whole_batches
@@ -304,9 +305,13 @@ def _settings(task) -> tuple:
         for name, value in getattr(part, "__dict__", {}).items()
         if isinstance(value, plain) and name != "built" and not name.startswith("_")
     ]
-    own = inspect.signature(type(task).__init__).parameters
-    settings += [(name, repr(getattr(task, name, None))) for name in own if name not in NOT_SET]
+    settings += [(name, repr(getattr(task, name, None))) for name in _own_settings(type(task))]
     return (*map(id, _text_parts(task)), *settings)
+
+
+@functools.cache
+def _own_settings(kind: type) -> tuple[str, ...]:
+    return tuple(n for n in inspect.signature(kind.__init__).parameters if n not in NOT_SET)
 
 
 def _text_parts(task) -> tuple:

@@ -952,7 +952,9 @@ class BertTask(keras_hub.models.Task):
         checked = type(self).check_rows is not BertTask.check_rows
         if not self.outputs_by_token and not checked:
             answer = Answer(self.asks, self.example, self.rows, _outputs, None, ("outputs",))
-            found = few_rows(self, answer, self._tensors(data), kwargs) if len(data) else {}
+            found = {}
+            if len(data):
+                found = few_rows(self, answer, self._tensors(data), batch_size, kwargs)
             if found is not None:
                 outputs = found["outputs"] if found else self.no_outputs()
                 return keras.tree.map_structure(np.asarray, outputs)
@@ -1008,7 +1010,7 @@ class BertTask(keras_hub.models.Task):
         for first in range(0, max(len(data), 1), self.at_once):
             part = data.part(slice(first, first + self.at_once))
             tensors = self._tensors(part)
-            found = few_rows(self, answer, tensors, kwargs)
+            found = few_rows(self, answer, tensors, batch_size, kwargs)
             if found is None:
                 rows = answer.rows(*tensors)
                 self.check_rows(rows, first, data.lines)
