@@ -39,3 +39,19 @@ class Examples:
             labels = labels[rows]
         lines = None if self.lines is None else self.lines[rows]
         return Examples(tuple(column[rows] for column in self.columns), labels, lines)
+
+
+def two_columns(x: Any, names: str) -> tuple:
+    """Checks that x is a tuple of two columns.
+
+    Args:
+        x: data that a user passes.
+        names: of the columns, for the error.
+
+    Raises:
+        ValueError: if it is anything else.
+    """
+    if not isinstance(x, tuple) or len(x) != 2:
+        size = f" of {len(x)}" if isinstance(x, tuple) else ""
+        raise ValueError(f"expected a tuple ({names}), got {type(x).__name__}{size}")
+    return x

@@ -256,13 +256,26 @@ class BertClassifier(Labelled):
 
     # === Training and predictions; with `overlap` on texts longer than a row ===
 
-    def fit(self, x=None, y=None, *args, overlap: int | None = None, **kwargs):
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size: int | None = None,
+        epochs: float | None = None,
+        sample_weight=None,
+        validation_data=None,
+        overlap: int | None = None,
+        **kwargs,
+    ):
         """Trains the model; see `BertTask.fit` for all arguments.
 
         Args:
             x: as `BertTask.fit`.
             y: as `BertTask.fit`.
-            *args: as `BertTask.fit`.
+            batch_size: as `BertTask.fit`.
+            epochs: as `BertTask.fit`.
+            sample_weight: as `BertTask.fit`.
+            validation_data: as `BertTask.fit`.
             overlap: trains on complete texts, in windows that share this many pieces. Each window
                 has its text's label and a part of its weight, proportional to its number of pieces;
                 batches are of windows. Loss and metrics of validation data in memory are those of
@@ -278,15 +291,9 @@ class BertClassifier(Labelled):
                 fit.
         """
         if overlap is None:
-            return super().fit(x, y, *args, **kwargs)
+            return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
         _check_has_windows(x)
-        given = dict(
-            zip(("batch_size", "epochs", "sample_weight", "validation_data"), args, strict=False)
-        )
-        kwargs |= given
         x, y = self._labelled(x, y, "fit")
-        sample_weight = kwargs.pop("sample_weight", None)
-        validation_data = kwargs.pop("validation_data", None)
         if split := kwargs.pop("validation_split", 0.0):
             if validation_data is not None:
                 raise ValueError("got both validation_data and validation_split")
@@ -297,14 +304,14 @@ class BertClassifier(Labelled):
             _check_has_windows(validation_data[0])
             validation_data = self._check_validation(validation_data)
             every = kwargs.pop("validation_freq", 1)
-            validation = WindowValidation(validation_data, overlap, kwargs.get("batch_size"), every)
+            validation = WindowValidation(validation_data, overlap, batch_size, every)
             kwargs["callbacks"] = [
                 validation,
                 *keras.tree.flatten(kwargs.get("callbacks") or []),
             ]
         weights = np.ones(len(y), "float32") if sample_weight is None else sample_weight
         ids, y, weights = self.ragged_rows(x, y, weights, overlap=overlap)
-        return super().fit(ids, y, sample_weight=weights, **kwargs)
+        return super().fit(ids, y, batch_size, epochs, weights, **kwargs)
 
     def labels_of_rows(self, rows, labels, weights, first):
         if rows.example is None:
@@ -314,13 +321,22 @@ class BertClassifier(Labelled):
         labels, weights = super().labels_of_rows(rows, labels, weights, first)
         return labels, weights if weights is None else (share * weights.T).T
 
-    def evaluate(self, x=None, y=None, *args, overlap: int | None = None, **kwargs):
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size: int | None = None,
+        sample_weight=None,
+        overlap: int | None = None,
+        **kwargs,
+    ):
         """Gives loss and metrics on labelled data; takes what `fit` takes, every row once.
 
         Args:
             x: as in `fit`.
             y: as in `fit`.
-            *args: as `BertTask.evaluate`.
+            batch_size: as `BertTask.evaluate`.
+            sample_weight: as `BertTask.evaluate`.
             overlap: reads complete texts, as `predict` does.
             **kwargs: as `BertTask.evaluate`; with `overlap` `return_dict` and `verbose`.
 
@@ -331,13 +347,11 @@ class BertClassifier(Labelled):
             ValueError: if labels are unknown, or `overlap` comes with ids or does not fit.
         """
         if overlap is None:
-            return super().evaluate(x, y, *args, **kwargs)
+            return super().evaluate(x, y, batch_size, sample_weight, **kwargs)
         _check_has_windows(x)
-        kwargs |= dict(zip(("batch_size", "sample_weight"), args, strict=False))
-        as_dict = kwargs.pop("return_dict", False)
-        weights = checked_weights(kwargs.pop("sample_weight", None))
+        as_dict, weights = kwargs.pop("return_dict", False), checked_weights(sample_weight)
         x, y = self._labelled(x, y, "evaluate")
-        logits = self.predict(x, overlap=overlap, **kwargs)
+        logits = self.predict(x, batch_size, overlap, **kwargs)
         weights = np.ones(len(logits)) if weights is None else weights
         if len(weights) != len(logits):
             raise ValueError(f"{len(logits)} texts but {len(weights)} sample weights")
@@ -345,8 +359,9 @@ class BertClassifier(Labelled):
         weights = (weights * weights.size / weights.sum()).astype("float32")
         self.reset_metrics()
         loss = keras.Model.compute_loss(self, None, y, logits, weights, training=False)
-        found = {"loss": loss} | self.compute_metrics(None, y, logits, weights)
-        found = {name: float(value) for name, value in (found | {"loss": loss}).items()}
+        # The loss comes first, also where it is among the metrics.
+        metrics = self.compute_metrics(None, y, logits, weights)
+        found = {n: float(v) for n, v in ({"loss": loss} | metrics | {"loss": loss}).items()}
         return found if as_dict else [*found.values()]
 
     def predict(self, x, batch_size: int | None = None, overlap: int | None = None, **kwargs):
@@ -401,12 +416,9 @@ class BertClassifier(Labelled):
             raise ValueError("a regression has no labels: predict gives its numbers, [N, K]")
         single = isinstance(texts, str | bytes)
         options = {"overlap": kwargs.pop("overlap")} if "overlap" in kwargs else {}
-        if isinstance(texts, dict):
-            found = self._answers_of_ids(texts, batch_size, kwargs)
-        else:
-            if options.get("overlap") is not None:
-                _check_has_windows(texts)
-            found = self.answers_to([texts] if single else texts, batch_size, kwargs, **options)
+        if options.get("overlap") is not None:
+            _check_has_windows(texts)
+        found = self.answers_to([texts] if single else texts, batch_size, kwargs, **options)
         if self.problem == "single_label":
             found = self._likeliest(found, top_k)
             return one_of(found) if single else found
@@ -431,7 +443,8 @@ class BertClassifier(Labelled):
             multi-label "micro_f1", "macro_f1" and "samples_f1"; for regression
             "mean_squared_error", with a single output also "pearson" and "spearman".
         """
-        labels, outputs = self.encode_labels(y), self.predict(x, **{"verbose": 0} | kwargs)
+        x, labels = self._scored(x, y)
+        outputs = self.predict(x, **{"verbose": 0} | kwargs)
         if self.problem == "multi_label":
             names = ["micro_f1", "macro_f1", "samples_f1"]
             return evaluate(names, labels, _sigmoid(outputs), self.thresholds)

@@ -1,5 +1,6 @@
 """Settings, classes and head weights of a task from a checkpoint."""
 
+import functools
 import inspect
 import logging
 from collections.abc import Collection
@@ -14,6 +15,19 @@ logger = logging.getLogger("keras_bert")
 
 # Constructor arguments that `from_preset` builds itself.
 NOT_SET = {"self", "backbone", "preprocessor", "args", "kwargs"}
+
+
+@functools.cache
+def own_settings(task: type) -> tuple[str, ...]:
+    """Names of the arguments of a task's constructor beside backbone and preprocessor."""
+    return tuple(n for n in inspect.signature(task.__init__).parameters if n not in NOT_SET)
+
+
+def complete(own: dict, task: type, saved: dict) -> None:
+    """Adds to the arguments of a task those that a checkpoint holds and nobody passed."""
+    for name in own_settings(task):
+        if name in saved:
+            own.setdefault(name, saved[name])
 
 
 def saved_task(checkpoint: Checkpoint, task: type) -> dict:
@@ -149,7 +163,7 @@ def sorted_settings(task: type, settings: dict) -> tuple[dict, dict, dict]:
     Raises:
         TypeError: if none of them takes an argument.
     """
-    known = inspect.signature(task.__init__).parameters.keys() - NOT_SET
+    known = own_settings(task)
     own, text, network = {}, {}, {}
     for name, value in settings.items():
         if name in known or name == "compile":

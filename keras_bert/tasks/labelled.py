@@ -1,12 +1,10 @@
 """Base of tasks with named classes: classifiers of texts, of relations and of words."""
 
-from collections.abc import Sequence
-
 import keras
 import numpy as np
 
 from keras_bert.serving.signatures import label_tensor
-from keras_bert.tasks.from_checkpoint import choose_classes, saved_task
+from keras_bert.tasks.from_checkpoint import choose_classes, complete, saved_task
 from keras_bert.tasks.targets import (
     check_names,
     class_ids,
@@ -28,10 +26,9 @@ class Labelled(BertTask):
         saved = saved_task(checkpoint, cls)
         same = cls.same_kind_of_head(own, saved, checkpoint, skip_mismatch)
         fits = choose_classes(own, checkpoint, saved if same else {}, skip_mismatch)
-        if "dropout" in saved:
-            own.setdefault("dropout", saved["dropout"])
-        if fits and "thresholds" in saved:
-            own.setdefault("thresholds", saved["thresholds"])
+        if not fits:
+            saved = {name: value for name, value in saved.items() if name != "thresholds"}
+        complete(own, cls, saved)
         return fits or (None if saved else False)
 
     @classmethod
@@ -131,6 +128,6 @@ class Labelled(BertTask):
         return labels.argmax(axis=1) if labels.ndim == 2 else labels
 
 
-def one_of(found, one: Sequence | None = None):
+def one_of(found):
     """The answer to a single example, from (labels, probabilities) or from a list."""
     return (found[0][0], float(found[1][0])) if isinstance(found, tuple) else found[0]

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.data.choices import ChoiceExamples
-from keras_bert.data.examples import Examples
+from keras_bert.data.examples import Examples, two_columns
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
@@ -104,10 +104,7 @@ class BertMultipleChoice(BertTask):
         if isinstance(x, ChoiceExamples):
             lines, y = x.lines, x.labels if y is None else y
             x = (x.contexts, x.choices)
-        if not isinstance(x, tuple) or len(x) != 2:
-            size = f" of {len(x)}" if isinstance(x, tuple) else ""
-            raise ValueError(f"expected a tuple (contexts, choices), got {type(x).__name__}{size}")
-        contexts, choices = check_choices(*x, lines)
+        contexts, choices = check_choices(*two_columns(x, "contexts, choices"), lines)
         there = [[len(text) > 0 for text in texts] for texts in choices]
         return Examples((contexts, choices), self._encoded(y, there), lines)
 
@@ -164,6 +161,9 @@ class BertMultipleChoice(BertTask):
     def encode_labels_in_graph(self, y):
         return y if y is None else classes_in_graph(y)
 
+    def no_outputs(self):
+        return np.zeros((0, 0), "float32")  # as many choices as the examples have
+
     def answers(self, outputs, rows, context, choices):
         """`choice`, int32 [B], its `text`, string [B], `probabilities` and `logits`, [B, C]."""
         import tensorflow as tf
@@ -205,9 +205,7 @@ class BertMultipleChoice(BertTask):
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
         """Computes the "accuracy" of choices; accepts the same data as `fit`."""
-        if not isinstance(x, dict):
-            x = self.examples(x, y)
-        right = self.encode_labels(y) if isinstance(x, dict) else x.labels
+        x, right = self._scored(x, y)
         right = right.argmax(axis=1) if right.ndim == 2 else right
         found = self.predict(x, **{"verbose": 0} | kwargs).argmax(axis=1)
         return {"accuracy": float(np.mean(found == right))}

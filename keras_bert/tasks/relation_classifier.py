@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.data.examples import Examples, two_columns
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
@@ -16,7 +17,7 @@ from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving.signatures import TEXT, Column
 from keras_bert.tasks.labelled import Labelled, one_of
 from keras_bert.tasks.targets import check_classes
-from keras_bert.tasks.task import Examples, Rows
+from keras_bert.tasks.task import Rows
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 
 
@@ -94,10 +95,8 @@ class BertRelationClassifier(Labelled):
         if isinstance(x, RelationExamples):
             lines, y = x.lines, x.labels if y is None else y
             x = (x.texts, x.entities)
-        if not isinstance(x, tuple) or len(x) != 2:
-            size = f" of {len(x)}" if isinstance(x, tuple) else ""
-            raise ValueError(f"expected a tuple (texts, spans), got {type(x).__name__}{size}")
-        return Examples(check_spans(*x, lines), self._encoded(y), lines)
+        columns = check_spans(*two_columns(x, "texts, spans"), lines)
+        return Examples(columns, self._encoded(y), lines)
 
     def brings_labels(self, x) -> bool:
         return isinstance(x, RelationExamples)
@@ -177,8 +176,8 @@ class BertRelationClassifier(Labelled):
             "accuracy" and "macro_f1", from 0 to 1; if all labels are directed relations or "Other"
             also "f1", the official score of SemEval-2010, in percent.
         """
-        data = self.examples(x, y)
-        right, logits = self._ids(data.labels), self.predict(data, **{"verbose": 0} | kwargs)
+        x, labels = self._scored(x, y)
+        right, logits = self._ids(labels), self.predict(x, **{"verbose": 0} | kwargs)
         found = evaluate(["accuracy", "macro_f1"], right, logits)
         if self.labels and all(map(is_relation, self.labels)):
             columns = ([self.labels[i] for i in ids] for ids in (right, logits.argmax(axis=1)))

@@ -1,7 +1,6 @@
 """Outputs of rows in memory, batched by similar length and returned in their original order."""
 
 import functools
-import inspect
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ import numpy as np
 from keras_bert.data.packed_rows import PackedSource
 from keras_bert.data.ragged import dense, is_ragged
 from keras_bert.serving.network import BY_TOKEN, Network
-from keras_bert.tasks.from_checkpoint import NOT_SET
+from keras_bert.tasks.from_checkpoint import own_settings
 from keras_bert.tasks.ids import POSITIONS
 from keras_bert.tasks.packed_source import packs_predictions
 from keras_bert.text.padding import bucket_lengths
@@ -305,13 +304,8 @@ def _settings(task) -> tuple:
         for name, value in getattr(part, "__dict__", {}).items()
         if isinstance(value, plain) and name != "built" and not name.startswith("_")
     ]
-    settings += [(name, repr(getattr(task, name, None))) for name in _own_settings(type(task))]
+    settings += [(name, repr(getattr(task, name, None))) for name in own_settings(type(task))]
     return (*map(id, _text_parts(task)), *settings)
-
-
-@functools.cache
-def _own_settings(kind: type) -> tuple[str, ...]:
-    return tuple(n for n in inspect.signature(kind.__init__).parameters if n not in NOT_SET)
 
 
 def _text_parts(task) -> tuple:

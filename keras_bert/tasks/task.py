@@ -1,6 +1,5 @@
 """The base of all tasks. A task is a declaration of its columns, its rows and its answers."""
 
-import inspect
 import math
 import sys
 import time
@@ -34,7 +33,7 @@ from keras_bert.serving.network import BY_TOKEN, ROWS, Network
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
 from keras_bert.tasks.fitting import Run, scored
-from keras_bert.tasks.from_checkpoint import NOT_SET, load_heads, saved_task, sorted_settings
+from keras_bert.tasks.from_checkpoint import complete, load_heads, saved_task, sorted_settings
 from keras_bert.tasks.ids import (
     check_axes,
     check_ids,
@@ -218,9 +217,7 @@ class BertTask(keras_hub.models.Task):
             ValueError: if they contradict the checkpoint, and `skip_mismatch` is False.
         """
         saved = saved_task(checkpoint, cls)
-        for name in inspect.signature(cls.__init__).parameters:
-            if name in saved and name not in NOT_SET:
-                own.setdefault(name, saved[name])
+        complete(own, cls, saved)
         return bool(saved)
 
     @property
@@ -1141,6 +1138,11 @@ class BertTask(keras_hub.models.Task):
         if self.needs_labels and y is None and not hasattr(x, "element_spec"):
             raise ValueError(f"y is missing: {method} needs the labels of the texts")
         return x, y
+
+    def _scored(self, x, y) -> tuple:
+        """(x, labels as the loss reads them) of `scores`."""
+        x, y = self._labelled(x, y, "scores")
+        return x, self._encoded(y) if isinstance(x, dict) else y
 
     def _check_validation(self, data) -> tuple:
         """Parses `validation_data` and checks that it includes labels, as a dataset does."""

@@ -449,11 +449,11 @@ class BertTextEmbedder(BertTask):
             "pearson" and "spearman" of the cosines; for "contrastive" the "accuracy" of finding a
             first text's match among all second texts and negatives.
         """
-        self._count_examples(x)
+        x, labels = self._scored(x, y)
         firsts, seconds, *negatives = self.predict(x, **{"verbose": 0} | kwargs).swapaxes(0, 1)
         cosines = cosine(firsts, seconds).numpy()
         if self.pair_loss == "cosine":
-            return evaluate(["pearson", "spearman"], self.encode_labels(y), cosines)
+            return evaluate(["pearson", "spearman"], labels, cosines)
         greatest = nearest(firsts, np.concatenate([seconds, *negatives]), 1)["scores"].numpy()[:, 0]
         return {"accuracy": float(np.mean(cosines > greatest - 1e-6))}  # ties count as correct
 

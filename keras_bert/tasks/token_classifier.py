@@ -333,8 +333,7 @@ class BertTokenClassifier(Labelled):
         import tensorflow as tf
 
         found = self._entities(chain, outputs, rows)
-        places = (found.pop(name) for name in ("sentence", "count"))
-        sentence, count = places
+        sentence, count = found.pop("sentence"), found.pop("count")
         found["entity"] = substrings(text, sentence, found["start"], found["end"])
         rest = {"entity": "", "label": "", "start": -1, "end": -1, "score": 0.0}
         return {

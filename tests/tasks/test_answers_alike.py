@@ -153,3 +153,70 @@ def test_rows_of_many_examples_are_those_of_few(cls, monkeypatch):
     width = model.preprocessor.sequence_length
     padded = {n: dense(v, np.arange(len(texts)), width) for n, v in in_graph.items()}
     assert tuple(padded["token_ids"].shape)[-1] == width
+
+
+def test_ids_are_answered_and_scored_as_their_texts_are():
+    model, y = task_of(keras_bert.BertClassifier), [0, 1, 2, 0]
+    ids = {name: np.asarray(value) for name, value in model.preprocessor(TEXTS).items()}
+    labels, probabilities = model.classify(ids)
+    expected = model.classify(TEXTS)
+    assert labels == expected[0]
+    np.testing.assert_allclose(probabilities, expected[1], rtol=1e-4)
+    assert [*model.classify(ids, top_k=2)[0]] == [*model.classify(TEXTS, top_k=2)[0]]
+    assert model.scores(ids, y) == pytest.approx(model.scores(TEXTS, y), rel=1e-6)
+    relator = task_of(keras_bert.BertRelationClassifier)
+    rows = {n: np.asarray(v) for n, v in relator.make_rows((TEXTS, SPANS))[0].items()}
+    assert relator.scores(rows, y) == relator.scores((TEXTS, SPANS), y)
+
+
+def test_scores_of_labels_that_are_numbers_are_those_of_their_names():
+    """In the logs of `fit` labels come encoded: they are not names once more."""
+    model = task_of(keras_bert.BertClassifier, num_classes=None, labels=[1, 0, 5])
+    y = [0, 1, 5, 0]
+    scoring = keras_bert.training.ValidationScores()
+    data = (TEXTS, y)
+    history = model.fit(*data, validation_data=data, callbacks=[scoring], verbose=0).history
+    (name,) = [n for n in history if "macro_f1" in n]
+    assert history[name][-1] == pytest.approx(model.scores(*data)["macro_f1"])
+
+
+def test_no_positional_argument_is_lost_with_overlap():
+    model, y = task_of(keras_bert.BertClassifier), [0, 1, 2, 0]
+    by_name = model.evaluate(
+        TEXTS, y, batch_size=2, sample_weight=[1, 2, 3, 4], overlap=2, verbose=0
+    )
+    by_place = model.evaluate(TEXTS, y, 2, [1, 2, 3, 4], 2, verbose=0)
+    assert by_place == by_name
+    with pytest.raises(TypeError):
+        model.fit(TEXTS, y, 2, 1, None, None, 2, 0.5)
+    history = model.fit(TEXTS, y, 2, 2, None, (TEXTS, y), 2, verbose=0).history
+    assert len(history["val_loss"]) == 2
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Weighted(keras_bert.tasks.Labelled):
+    """A task of a user with a setting of its own."""
+
+    backbone_cls = keras_bert.BertBackbone
+    preprocessor_cls = keras_bert.BertClassifierPreprocessor
+
+    def __init__(
+        self, backbone, num_classes=2, labels=None, preprocessor=None, factor=1.0, **kwargs
+    ):
+        self.backbone, self.preprocessor = backbone, preprocessor
+        self.num_classes, self.labels, self.factor = num_classes, labels, factor
+        pooled = backbone(backbone.input)["pooled_output"]
+        logits = keras.layers.Dense(num_classes, name="head")(pooled) * factor
+        super().__init__(inputs=backbone.input, outputs=logits, **kwargs)
+
+    def get_config(self):
+        own = {"num_classes": self.num_classes, "labels": self.labels, "factor": self.factor}
+        return super().get_config() | own
+
+
+def test_a_preset_keeps_the_settings_of_a_users_labelled_task(tmp_path):
+    model = Weighted(**made(keras_bert.BertClassifier), factor=3.0)
+    model.save_to_preset(tmp_path / "preset")
+    again = Weighted.from_preset(tmp_path / "preset")
+    assert again.factor == 3.0 and again.num_classes == 2
+    np.testing.assert_allclose(again.predict(TEXTS), model.predict(TEXTS), rtol=1e-5)
