@@ -60,6 +60,7 @@ class BertClassifier(Labelled):
 
     backbone_cls = BertBackbone
     preprocessor_cls = BertClassifierPreprocessor
+    answers_read_rows = False
     reads_first_tokens = True
 
     head_kind = "classifier"  # of `keras_bert.checkpoints.contents.HEADS`

@@ -123,10 +123,11 @@ def load_heads(
         fitting: names of the task's layers whose weights the checkpoint holds, or True for all;
             None if it holds a head that does not fit.
     """
+    heads = [x for x in task.layers if x is not task.backbone and x.weights]
     report, fits = checkpoint.report, []
     if load_weights and fitting:
-        fits = [x for x in task.heads if fitting is True or x.name in fitting]
-    new = [layer for layer in task.heads if layer not in fits]
+        fits = [x for x in heads if fitting is True or x.name in fitting]
+    new = [layer for layer in heads if layer not in fits]
     if checkpoint.contents is not None:
         for layer in fits:
             if layer.name in checkpoint.heads():

@@ -61,6 +61,7 @@ class BertMultipleChoice(BertTask):
     example = {"context": EXAMPLES[:1], "choices": [["Ships lay still.", "It was hot."]]}
     head_kind = "choice"
     output_kind = CHOICES
+    answers_read_rows = False
     reads_several = True
     packs_texts = False
 

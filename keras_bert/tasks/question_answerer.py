@@ -92,7 +92,7 @@ class BertQuestionAnswerer(BertTask):
     output_kind = {"start": CHOICES, "end": CHOICES}
     outputs_by_token = True
     fill_value = NO_TOKEN
-    at_once = 250  # each has about a hundred spans, each with its context
+    at_once = 500  # each has about a hundred spans, each with its context
 
     def __init__(
         self,

@@ -134,6 +134,7 @@ class BertTask(keras_hub.models.Task):
     reads_first_tokens = False  # whether the head reads only the first token of a text
     needs_labels = True  # for rows in memory, in training and evaluation
     at_once = CHUNK  # examples answered at once, which bounds memory
+    answers_read_rows = True  # whether `answers` reads its argument `rows`, if rows are examples
     functions = None  # of `keras_bert.tasks.run_rows`, created on first use
 
     def __init__(self, *args, **kwargs):
@@ -219,11 +220,6 @@ class BertTask(keras_hub.models.Task):
         saved = saved_task(checkpoint, cls)
         complete(own, cls, saved)
         return bool(saved)
-
-    @property
-    def heads(self) -> list[keras.layers.Layer]:
-        """The layers that add weights to the backbone's."""
-        return [x for x in self.layers if x is not self.backbone and x.weights]
 
     @property
     def preprocessor(self):
@@ -378,7 +374,7 @@ class BertTask(keras_hub.models.Task):
             **options: options of the method that answers.
 
         Returns:
-            Tensors [B, ...] by name.
+            Tensors [B, ...] by name; unused places of further axes hold "", -1 and 0.0.
 
         Raises:
             NotImplementedError: if the task does not declare it.
@@ -1004,15 +1000,25 @@ class BertTask(keras_hub.models.Task):
         """
         self.check_has_preprocessor()
         batch_size, kwargs = check_batch_size(batch_size), {"verbose": 0} | (kwargs or {})
+        outputs = None
+        if len(data) > self.at_once and not self.answers_read_rows:
+            sample = answer.rows(*self._tensors(data.part(slice(0, 1))))
+            if sample.example is None:  # all go through the network in one run
+                ids = self._without_padding(answer.rows, answer.key, replace(data, labels=None))[0]
+                outputs = run_rows(self, ids, batch_size, kwargs)
         for first in range(0, max(len(data), 1), self.at_once):
-            part = data.part(slice(first, first + self.at_once))
+            chosen = slice(first, first + self.at_once)
+            part = data.part(chosen)
             tensors = self._tensors(part)
-            found = few_rows(self, answer, tensors, batch_size, kwargs)
+            if outputs is not None:
+                found = answer.answers(outputs[chosen], Rows({}), *tensors)
+            else:
+                found = few_rows(self, answer, tensors, batch_size, kwargs)
             if found is None:
                 rows = answer.rows(*tensors)
                 self.check_rows(rows, first, data.lines)
-                outputs = run_rows(self, rows.ids, batch_size, kwargs, answer.kept)
-                found = answer.answers(outputs, rows, *tensors)
+                values = run_rows(self, rows.ids, batch_size, kwargs, answer.kept)
+                found = answer.answers(values, rows, *tensors)
             yield part.columns, {name: np.asarray(value) for name, value in found.items()}
 
     def _tensors(self, data: Examples) -> list:
@@ -1032,7 +1038,7 @@ class BertTask(keras_hub.models.Task):
             **options: of `signatures`.
 
         Returns:
-            Arrays [N, ...] by name.
+            Arrays [N, ...] by name; unused places hold "", -1 and 0.0.
 
         Raises:
             TypeError: if a text is not a string.
@@ -1043,11 +1049,12 @@ class BertTask(keras_hub.models.Task):
         if isinstance(x, dict):
             ids = checked_ids(self, x)
             outputs = run_rows(self, ids, check_batch_size(batch_size), kwargs)
-            parts = [answer.answers(outputs, Rows(ids))]
+            found = answer.answers(outputs, Rows(ids))
+            parts = [{name: np.asarray(value) for name, value in found.items()}]
         else:
             data = self.examples(x)
             parts = [found for _, found in self.respond(answer, data, batch_size, kwargs)]
-        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        found = {name: _padded([part[name] for part in parts]) for name in parts[0]}
         for name, value in found.items():
             if not isinstance(x, dict) and len(value) != len(data):
                 raise ValueError(
@@ -1073,20 +1080,24 @@ class BertTask(keras_hub.models.Task):
             ValueError: if there is no preprocessor, or an example is wrong.
         """
         self.check_has_preprocessor()
-        data, weights = self.examples(x, y), checked_weights(sample_weight)
+        rows, key = partial(self.rows, **options), tuple(sorted(options.items()))
+        return self._without_padding(rows, key, self.examples(x, y), checked_weights(sample_weight))
+
+    def _without_padding(self, rows: Callable, key: tuple, data: Examples, weights=None) -> tuple:
+        """Does the work of `ragged_rows`, with a function that makes rows, and its key."""
         count = check_columns(data.columns, data.labels, weights)
 
         def make(*columns):
-            rows = self.rows(*columns, **options)
-            mask = rows.ids["padding_mask"]
-            return rows, {
-                n: without_padding(v, mask) if n in BY_TOKEN else v for n, v in rows.ids.items()
+            made = rows(*columns)
+            mask = made.ids["padding_mask"]
+            return made, {
+                n: without_padding(v, mask) if n in BY_TOKEN else v for n, v in made.ids.items()
             }
 
         sample = self._tensors(data.part(slice(0, 1)))
         on_tensorflow = keras.config.backend() == "tensorflow"
         if count >= MANY and on_tensorflow and not any(map(is_ragged, sample)):
-            make = kept_function(self, ("rows", *sorted(options.items())), make, sample)
+            make = kept_function(self, ("rows", key), make, sample)
 
         def encode(first):
             part = slice(first, first + CHUNK)
@@ -1507,6 +1518,17 @@ def _joined(parts: Sequence):
     if parts[0] is None:
         return None
     return joined_rows(parts) if isinstance(parts[0], dict) else joined(parts)
+
+
+def _padded(parts: list[np.ndarray]) -> np.ndarray:
+    """Concatenates answers, whose further axes may differ from part to part."""
+    shape = np.max([part.shape[1:] for part in parts], axis=0).astype(int)
+    fill = {"O": b"", "S": b"", "i": -1}.get(parts[0].dtype.kind, 0)
+    padded = []
+    for part in parts:
+        room = [(0, 0), *zip(0 * shape, shape - part.shape[1:], strict=True)]
+        padded.append(np.pad(part, room, constant_values=fill) if np.any(room) else part)
+    return np.concatenate(padded)
 
 
 def _counted(parts: Iterator, count: int) -> Iterator:

@@ -84,6 +84,7 @@ class BertTextEmbedder(BertTask):
     backbone_cls = BertBackbone
     preprocessor_cls = BertTextEmbedderPreprocessor
     most_texts = None
+    answers_read_rows = False
     reads_several = True
     packs_texts = False
 

@@ -220,3 +220,47 @@ def test_a_preset_keeps_the_settings_of_a_users_labelled_task(tmp_path):
     again = Weighted.from_preset(tmp_path / "preset")
     assert again.factor == 3.0 and again.num_classes == 2
     np.testing.assert_allclose(again.predict(TEXTS), model.predict(TEXTS), rtol=1e-5)
+
+
+@pytest.mark.parametrize("cls", TASKS)
+def test_examples_that_are_answered_in_parts(cls, monkeypatch):
+    model = task_of(cls)
+    expected = numbers(ask(model, 10))
+    monkeypatch.setattr(cls, "at_once", 7)
+    found = numbers(ask(model, 10))
+    assert found[0] == expected[0]
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-5)
+
+
+def test_answers_of_other_widths_are_filled_up(monkeypatch):
+    monkeypatch.setattr(keras_bert.BertMaskedLM, "at_once", 2)
+    model = task_of(keras_bert.BertMaskedLM)
+    texts = ["the [MASK]", "no masks", "[MASK] [MASK] [MASK]"]
+    found = model.answers_to(texts)
+    assert found["count"].tolist() == [1, 0, 3] and found["token"].shape == (3, 3, 5)
+    assert (found["token"][0, 1:] == b"").all() and (found["id"][1] == -1).all()
+    assert (found["score"][0, 1:] == 0).all() and (found["score"][2] > 0).all()
+
+
+def test_entities_that_do_not_fit_are_found_among_many(monkeypatch):
+    monkeypatch.setattr(keras_bert.BertRelationClassifier, "at_once", 5)
+    model = task_of(keras_bert.BertRelationClassifier)
+    texts, spans = TEXTS * 3, SPANS * 3
+    texts[9], spans[9] = "cat " * 30 + "dog", [(0, 119), (120, 123)]
+    with pytest.raises(ValueError, match="entities of row 9 do not fit"):
+        model.relate(texts, spans)
+
+
+def test_many_examples_train_under_a_strategy(monkeypatch):
+    """Their rows come out of a graph here too."""
+    monkeypatch.setattr("keras_bert.tasks.task.MANY", 8)
+    alone = task_of(keras_bert.BertClassifier)
+    strategy = tf.distribute.OneDeviceStrategy("cpu:0")
+    with strategy.scope():
+        model = task_of(keras_bert.BertClassifier)
+    histories = [
+        m.fit(TEXTS * 4, [0, 1, 2, 0] * 4, batch_size=8, shuffle=False, verbose=0).history["loss"]
+        for m in (alone, model)
+    ]
+    np.testing.assert_allclose(histories[0], histories[1], rtol=1e-4)
+    assert model.predict(TEXTS * 4, verbose=0).shape == (16, 3)
