@@ -20,6 +20,7 @@ from keras_bert.data.tagged import (
     read_tagged,
     tag_names,
 )
+from keras_bert.data.validation_split import hold_out
 from keras_bert.data.vocabulary_training import build_vocabulary
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "SquadExample",
     "TaggedSentences",
     "build_vocabulary",
+    "hold_out",
     "hold_out_articles",
     "prepare_corpus",
     "pretraining_dataset",

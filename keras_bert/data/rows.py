@@ -7,7 +7,8 @@ or `delimiter`:
 - tab: without quoting; quotation marks are text, as in the GLUE files (MRPC and STS-B contain
   unbalanced quotes, with which a quoting reader would lose lines).
 - any other delimiter: CSV as in RFC 4180, with quoting; a field can contain line breaks.
-- `.jsonl`: one JSON object per line; its keys are the columns.
+- `.jsonl`: one JSON object per line; its keys are the columns. `.parquet` is read as such objects;
+  the "line" of a row is its number from 1.
 """
 
 import codecs
@@ -21,6 +22,8 @@ from typing import IO, Any
 
 UTF8_BOM = b"\xef\xbb\xbf"
 DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
+OBJECTS = (".jsonl", ".parquet")  # files of objects, without a delimiter
+PARQUET_ROWS = 1024  # read at a time
 NAMED_LINES = 5
 # Limits of unpacking a gzip file: a factor of its size, plus a number of bytes. Text compresses by
 # a factor of 3 to 10; a zip bomb by 1,000.
@@ -117,9 +120,10 @@ def read_rows(
     """Yields (line number, the cells of the requested columns).
 
     Args:
-        path: a `.tsv`, `.txt` (tabs), `.csv` or `.jsonl` file, or one of these with `.gz` added.
+        path: a `.tsv`, `.txt` (tabs), `.csv` or `.jsonl` file, or one of these with `.gz` added;
+            or a `.parquet` file.
         columns: the requested columns, by name or index from 0.
-        header: whether the first line has column names. JSON lines have their own names.
+        header: whether the first line has column names. JSON lines and Parquet have their own.
         names: column names of a file without a header; each line must have as many columns.
         delimiter: the field separator, if it does not follow from the file name.
         list_columns: those of `columns` that can be lists in JSON lines; their cells are then lists
@@ -137,26 +141,26 @@ def read_rows(
 
 
 def column_names(path: Path, delimiter: str | None = None) -> list[str]:
-    """The names in the header line, or the keys of the first object in JSON lines."""
+    """The names in the header line, or the keys of the first object of JSON lines or Parquet."""
     delimiter = find_delimiter(path, delimiter)
     if delimiter is None:
-        return next(([*row] for _, row in json_objects(path)), [])
+        return next(([*row] for _, row in read_objects(path)), [])
     return next((cells for _, cells in _split(path, delimiter)), [])
 
 
 def find_delimiter(path: Path, delimiter: str | None = None) -> str | None:
-    """`delimiter`, or that of the file's extension; None for JSON lines.
+    """`delimiter`, or that of the file's extension; None for JSON lines and Parquet.
 
     Raises:
         ValueError: if the extension is unknown.
     """
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    if delimiter is not None or suffix == ".jsonl":
+    if delimiter is not None or suffix in OBJECTS:
         return delimiter
     if suffix not in DELIMITERS:
         raise ValueError(
             f"{path}: extension {suffix!r}: expected "
-            f"{', '.join([*DELIMITERS, '.jsonl'])} (also with .gz), or pass `delimiter`"
+            f"{', '.join([*DELIMITERS, *OBJECTS])} (text also with .gz), or pass `delimiter`"
         )
     return DELIMITERS[suffix]
 
@@ -246,8 +250,16 @@ def _place(path: Path, line: int, column: Column, names: Sequence[str] | None, w
     return list(names).index(column)
 
 
-def json_objects(path: Path) -> Iterator[tuple[int, dict]]:
-    """Yields (line number, object) of a JSON lines file."""
+def read_objects(path: Path) -> Iterator[tuple[int, dict]]:
+    """Yields (line number, object) of a JSON lines file, or (row number, row) of a Parquet file.
+
+    Raises:
+        ImportError: for Parquet, if pyarrow is not installed.
+        ValueError: with file and line, if a line is not a JSON object, or the file is damaged.
+    """
+    if path.suffix == ".parquet":
+        yield from _parquet_rows(path)
+        return
     for line, content in read_lines(path):
         if not content.strip():
             continue
@@ -257,11 +269,40 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict]]:
         yield line, row
 
 
+def _parquet_rows(path: Path) -> Iterator[tuple[int, dict]]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(f"{path}: Parquet needs pyarrow: pip install pyarrow") from error
+    number = 0
+    with open(path, "rb") as file:
+        try:
+            for batch in pyarrow.parquet.ParquetFile(file).iter_batches(PARQUET_ROWS):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, {name: _as_json(value) for name, value in row.items()}
+        except pyarrow.ArrowException as error:
+            reason = str(error).split("\n")[0]
+            raise ValueError(f"{path}, after row {number}: not Parquet: {reason}") from error
+
+
+def _as_json(value: Any) -> Any:
+    """A value of a Parquet column as JSON would have it; dates and decimals as they are written."""
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _as_json(item) for name, item in value.items()}
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
 def _json_rows(
     path: Path, wanted: Sequence[Column], list_columns: Collection[Column]
 ) -> Iterator[tuple[int, list]]:
-    """Yields (line number, the requested values as strings) of a JSON lines file."""
-    for line, row in json_objects(path):
+    """Yields (line number, the requested values as strings) of a file of objects."""
+    for line, row in read_objects(path):
         cells = []
         for column in wanted:
             if column not in row:

@@ -1,4 +1,4 @@
-"""Labelled text from tables: TSV, CSV and JSON lines files, plain or gzipped.
+"""Labelled text from tables: TSV, CSV, JSON lines (plain or gzipped) and Parquet files.
 
 Every record of the file becomes an example or raises an error that names the file and the line;
 records are skipped only on request, and then counted in the log. `rows.py` defines a record.
@@ -66,11 +66,12 @@ def read_table(
     """Reads texts, and optionally labels, from a table.
 
     Args:
-        path: a `.tsv`, `.txt` (tabs), `.csv` or `.jsonl` file, or one of these with `.gz` added.
+        path: a `.tsv`, `.txt` (tabs), `.csv` or `.jsonl` file, or one of these with `.gz` added; or
+            a `.parquet` file.
         text_columns: one column, or two for text pairs; each a name, or an index from 0.
         label_column: the column of the labels; None reads only texts. For `label_kind="several"` it
             can be several columns, one for each label, with 0 or 1.
-        header: whether the first line has column names. JSON lines have their own names.
+        header: whether the first line has column names. JSON lines and Parquet have their own.
         columns: column names of a file without a header; each line must have as many columns.
         label_names: the labels as written in the file, in the order of their ids.
         delimiter: the field separator, if it does not follow from the file name.

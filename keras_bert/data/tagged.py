@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from keras_bert.data.rows import json_objects, read_lines
+from keras_bert.data.rows import read_lines, read_objects
 
 OUTSIDE = "O"
 SPAN_KEYS = ("entities", "spans", "label", "labels")  # spaCy's, Prodigy's, doccano's
@@ -100,7 +100,7 @@ def read_entities(path: str | Path) -> AnnotatedTexts:
         FileNotFoundError: if the file does not exist.
     """
     found = AnnotatedTexts([], [], [])
-    for line, row in json_objects(Path(path)):
+    for line, row in read_objects(Path(path)):
         text, spans = _annotation(row, f"{path}, line {line}")
         found.texts.append(text)
         found.entities.append(spans)

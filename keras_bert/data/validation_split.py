@@ -1,6 +1,10 @@
 """Splits off validation data."""
 
 import math
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
 
 from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import count
@@ -42,3 +46,50 @@ def split_rows(x, y, sample_weight, share: float) -> tuple:
 
 def _cut(values, side: slice):
     return values if values is None else values[side]
+
+
+def hold_out(
+    labels: Sequence, groups: Sequence, share: float, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Splits rows in two, with about the same distribution of labels and no group on both sides.
+
+    The first fold of scikit-learn's `StratifiedGroupKFold`.
+
+    Args:
+        labels: N labels to stratify by: strings or ints; the same for all rows for no stratification.
+        groups: N hashable values; rows with equal values, such as duplicate texts, stay together.
+        share: fraction of the rows to hold out, above 0 and at most 0.5. It is rounded to 1 / K for
+            an int K.
+        seed: seed of the assignment.
+
+    Returns:
+        (indices of the other rows, indices of the held-out rows), int64, both ascending.
+
+    Raises:
+        ValueError: if `share` is out of range, columns differ in length, or one side would be
+            empty.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    if not 0 < share <= 0.5:
+        raise ValueError(f"share={share}: expected a number above 0, at most 0.5")
+    if len(labels) != len(groups):
+        raise ValueError(f"got {len(labels)} labels and {len(groups)} groups: expected as many")
+    # Numbers in the order of appearance: hashes of strings differ between processes.
+    classes = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    parts = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    if len(parts) < 2:
+        raise ValueError(f"share={share}: expected 2 different texts or more, got {len(parts)}")
+    folds = min(max(2, round(1 / share)), len(parts))
+    y = np.array([classes[label] for label in labels])
+    # A class with fewer rows than folds is spread as far as it goes; of that scikit-learn warns, and
+    # with only such classes it refuses.
+    if np.bincount(y).max() < folds:
+        y = np.zeros_like(y)
+    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        kept, held = next(splitter.split(y, y, [parts[group] for group in groups]))
+    if not len(kept) or not len(held):
+        raise ValueError(f"share={share} of {len(y)} rows leaves one side empty")
+    return kept, held

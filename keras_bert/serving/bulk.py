@@ -57,8 +57,8 @@ def answer_file(
     Args:
         export_or_task: the folder of an export, or a task with a preprocessor.
         input: a file or a folder, or several: `.jsonl`; `.csv` and `.tsv` with a header line; or
-            `.txt`, one text per line; plain or with `.gz`. Lists such as `choices` and `spans` are
-            JSON in a cell, or columns choice0, choice1 and so on.
+            `.txt`, one text per line; plain or with `.gz`; or `.parquet`. Lists such as `choices`
+            and `spans` are JSON in a cell, or columns choice0, choice1 and so on.
         output: the file to write.
         signature: name of the signature to call.
         columns: names of columns by input, where they differ, such as {"text": "sentence"}; of `id`

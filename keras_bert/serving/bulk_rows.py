@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from keras_bert.data.rows import (
     column_names,
-    json_objects,
     parse_json,
     read_lines,
+    read_objects,
     read_rows,
 )
 
 logger = logging.getLogger("keras_bert")
 
-ENDINGS = (".jsonl", ".csv", ".tsv", ".txt")
+ENDINGS = (".jsonl", ".csv", ".tsv", ".txt", ".parquet")
 ID = "id"
 COUNT = "count"
 
@@ -162,7 +162,8 @@ class RowReader:
         """
         number = 0
         for file in self.files:
-            read = {".txt": self._texts, ".jsonl": self._objects}.get(file.ending, self._table)
+            read = {".txt": self._texts, ".csv": self._table, ".tsv": self._table}
+            read = read.get(file.ending, self._objects)
             for line, row_id, cells in read(file):
                 yield self._row(number, file, line, row_id, cells)
                 number += 1
@@ -194,7 +195,7 @@ class RowReader:
             yield line, None, {name: text.removesuffix("\n").removesuffix("\r")}
 
     def _objects(self, file: InputFile):
-        for line, found in json_objects(file.path):
+        for line, found in read_objects(file.path):
             places = self._places(file, line, found)
             if self._id_asked and self._id not in found:
                 raise ValueError(

@@ -54,6 +54,32 @@ def saved_task(checkpoint: Checkpoint, task: type) -> dict:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def class_of_saved_task(checkpoint: Checkpoint, base: type) -> type:
+    """The class of the task that a preset was saved from, one of those that are defined.
+
+    Args:
+        checkpoint: of any format.
+        base: the class that all tasks derive from.
+
+    Raises:
+        ValueError: if the preset holds no task, or one of a class that is not defined.
+    """
+    name = None
+    if checkpoint.contents is None and checkpoint.source.has("task.json"):
+        name = checkpoint.source.json("task.json").get("registered_name")
+    derived, found = [base], {}
+    for task in derived:
+        found[keras.saving.get_registered_name(task)] = task
+        derived += task.__subclasses__()
+    if name not in found:
+        head = checkpoint.head_name()
+        raise ValueError(
+            f"{checkpoint.source.name} holds {f'the head of a {head}' if head else 'no head'}: call "
+            "from_preset of a task's class, such as BertClassifier.from_preset"
+        )
+    return found[name]
+
+
 def choose_classes(own: dict, checkpoint: Checkpoint, saved: dict, skip_mismatch: bool) -> bool:
     """Determines the classes of a task from the arguments and the checkpoint.
 

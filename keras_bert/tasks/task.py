@@ -33,7 +33,13 @@ from keras_bert.serving.network import BY_TOKEN, ROWS, Network
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
 from keras_bert.tasks.fitting import Run, scored
-from keras_bert.tasks.from_checkpoint import complete, load_heads, saved_task, sorted_settings
+from keras_bert.tasks.from_checkpoint import (
+    class_of_saved_task,
+    complete,
+    load_heads,
+    saved_task,
+    sorted_settings,
+)
 from keras_bert.tasks.ids import (
     check_axes,
     check_ids,
@@ -164,6 +170,7 @@ class BertTask(keras_hub.models.Task):
 
         The weights of its heads are loaded if the checkpoint has them. The task's `loading_report`
         lists the weights that were loaded and those that are new; new ones are logged as a warning.
+        `BertTask.from_preset` itself makes the task that the preset was saved from.
 
         Args:
             preset: a folder saved by `save_to_preset`, or the name of a preset in the package; a
@@ -185,9 +192,9 @@ class BertTask(keras_hub.models.Task):
             ValueError: if a file is damaged, weights do not fit, or settings contradict the
                 checkpoint or each other.
         """
-        return cls._from_checkpoint(
-            open_checkpoint(preset, load_weights), load_weights, skip_mismatch, settings
-        )
+        checkpoint = open_checkpoint(preset, load_weights)
+        task = class_of_saved_task(checkpoint, BertTask) if cls is BertTask else cls
+        return task._from_checkpoint(checkpoint, load_weights, skip_mismatch, settings)
 
     @classmethod
     def _from_checkpoint(cls, checkpoint, load_weights, skip_mismatch, settings):

@@ -1,0 +1,552 @@
+"""The kinds of tasks that the command trains: how each reads files, and which scores count."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from keras_bert.data import read_entities, read_relations, read_squad, read_table, read_tagged
+from keras_bert.data.examples import Examples
+from keras_bert.data.rows import column_names, name_lines, read_objects
+from keras_bert.data.tables import NUMBER
+from keras_bert.data.tagged import AnnotatedTexts, tag_names
+from keras_bert.serving.bulk_rows import RowReader, find_files
+
+from keras_bert_cli.columns import Columns, find_columns
+from keras_bert_cli.terminal import rows as count_of
+
+IOB = re.compile(r"O|[BI]-.+")
+WORDS, TAGS = ("words", "tokens"), ("tags", "ner_tags", "pos_tags", "labels")
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to read, with what its user says of it.
+
+    Attributes:
+        path: the file.
+        texts: names of the columns with texts; found by their names and contents if empty.
+        labels: names of the columns with labels, likewise.
+        delimiter: separator of the columns, if it does not follow from the file name.
+        separator: separator between several labels of a text.
+        skip_bad_rows: leaves rows without text or label, or with too few or too many columns, out.
+    """
+
+    path: Path
+    texts: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    delimiter: str | None = None
+    separator: str = ","
+    skip_bad_rows: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Examples of one file.
+
+    Attributes:
+        data: the examples; without labels where the examples hold them.
+        columns: the columns read, or None for a format of its own.
+        notes: sentences on what was guessed and left out.
+    """
+
+    data: Examples
+    columns: Columns | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def take(self, rows: Sequence[int]) -> "Table":
+        """The examples of these indices."""
+        part = [None if c is None else [c[i] for i in rows] for c in self._all()]
+        return replace(self, data=Examples(tuple(part[:-2]), *part[-2:]))
+
+    def _all(self) -> list:
+        return [*self.data.columns, self.data.labels, self.data.lines]
+
+    @property
+    def x(self):
+        """The examples as `fit` takes them."""
+        columns = self.data.columns
+        return columns[0] if len(columns) == 1 else columns
+
+
+class Kind:
+    """A kind of task. Subclasses say how its files are read.
+
+    Attributes:
+        task: name of the class in `keras_bert`.
+        monitor: the score that the best epoch is chosen by.
+        mode: "max" or "min".
+        signature: that of the export which answers rows of a file.
+    """
+
+    task = "BertClassifier"
+    monitor, mode = "accuracy", "max"
+
+    def read(self, source: Source, labelled: bool = True) -> Table:
+        """Reads a file.
+
+        Args:
+            source: the file.
+            labelled: whether labels are expected.
+
+        Raises:
+            ValueError: with file and line, if it cannot be read.
+        """
+        raise NotImplementedError
+
+    def signature(self, columns: Columns | None) -> tuple[str, dict[str, str]]:
+        """The signature that answers files with these columns, and its inputs' columns."""
+        return "serving_default", {}
+
+    def settings(self, *tables: Table) -> dict[str, Any]:
+        """Arguments of `from_preset` that follow from the examples."""
+        return {}
+
+    def texts(self, table: Table) -> list[tuple[str, ...]]:
+        """The texts of each example, which share a row of the model."""
+        return list(zip(*table.data.columns, strict=True))
+
+    def strata(self, table: Table) -> list:
+        """A label of each example to hold out rows by."""
+        return [0] * len(table)
+
+    def label_counts(self, table: Table) -> list[tuple[str, int]]:
+        """How often each label occurs, the most frequent first."""
+        return []
+
+
+class Classify(Kind):
+    """One label a text, or a pair of texts."""
+
+    problem = "single_label"
+    label_kind = "class"
+    pairs: bool | None = None
+
+    def read(self, source, labelled=True):
+        columns = find_columns(
+            source.path,
+            source.texts,
+            source.labels,
+            pairs=self.pairs if not source.texts else None,
+            label_kind=self.label_kind if labelled or source.labels else None,
+            delimiter=source.delimiter,
+        )
+        if len(columns.texts) > 2 or (self.pairs and len(columns.texts) != 2):
+            expected = "two columns" if self.pairs else "one or two columns"
+            raise ValueError(f"--text={','.join(columns.texts)}: expected {expected}")
+        several = self.label_kind == "several"
+        if len(columns.labels) > 1 and not several:
+            raise ValueError(f"--label={','.join(columns.labels)}: expected one column")
+        found = read_table(
+            source.path,
+            columns.texts,
+            columns.labels if len(columns.labels) > 1 else next(iter(columns.labels), None),
+            delimiter=source.delimiter,
+            label_kind="several" if several else "class",
+            label_separator=source.separator,
+            skip_broken_rows=source.skip_bad_rows,
+        )
+        texts = found.texts if isinstance(found.texts, tuple) else (found.texts,)
+        labels = found.labels
+        if several and len(columns.labels) > 1:
+            labels = [
+                [name for name, mark in zip(columns.labels, row, strict=True) if mark]
+                for row in labels
+            ]
+        table = Table(Examples(texts, labels, found.lines), columns, columns.guesses)
+        return self._numbers(self._whole(table, source), source)
+
+    def _whole(self, table: Table, source: Source) -> Table:
+        """The rows with text and label."""
+        labels = table.data.labels
+        if labels is not None and self.label_kind != "several":
+            labels = [label.strip() for label in labels]
+            table = replace(table, data=replace(table.data, labels=labels))
+        empty = [
+            i for i, row in enumerate(zip(*table.data.columns, strict=True))
+            if not all(text.strip() for text in row)
+        ]  # fmt: skip
+        table = _without(table, empty, "no text", source)
+        if labels is None or self.label_kind == "several":
+            return table
+        empty = [i for i, label in enumerate(table.data.labels) if not label]
+        return _without(table, empty, "no label", source)
+
+    def _numbers(self, table: Table, source: Source) -> Table:
+        return table
+
+    def signature(self, columns):
+        if len(columns.texts) == 1:
+            return "serving_default", {"text": columns.texts[0]}
+        return "pair", dict(zip(("text", "text_pair"), columns.texts, strict=True))
+
+    def settings(self, *tables):
+        names = {label for table in tables for row in table.data.labels for label in self._of(row)}
+        return {"problem": self.problem, "labels": sorted(names, key=_in_order)}
+
+    def _of(self, row) -> list[str]:
+        return [row]
+
+    def strata(self, table):
+        return table.data.labels
+
+    def label_counts(self, table):
+        return Counter(n for row in table.data.labels for n in self._of(row)).most_common()
+
+
+class MultiLabel(Classify):
+    """Any number of labels a text."""
+
+    problem = "multi_label"
+    label_kind = "several"
+    monitor = "micro_f1"
+
+    def _of(self, row):
+        return row
+
+    def strata(self, table):
+        counts = dict(self.label_counts(table))
+        return [min(row, key=counts.get, default="") for row in table.data.labels]
+
+
+class Regress(Classify):
+    """A number for a text, or a pair of texts."""
+
+    problem = "regression"
+    label_kind = "number"
+    monitor = "spearman"
+
+    def _numbers(self, table, source):
+        if table.data.labels is None:
+            return table
+        wrong = [i for i, n in enumerate(table.data.labels) if NUMBER.fullmatch(n) is None]
+        table = _without(table, wrong, "a label that is not a number", source)
+        numbers = [float(label) for label in table.data.labels]
+        return replace(table, data=replace(table.data, labels=numbers))
+
+    def settings(self, *tables):
+        return {"problem": self.problem, "num_classes": 1}
+
+    def strata(self, table):
+        ordered = sorted(table.data.labels)
+        tenths = [ordered[len(ordered) * i // 10] for i in range(1, 10)]
+        return [sum(label >= bound for bound in tenths) for label in table.data.labels]
+
+    def label_counts(self, table):
+        values = table.data.labels
+        return [(f"{min(values):g} to {max(values):g}", len(values))]
+
+
+class Embed(Regress):
+    """Pairs of texts that are alike, or pairs with a score of how alike they are."""
+
+    task = "BertTextEmbedder"
+    label_kind = "optional"
+    pairs = True
+
+    def _numbers(self, table, source):
+        if not table.columns.labels:  # every pair is alike
+            return replace(table, data=replace(table.data, labels=None))
+        table = super()._numbers(table, source)
+        values = table.data.labels
+        low, high = min(values), max(values)
+        if not -1 <= low < high <= 1:
+            if low < 0:
+                raise ValueError(
+                    f"{source.path}: scores from {low:g} to {high:g}: expected -1 to 1, or 0 to any"
+                )
+            bound = 5.0 if high <= 5 else high
+            table = replace(
+                table,
+                data=replace(table.data, labels=[value / bound for value in values]),
+                notes=(*table.notes, f"scores are divided by {bound:g}, to be cosines"),
+            )
+        return table
+
+    def settings(self, *tables):
+        return {"loss": "contrastive" if tables[0].data.labels is None else "cosine"}
+
+    def signature(self, columns):
+        return "similarity", dict(zip(("text", "text_pair"), columns.texts, strict=True))
+
+    def strata(self, table):
+        return [0] * len(table) if table.data.labels is None else super().strata(table)
+
+    def label_counts(self, table):
+        return [] if table.data.labels is None else super().label_counts(table)
+
+
+class Tag(Kind):
+    """A tag for each word: columns of words and tags, or texts with entities in JSON lines."""
+
+    task = "BertTokenClassifier"
+    monitor = "f1"
+
+    def read(self, source, labelled=True):
+        if Path(source.path.name.removesuffix(".gz")).suffix in (".jsonl", ".parquet"):
+            return self._objects(source)
+        plain = read_tagged(source.path, scheme=None)
+        notes: tuple[str, ...] = ()
+        found = plain
+        if all(IOB.fullmatch(tag) for tags in plain.tags for tag in tags):
+            try:
+                found = read_tagged(source.path, scheme="iob2")
+            except ValueError:
+                found = read_tagged(source.path, scheme="iob1")
+                notes = ("the tags are IOB1: an entity begins with I-",)
+        return Table(Examples((found.words,), found.tags, found.lines), None, notes)
+
+    def _objects(self, source: Source) -> Table:
+        keys = column_names(source.path)
+        words, tags = (next((k for k in names if k in keys), None) for names in (WORDS, TAGS))
+        if words is None or "text" in keys:
+            found = read_entities(source.path)
+            return Table(Examples((found.texts,), found.entities, found.lines))
+        lines, columns = [], ([], [])
+        for line, row in read_objects(source.path):
+            pair = [row.get(words), row.get(tags)]
+            if not all(isinstance(v, list) and all(isinstance(s, str) for s in v) for v in pair):
+                raise ValueError(
+                    f"{source.path}, line {line}: expected lists of strings in {words!r} and in "
+                    f"one of {', '.join(TAGS)}"
+                )
+            if len(pair[0]) != len(pair[1]):
+                raise ValueError(
+                    f"{source.path}, line {line}: {len(pair[0])} words and {len(pair[1])} tags: "
+                    "expected as many"
+                )
+            lines.append(line)
+            for column, value in zip(columns, pair, strict=True):
+                column.append(value)
+        if not lines:
+            raise ValueError(f"{source.path}: no sentences; the file is empty")
+        return Table(Examples((columns[0],), columns[1], lines))
+
+    def settings(self, *tables):
+        if _has_spans(tables[0]):
+            kinds = sorted({s[2] for t in tables for spans in t.data.labels for s in spans})
+            return {"labels": ["O", *(f"{p}-{kind}" for kind in kinds for p in "BI")]}
+        return {"labels": tag_names(*(table.data.labels for table in tables))}
+
+    def texts(self, table):
+        rows = table.data.columns[0]
+        return [(row if isinstance(row, str) else " ".join(row),) for row in rows]
+
+    def strata(self, table):
+        return [tuple(sorted(set(kinds)))[:1] for kinds in self._kinds(table)]
+
+    def label_counts(self, table):
+        return Counter(kind for kinds in self._kinds(table) for kind in kinds).most_common()
+
+    @staticmethod
+    def _kinds(table: Table) -> list[list[str]]:
+        """The kinds of the entities of each example, or its tags if they mark none."""
+        if _has_spans(table):
+            return [[span[2] for span in spans] for spans in table.data.labels]
+        rows = table.data.labels
+        if any(tag.startswith("B-") for tags in rows for tag in tags):
+            return [[tag[2:] for tag in tags if tag.startswith("B-")] for tags in rows]
+        return rows
+
+
+class Answer(Kind):
+    """Questions answered by a span of a text: files in SQuAD's format."""
+
+    task = "BertQuestionAnswerer"
+    monitor = "f1"
+
+    def read(self, source, labelled=True):
+        found = read_squad(source.path, "skip" if source.skip_bad_rows else "error")
+        return Table(Examples((found,)))
+
+    def texts(self, table):
+        return [(example.question, example.context) for example in table.data.columns[0]]
+
+    def label_counts(self, table):
+        answered = sum(bool(example.answers) for example in table.data.columns[0])
+        counts = [("with an answer", answered), ("without one", len(table) - answered)]
+        return [(name, count) for name, count in counts if count]
+
+    def strata(self, table):
+        return [bool(example.answers) for example in table.data.columns[0]]
+
+
+class Choose(Kind):
+    """A context and its choices: `context`, `choices` or choice0 and so on, `label`; or SWAG."""
+
+    task = "BertMultipleChoice"
+
+    def read(self, source, labelled=True):
+        names = column_names(source.path, source.delimiter)
+        if {"sent1", "sent2", "ending0"} <= set(names):
+            from keras_bert.data import read_choices
+
+            found = read_choices(source.path)
+            return Table(Examples((found.contexts, found.choices), found.labels, found.lines))
+        label = next(iter(source.labels), "label")
+        inputs = {"context": [None], "choices": [None, None]} | ({label: [None]} if labelled else {})
+        columns = {"context": source.texts[0]} if source.texts else {}
+        rows = _rows(source.path, inputs, columns)
+        contexts, choices = ([row.values[name] for row in rows] for name in ("context", "choices"))
+        labels = None
+        if labelled:
+            labels = [
+                _choice(row.values[label], row.values["choices"], f"{source.path}, line {row.line}")
+                for row in rows
+            ]
+        return Table(Examples((contexts, choices), labels, [row.line for row in rows]))
+
+    def texts(self, table):
+        return [
+            (context, max(choices, key=len))
+            for context, choices in zip(*table.data.columns, strict=True)
+        ]
+
+    def label_counts(self, table):
+        return Counter(f"choice {label}" for label in table.data.labels).most_common()
+
+
+class Relate(Kind):
+    """The relation of two entities: SemEval's files, or objects of text, spans and label."""
+
+    task = "BertRelationClassifier"
+    monitor = "macro_f1"
+
+    def read(self, source, labelled=True):
+        name = source.path.name.lower().removesuffix(".gz")
+        if name.endswith(".txt"):
+            found = read_relations(source.path)
+            if labelled and found.labels is None:
+                raise ValueError(f"{source.path}: no relations; expected one after each sentence")
+            spans = [[list(span) for span in pair] for pair in found.entities]
+            return Table(Examples((found.texts, spans), found.labels, found.lines))
+        label = next(iter(source.labels), "label")
+        inputs = {"text": [None], "spans": [None, 2, 2]} | ({label: [None]} if labelled else {})
+        columns = {"text": source.texts[0]} if source.texts else {}
+        rows = _rows(source.path, inputs, columns, numbers=("spans",))
+        parts = [[row.values[name] for row in rows] for name in inputs]
+        return Table(
+            Examples(tuple(parts[:2]), parts[2] if labelled else None, [r.line for r in rows])
+        )
+
+    def settings(self, *tables):
+        names = {label for table in tables for label in table.data.labels}
+        return {"labels": sorted(names, key=_in_order)}
+
+    def texts(self, table):
+        return [(text,) for text in table.data.columns[0]]
+
+    def strata(self, table):
+        return table.data.labels
+
+    def label_counts(self, table):
+        return Counter(table.data.labels).most_common()
+
+
+class FillIn(Kind):
+    """Masked words, learnt from texts alone: one a line, or a column of a table."""
+
+    task = "BertMaskedLM"
+    monitor, mode = "loss", "min"
+
+    def read(self, source, labelled=True):
+        columns = None
+        text = next(iter(source.texts), None)
+        if not source.path.name.removesuffix(".gz").endswith(".txt"):
+            columns = find_columns(
+                source.path, source.texts, label_kind=None, delimiter=source.delimiter
+            )
+            text = columns.texts[0]
+        rows = _rows(source.path, {"text": [None]}, {"text": text} if text else {})
+        kept = [row for row in rows if row.values["text"].strip()]
+        notes = columns.guesses if columns else ()
+        if len(kept) < len(rows):
+            notes += (f"{len(rows) - len(kept)} blank lines are left out",)
+        if not kept:
+            raise ValueError(f"{source.path}: no texts")
+        return Table(
+            Examples(([row.values["text"] for row in kept],), None, [row.line for row in kept]),
+            columns,
+            notes,
+        )
+
+
+KINDS: dict[str, Kind] = {
+    "classify": Classify(),
+    "multi-label": MultiLabel(),
+    "regress": Regress(),
+    "tag": Tag(),
+    "answer": Answer(),
+    "choose": Choose(),
+    "relate": Relate(),
+    "embed": Embed(),
+    "mlm": FillIn(),
+}
+
+
+def _rows(path: Path, inputs: dict[str, list], columns: dict[str, str], numbers=()) -> list:
+    """Rows of a file, read as `keras-bert predict` reads them."""
+    shapes = {
+        name: {"dtype": "int32" if name in numbers else "string", "shape": shape}
+        for name, shape in inputs.items()
+    }
+    rows = list(RowReader(find_files(path), shapes, columns))
+    if not rows:
+        raise ValueError(f"{path}: no examples; the file is empty or has only a header")
+    return rows
+
+
+def _without(table: Table, rows: list[int], problem: str, source: Source) -> Table:
+    """Leaves rows out, and says so; or raises, unless that was asked for."""
+    if not rows:
+        return table
+    lines = name_lines([table.data.lines[i] for i in rows])
+    if not source.skip_bad_rows:
+        raise ValueError(
+            f"{source.path}, {lines}: {problem} in {len(rows)} of {count_of(len(table))}: mend, or "
+            "leave out with --skip_bad_rows"
+        )
+    gone = set(rows)
+    table = table.take([i for i in range(len(table)) if i not in gone])
+    if not len(table):
+        raise ValueError(f"{source.path}: {problem} in any row")
+    left_out = "is left out" if len(rows) == 1 else "are left out"
+    note = f"{count_of(len(rows))} with {problem} {left_out}: {lines}"
+    return replace(table, notes=(*table.notes, note))
+
+
+def _has_spans(table: Table) -> bool:
+    return isinstance(table.data.columns[0][0], str)
+
+
+def _choice(label: str, choices: list[str], where: str) -> int:
+    """The index of the right choice: a number from 0, a letter, or the choice itself."""
+    if label in choices:
+        return choices.index(label)
+    if label.isascii() and label.isdigit() and int(label) < len(choices):
+        return int(label)
+    if len(label) == 1 and label.upper() in LETTERS[: len(choices)]:
+        return LETTERS.index(label.upper())
+    raise ValueError(
+        f"{where}: label {label!r}: expected an index from 0 to {len(choices) - 1}, a letter, or "
+        "one of the choices"
+    )
+
+
+def _in_order(name: str) -> tuple:
+    """Sorts numbers by their values, before names."""
+    number = NUMBER.fullmatch(name.strip())
+    return (0, float(name), name) if number else (1, 0.0, name)
+
+
+def annotated(table: Table):
+    """The examples of a tagger as `fit` takes them: x and y."""
+    if _has_spans(table):
+        return AnnotatedTexts(*table.data.columns, table.data.labels, table.data.lines), None
+    return table.data.columns[0], table.data.labels

@@ -1,0 +1,477 @@
+"""The commands and their options. TensorFlow is imported by a command's work, not by its help."""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from enum import Enum
+from functools import wraps
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_bert_cli.terminal import FAILED, INTERRUPTED, UNEXPECTED, USAGE, quiet_start, terminal
+
+# Its base of all errors in flags, which has no public name where Typer brings its own click.
+ClickException = typer.BadParameter.__mro__[2]
+EXPECTED = (ValueError, TypeError, OSError, ImportError)  # errors of what the user gave
+
+app = typer.Typer(
+    name="keras-bert",
+    help="Trains, scores, tries and serves a BERT, from files and without writing Python.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+
+
+class Task(str, Enum):
+    """The kinds of tasks; see `keras_bert_cli.kinds.KINDS`."""
+
+    CLASSIFY = "classify"
+    MULTI_LABEL = "multi-label"
+    REGRESS = "regress"
+    TAG = "tag"
+    ANSWER = "answer"
+    CHOOSE = "choose"
+    RELATE = "relate"
+    EMBED = "embed"
+    MLM = "mlm"
+
+
+class Form(str, Enum):
+    """The forms that a checkpoint can be written in."""
+
+    GOOGLE = "google"
+    HUGGINGFACE = "huggingface"
+    KERASHUB = "kerashub"
+    SENTENCE_TRANSFORMERS = "sentence_transformers"
+    KERAS_BERT = "keras_bert"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+Texts = Annotated[
+    list[str] | None,
+    typer.Option("--text", help="Column of the texts; twice for pairs. Guessed if left out."),
+]
+Labels = Annotated[
+    list[str] | None, typer.Option("--label", help="Column of the labels. Guessed if left out.")
+]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Separator of the columns, if the file name does not tell.")
+]
+Separator = Annotated[str, typer.Option("--separator", help="Between several labels of a text.")]
+Skip = Annotated[
+    bool, typer.Option("--skip_bad_rows", help="Leave out rows without text or label, and say so.")
+]
+BatchSize = Annotated[int | None, typer.Option("--batch_size", min=1, help="Rows of a batch.")]
+
+
+def _versions(shown: bool) -> None:
+    if not shown:
+        return
+    import importlib.metadata
+    import platform
+
+    for name in ("keras3-bert", "tensorflow", "tensorflow-text", "keras", "keras-hub", "numpy"):
+        try:
+            print(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            print(f"{name} is not installed")
+    print(f"python {platform.python_version()}")
+    raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_versions, is_eager=True, help="Print versions."),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and logs.")] = False,
+) -> None:
+    terminal.debug = debug
+    if not debug:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def _command(work: Callable) -> Callable:
+    """Registers a command; its `as_json` decides where results go."""
+
+    @wraps(work)
+    def run(*args, as_json: bool = False, **kwargs):
+        terminal.as_json = as_json
+        return work(*args, **kwargs)
+
+    return app.command(work.__name__.replace("_", "-"))(run)
+
+
+@_command
+def train(
+    task: Annotated[Task, typer.Argument(help="Kind of task.")],
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines or Parquet; SQuAD; CoNLL.")],
+    preset: Annotated[
+        str, typer.Option(help="BERT to start from: a folder, a name or an address.")
+    ] = "bert_mini_en_public_domain",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder of the run; runs/FILE by default.")
+    ] = None,
+    text: Texts = None,
+    label: Labels = None,
+    delimiter: Delimiter = None,
+    separator: Separator = ",",
+    skip_bad_rows: Skip = False,
+    dev: Annotated[Path | None, typer.Option(help="File to choose the best epoch by.")] = None,
+    dev_share: Annotated[
+        float, typer.Option("--dev_share", help="Share of the rows held out without --dev.")
+    ] = 0.1,
+    epochs: Annotated[float | None, typer.Option(help="Most passes over the data.")] = None,
+    batch_size: BatchSize = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning_rate")] = None,
+    sequence_length: Annotated[
+        int | None, typer.Option("--sequence_length", help="Tokens of a row.")
+    ] = None,
+    patience: Annotated[
+        int, typer.Option(min=1, help="Epochs without a better dev score before training stops.")
+    ] = 3,
+    class_weight: Annotated[
+        str | None, typer.Option("--class_weight", help='"balanced" for rare classes.')
+    ] = None,
+    dtype: Annotated[str, typer.Option(help='"mixed_bfloat16" on a GPU.')] = "float32",
+    strategy: Annotated[str, typer.Option(help="Devices: auto, one, mirrored, ...")] = "auto",
+    seed: int = 0,
+    limit: Annotated[int | None, typer.Option(min=2, help="Train on the first rows only.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry_run", help="Show data and settings, and train nothing.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Train a model on a file: its scores, pictures and preset go to the folder of the run."""
+    _start(file, dev)
+    output = output or Path("runs") / file.name.removesuffix(".gz").split(".")[0]
+    from keras_bert_cli.kinds import Source
+    from keras_bert_cli.train import Settings
+    from keras_bert_cli.train import train as work
+
+    rest = (tuple(text or ()), tuple(label or ()), delimiter, separator, skip_bad_rows)
+    settings = Settings(
+        preset,
+        dev_share,
+        epochs,
+        batch_size,
+        learning_rate,
+        sequence_length,
+        dtype,
+        patience,
+        class_weight,
+        seed,
+        strategy,
+    )
+    try:
+        found = work(
+            task.value,
+            Source(file, *rest),
+            dev and Source(dev, *rest),
+            settings,
+            output,
+            dry_run=dry_run,
+            resume=resume,
+            limit=limit,
+        )
+    except SystemExit as stop:
+        if stop.code != 143:
+            raise
+        terminal.note(f"stopped; the step is saved in {output}: go on with the same command and --resume")
+        raise typer.Exit(INTERRUPTED) from None
+    terminal.result(found)
+
+
+@_command
+def evaluate(
+    run: Annotated[str, typer.Argument(help="Folder of a run, or a preset of a task.")],
+    file: Annotated[Path, typer.Argument(help="Labelled file.")],
+    text: Texts = None,
+    label: Labels = None,
+    delimiter: Delimiter = None,
+    separator: Separator = ",",
+    skip_bad_rows: Skip = False,
+    batch_size: BatchSize = 32,
+    report: Annotated[
+        Path | None, typer.Option(help="Folder for pictures and the worst mistakes.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Score a trained model on a labelled file."""
+    _start(file)
+    from keras_bert_cli.kinds import KINDS
+    from keras_bert_cli.terminal import number
+    from keras_bert_cli.train import draw, scores
+
+    found, kind, source = _opened(run, file, text, label, delimiter, separator, skip_bad_rows)
+    table = KINDS[kind].read(source)
+    for note in table.notes:
+        terminal.note(note)
+    values = scores(KINDS[kind], found.model, table, batch_size)
+    terminal.table([(n, number(v)) for n, v in values.items()], f"{len(table):,} rows of {file}:")
+    pictures = draw(KINDS[kind], found.model, table, report, batch_size) if report else None
+    if pictures:
+        terminal.say(f"Pictures and the worst mistakes are in {report}")
+    terminal.result({"scores": values, "rows": len(table)})
+
+
+@_command
+def predict(
+    run: Annotated[str, typer.Argument(help="Folder of a run, a preset of a task, or an export.")],
+    file: Annotated[list[Path], typer.Argument(help="Files, or folders of files.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="JSON lines to write.")],
+    text: Texts = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="INPUT=COLUMN", help="Column of an input of the signature."),
+    ] = None,
+    signature: Annotated[str | None, typer.Option(help="Of the export.")] = None,
+    batch_size: BatchSize = 64,
+    restart: Annotated[bool, typer.Option("--restart", help="Replace the output.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Answer every row of files, in order; call it again to go on after an interruption."""
+    _start(*file)
+    columns = {}
+    for pair in column or ():
+        name, sign, value = pair.partition("=")
+        if not (name and sign and value):
+            raise typer.BadParameter(f"--column {pair}: expected INPUT=COLUMN")
+        columns[name] = value
+    from keras_bert.serving.bulk import answer_file
+
+    if (Path(run) / "saved_model.pb").is_file():
+        model, guess = run, {}
+    else:
+        from keras_bert_cli.kinds import KINDS
+        from keras_bert_cli.runs import Run
+
+        found = Run(run)
+        kind, model, guess = KINDS[found.kind], found.model, {}
+        read = found.columns
+        if text and read:
+            read = read._replace(texts=tuple(text))
+        if read:
+            own, guess = kind.signature(read)
+            signature = signature or own
+    count = answer_file(
+        model,
+        file,
+        output,
+        signature=signature or "serving_default",
+        columns=guess | columns,
+        batch_size=batch_size,
+        resume=not restart,
+        verbose=sys.stderr.isatty(),
+    )
+    terminal.say(f"{count:,} rows are answered in {output}")
+    terminal.result({"rows": count, "output": str(output)})
+
+
+@_command
+def info(
+    path: Annotated[str, typer.Argument(help="A checkpoint, preset, corpus, export or run.")],
+    as_json: Json = False,
+) -> None:
+    """Tell what a folder or name holds: its form, heads, sizes, labels and licence."""
+    _start(accelerator=False)
+    from keras_bert_cli.info import describe
+
+    found = describe(path)
+    terminal.table([(name, _short(value)) for name, value in found.items()], path)
+    terminal.result(found)
+
+
+@_command
+def convert(
+    source: Annotated[str, typer.Argument(help="A folder, prefix, name or address.")],
+    output: Annotated[Path, typer.Argument(help="The folder to make.")],
+    to: Annotated[Form, typer.Option(help="The form to write.")],
+    as_json: Json = False,
+) -> None:
+    """Write a checkpoint in the form of another library, heads and vocabulary included."""
+    _start(accelerator=False)
+    from keras_bert.tasks.conversion import convert_checkpoint
+
+    notes = convert_checkpoint(source, output, to.value)
+    terminal.say(f"{output}: {to.value}")
+    for note in notes:
+        terminal.say(f"  {note}")
+    terminal.result({"output": str(output), "form": to.value, "notes": list(notes)})
+
+
+@_command
+def vocab(
+    files: Annotated[list[str], typer.Argument(help="Names or globs of UTF-8 text, also .gz.")],
+    size: Annotated[int, typer.Option(help="Tokens of the vocabulary.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    cased: Annotated[bool, typer.Option("--cased", help="Keep upper case, and accents.")] = False,
+    strip_accents: Annotated[
+        bool | None,
+        typer.Option("--strip_accents/--no-strip_accents", help="By default as case is lowered."),
+    ] = None,
+    unused: Annotated[int, typer.Option(help="[unusedN] tokens to set aside.")] = 0,
+    min_frequency: Annotated[
+        int, typer.Option("--min_frequency", help="Of a pair that is merged.")
+    ] = 2,
+    alphabet_size: Annotated[
+        int, typer.Option("--alphabet_size", help="Characters to keep.")
+    ] = 1000,
+    as_json: Json = False,
+) -> None:
+    """Train a WordPiece vocabulary on text files."""
+    if output.exists():
+        raise FileExistsError(f"{output} is there already: delete it, or choose another --output")
+    _start(accelerator=False)
+    from keras_bert.data import build_vocabulary
+    from keras_bert.text.vocabulary import write_vocabulary
+
+    tokens = build_vocabulary(
+        files,
+        size,
+        lowercase=not cased,
+        strip_accents=strip_accents,
+        unused=unused,
+        min_frequency=min_frequency,
+        alphabet_size=alphabet_size,
+    )
+    write_vocabulary(output, tokens)
+    terminal.say(f"{len(tokens):,} tokens in {output}")
+    terminal.result({"tokens": len(tokens), "output": str(output)})
+
+
+@_command
+def corpus(
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Names or globs of UTF-8 text, also .gz, or tfds:NAME[:SPLIT]."),
+    ],
+    vocabulary: Annotated[Path, typer.Option(help="A vocabulary file.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The corpus's folder.")],
+    cased: Annotated[bool, typer.Option("--cased", help="Keep upper case, and accents.")] = False,
+    strip_accents: Annotated[
+        bool | None,
+        typer.Option("--strip_accents/--no-strip_accents", help="By default as case is lowered."),
+    ] = None,
+    format: Annotated[str, typer.Option(help="sentences or paragraphs")] = "sentences",
+    language: Annotated[str, typer.Option(help="Of paragraphs, ISO 639-1.")] = "en",
+    shards: Annotated[int, typer.Option(min=1)] = 8,
+    seed: Annotated[int, typer.Option(help="Of the order of documents.")] = 0,
+    tfds_data_dir: Annotated[
+        str | None, typer.Option("--tfds_data_dir", help="Where TensorFlow Datasets lie.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads; one a core.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete another corpus.")] = False,
+    beam: Annotated[
+        list[str] | None,
+        typer.Option(help="An option of Apache Beam, such as --beam=--runner=DataflowRunner."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a prepared corpus of text files: shards of tokenized documents."""
+    _start(accelerator=False)
+    import keras_bert
+    from keras_bert.data import prepare_corpus
+
+    tokenizer = keras_bert.BertTokenizer(
+        vocabulary, lowercase=not cased, strip_accents=strip_accents
+    )
+    index = prepare_corpus(
+        files,
+        output,
+        tokenizer,
+        shards=shards,
+        seed=seed,
+        format=format,
+        language=language,
+        data_dir=tfds_data_dir,
+        overwrite=overwrite,
+        workers=workers,
+        beam_options=beam or [],
+    )
+    found = {
+        "documents": index.documents,
+        "sentences": index.sentences,
+        "tokens": index.tokens,
+        "shards": len(index.shards),
+        **index.left_out,
+    }
+    rows = [(name.replace("_", " "), f"{value:,}") for name, value in found.items()]
+    terminal.table(rows, str(output))
+    terminal.result(found | {"output": str(output)})
+
+
+def _start(*files: Path | None, accelerator: bool = True) -> None:
+    """Imports the package, after checks that need none of it: the import takes seconds.
+
+    Args:
+        *files: must exist.
+        accelerator: False leaves GPUs alone, for work that they do not help.
+    """
+    for path in files:
+        if path is not None and not path.exists():
+            raise FileNotFoundError(f"{path}: no such file")
+    if not accelerator:
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    with quiet_start():
+        import tensorflow_text  # noqa: F401
+
+        import keras_bert  # noqa: F401
+
+
+def _short(value) -> str:
+    if isinstance(value, list):
+        value = ", ".join(map(str, value[:12])) + (f" and {len(value) - 12} more" * (len(value) > 12))
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _opened(run, file, text, label, delimiter, separator, skip_bad_rows):
+    """A run, its kind, and a file to read by its columns."""
+    from keras_bert_cli.kinds import Source
+    from keras_bert_cli.runs import Run
+
+    found = Run(run)
+    columns = found.columns
+    texts = tuple(text or (columns.texts if columns else ()))
+    labels = tuple(label or (columns.labels if columns else ()))
+    return found, found.kind, Source(file, texts, labels, delimiter, separator, skip_bad_rows)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command, and ends the process with its exit code.
+
+    Exit codes: 0 done, 1 a file or setting is wrong, 2 a flag is wrong, 3 an error of the program,
+    130 interrupted.
+    """
+    try:
+        code = app(arguments, standalone_mode=False)
+    except ClickException as error:
+        if terminal.debug:
+            traceback.print_exc()
+        error.show()
+        code = USAGE
+    except (typer.Abort, KeyboardInterrupt):
+        terminal.error("interrupted", "stopped")
+        code = INTERRUPTED
+    except EXPECTED as error:
+        if terminal.debug:
+            traceback.print_exc()
+        terminal.error(error)
+        code = FAILED
+    except Exception as error:  # the last resort: one line for people
+        if terminal.debug:
+            traceback.print_exc()
+        terminal.error(f"{type(error).__name__}: {error} (a traceback: keras-bert --debug ...)", "unexpected error")
+        code = UNEXPECTED
+    sys.exit(code or 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""What the command prints: notes, tables, progress, errors.
+
+Results go to the standard output, everything else to the standard error. With `--json` the standard
+output holds one JSON object and nothing else.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager
+
+FAILED, USAGE, UNEXPECTED, INTERRUPTED = 1, 2, 3, 130  # exit codes
+
+
+class Terminal:
+    """Prints for a person, or for a program.
+
+    Attributes:
+        as_json: whether the standard output is for a program.
+        debug: whether errors have tracebacks, and TensorFlow's log is shown.
+    """
+
+    def __init__(self):
+        self.as_json = False
+        self.debug = False
+
+    def say(self, text: str = "") -> None:
+        """Prints a line of a result for a person."""
+        if not self.as_json:
+            print(text, flush=True)
+
+    def note(self, text: str) -> None:
+        """Prints a line about the work."""
+        print(text, file=sys.stderr, flush=True)
+
+    def result(self, value: dict) -> None:
+        """Prints the result for a program."""
+        if self.as_json:
+            print(json.dumps(value, ensure_ascii=False, indent=2), flush=True)
+
+    def table(self, rows: Sequence[tuple[str, str]], title: str = "") -> None:
+        """Prints names and values in two columns."""
+        if title:
+            self.say(title)
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, value in rows:
+            first, *more = str(value).split("\n")
+            self.say(f"  {name:<{width}}  {first}")
+            for line in more:
+                self.say(f"  {'':<{width}}  {line}")
+
+    def error(self, error: BaseException | str, kind: str = "error") -> None:
+        """Prints an error in one line."""
+        text = " ".join(str(error).split()) or type(error).__name__
+        self.note(f"{kind}: {text}")
+
+
+def duration(seconds: float) -> str:
+    """A time for people: "45 s", "3 min 20 s", "2 h 5 min"."""
+    seconds = max(0, round(seconds))
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 600:
+        minutes, tens = divmod(round(seconds / 10), 6)
+        return f"{minutes} min {tens}0 s" if tens else f"{minutes} min"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def number(value: float) -> str:
+    """A score for people: four digits after the point, or two from 10 on."""
+    return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4f}"
+
+
+def rows(count: int) -> str:
+    """A number of rows: "1 row", "1,200 rows"."""
+    return f"{count:,} row{'s' * (count != 1)}"
+
+
+@contextmanager
+def quiet_start():
+    """Drops TensorFlow's greeting, which it writes before it reads a log level; not with --debug."""
+    if terminal.debug:
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+class Progress:
+    """A bar with an estimate on a terminal; elsewhere a line every half minute.
+
+    Args:
+        total: number of units of work.
+        name: of the work.
+    """
+
+    EVERY = 30.0  # seconds between lines where there is no terminal
+
+    def __init__(self, total: int, name: str):
+        from tqdm import tqdm
+
+        self._bar = None
+        self._total, self._name, self._done = total, name, 0
+        self._begin = self._said = time.monotonic()
+        if sys.stderr.isatty():
+            self._bar = tqdm(total=total, desc=name, file=sys.stderr, leave=False, delay=0.5)
+
+    def to(self, done: int, values: str = "") -> None:
+        """Moves to `done` units; `values` stands behind the bar."""
+        done = min(done, self._total)
+        if self._bar is not None:
+            self._bar.set_postfix_str(values, refresh=False)
+            self._bar.update(done - self._done)
+        elif done and time.monotonic() - self._said > self.EVERY:
+            self._said = time.monotonic()
+            left = (self._said - self._begin) * (self._total - done) / done
+            text = f"{self._name}: {done} of {self._total}, about {duration(left)} left"
+            print(f"{text} {values}".rstrip(), file=sys.stderr, flush=True)
+        self._done = done
+
+    def close(self) -> None:
+        """Removes the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+terminal = Terminal()
