@@ -23,7 +23,17 @@ PAIR_NAMES = (
     ("anchor", "positive"),
     ("query", "passage"),
 )
-LABEL_NAMES = ("label", "labels", "class", "category", "sentiment", "target", "rating", "stars")
+LABEL_NAMES = (
+    "label",
+    "labels",
+    "tags",
+    "class",
+    "category",
+    "sentiment",
+    "target",
+    "rating",
+    "stars",
+)
 NUMBER_NAMES = ("score", "rating", "stars", "similarity", "value", "target", "label", "grade")
 
 
@@ -85,7 +95,8 @@ def find_columns(
             guesses.append(f"labels in {_quoted(labels)}, {why}")
         elif label_kind != "optional":
             raise ValueError(
-                f"{path}: no column looks like labels; the columns are {names}: name it with --label"
+                f"{path}: no column looks like labels; the columns are {names}: name one with "
+                "--label"
             )
     if not texts:
         left = {name: column for name, column in cells.items() if name not in labels}
@@ -133,6 +144,9 @@ def _label_column(cells: dict[str, list], wanted: Sequence[str], kind: str):
         # A column of whole numbers that all differ counts the rows.
         numbers = [n for n in numbers if len(set(cells[n])) < len(cells[n])]
         return ((numbers[-1],), "the last column of numbers") if numbers else ((), "")
+    lists = [n for n, column in cells.items() if any(isinstance(c, list) for c in column)]
+    if kind == "several" and lists:
+        return (lists[-1],), "a column of lists"
     few = {
         n: len(set(column))
         for n, column in cells.items()
@@ -141,7 +155,8 @@ def _label_column(cells: dict[str, list], wanted: Sequence[str], kind: str):
     few = {n: count for n, count in few.items() if count <= max(2, len(cells[n]) // 4)}
     if not few:
         return (), ""
-    return (min(few, key=few.get),), "the column with the fewest different values"
+    # Of several such columns the last: labels follow what they are about.
+    return (min(reversed(few), key=few.get),), "the column with the fewest different values"
 
 
 def _text_columns(cells: dict[str, list], pairs: bool | None):
@@ -159,7 +174,7 @@ def _text_columns(cells: dict[str, list], pairs: bool | None):
         longest = sorted(texts, key=texts.get)[-2:]
         chosen = tuple(name for name in texts if name in longest)  # in the order of the table
         return (chosen, "the two with the longest texts") if len(chosen) == 2 else ((), "")
-    name = _named(texts, TEXT_NAMES)
+    name = _named(cells, TEXT_NAMES)
     if name is not None:
         return (name,), "by its name"
     return ((max(texts, key=texts.get),), "the longest texts") if texts else ((), "")

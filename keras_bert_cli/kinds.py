@@ -13,12 +13,12 @@ from keras_bert.data.rows import column_names, name_lines, read_objects
 from keras_bert.data.tables import NUMBER
 from keras_bert.data.tagged import AnnotatedTexts, tag_names
 from keras_bert.serving.bulk_rows import RowReader, find_files
-
 from keras_bert_cli.columns import Columns, find_columns
 from keras_bert_cli.terminal import rows as count_of
 
 IOB = re.compile(r"O|[BI]-.+")
 WORDS, TAGS = ("words", "tokens"), ("tags", "ner_tags", "pos_tags", "labels")
+ARTICLES = 20  # from which a share of them is close to the same share of the questions
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -115,6 +115,10 @@ class Kind:
     def strata(self, table: Table) -> list:
         """A label of each example to hold out rows by."""
         return [0] * len(table)
+
+    def groups(self, table: Table) -> list:
+        """A value of each example; those with equal ones are held out together or not at all."""
+        return [tuple(" ".join(t.split()).casefold() for t in row) for row in self.texts(table)]
 
     def label_counts(self, table: Table) -> list[tuple[str, int]]:
         """How often each label occurs, the most frequent first."""
@@ -376,6 +380,12 @@ class Answer(Kind):
     def strata(self, table):
         return [bool(example.answers) for example in table.data.columns[0]]
 
+    def groups(self, table):
+        """Articles, if there are enough of them; else paragraphs."""
+        examples = table.data.columns[0]
+        titles = [example.title for example in examples]
+        return titles if len(set(titles)) >= ARTICLES else [example.context for example in examples]
+
 
 class Choose(Kind):
     """A context and its choices: `context`, `choices` or choice0 and so on, `label`; or SWAG."""
@@ -390,7 +400,9 @@ class Choose(Kind):
             found = read_choices(source.path)
             return Table(Examples((found.contexts, found.choices), found.labels, found.lines))
         label = next(iter(source.labels), "label")
-        inputs = {"context": [None], "choices": [None, None]} | ({label: [None]} if labelled else {})
+        inputs = {"context": [None], "choices": [None, None]} | (
+            {label: [None]} if labelled else {}
+        )
         columns = {"context": source.texts[0]} if source.texts else {}
         rows = _rows(source.path, inputs, columns)
         contexts, choices = ([row.values[name] for row in rows] for name in ("context", "choices"))

@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from enum import Enum
+from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +27,7 @@ app = typer.Typer(
 )
 
 
-class Task(str, Enum):
+class Task(StrEnum):
     """The kinds of tasks; see `keras_bert_cli.kinds.KINDS`."""
 
     CLASSIFY = "classify"
@@ -41,7 +41,7 @@ class Task(str, Enum):
     MLM = "mlm"
 
 
-class Form(str, Enum):
+class Form(StrEnum):
     """The forms that a checkpoint can be written in."""
 
     GOOGLE = "google"
@@ -184,7 +184,9 @@ def train(
     except SystemExit as stop:
         if stop.code != 143:
             raise
-        terminal.note(f"stopped; the step is saved in {output}: go on with the same command and --resume")
+        terminal.note(
+            f"stopped; the step is saved in {output}: go on with the same command and --resume"
+        )
         raise typer.Exit(INTERRUPTED) from None
     terminal.result(found)
 
@@ -428,7 +430,9 @@ def _start(*files: Path | None, accelerator: bool = True) -> None:
 
 def _short(value) -> str:
     if isinstance(value, list):
-        value = ", ".join(map(str, value[:12])) + (f" and {len(value) - 12} more" * (len(value) > 12))
+        value = ", ".join(map(str, value[:12])) + (
+            f" and {len(value) - 12} more" * (len(value) > 12)
+        )
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
@@ -444,33 +448,40 @@ def _opened(run, file, text, label, delimiter, separator, skip_bad_rows):
     return found, found.kind, Source(file, texts, labels, delimiter, separator, skip_bad_rows)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Runs the command, and ends the process with its exit code.
+def run(arguments: list[str] | None = None) -> int:
+    """Runs the command and returns its exit code.
 
     Exit codes: 0 done, 1 a file or setting is wrong, 2 a flag is wrong, 3 an error of the program,
     130 interrupted.
     """
     try:
-        code = app(arguments, standalone_mode=False)
+        return app(arguments, standalone_mode=False) or 0
     except ClickException as error:
-        if terminal.debug:
-            traceback.print_exc()
+        _trace()
         error.show()
-        code = USAGE
+        return USAGE
     except (typer.Abort, KeyboardInterrupt):
         terminal.error("interrupted", "stopped")
-        code = INTERRUPTED
+        return INTERRUPTED
     except EXPECTED as error:
-        if terminal.debug:
-            traceback.print_exc()
+        _trace()
         terminal.error(error)
-        code = FAILED
+        return FAILED
     except Exception as error:  # the last resort: one line for people
-        if terminal.debug:
-            traceback.print_exc()
-        terminal.error(f"{type(error).__name__}: {error} (a traceback: keras-bert --debug ...)", "unexpected error")
-        code = UNEXPECTED
-    sys.exit(code or 0)
+        _trace()
+        hint = "" if terminal.debug else " (a traceback: keras-bert --debug ...)"
+        terminal.error(f"{type(error).__name__}: {error}{hint}", "unexpected error")
+        return UNEXPECTED
+
+
+def _trace() -> None:
+    if terminal.debug:
+        traceback.print_exc()
+
+
+def main() -> None:
+    """Runs the command, and ends the process with its exit code."""
+    sys.exit(run())
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def rows(count: int) -> str:
 
 @contextmanager
 def quiet_start():
-    """Drops TensorFlow's greeting, which it writes before it reads a log level; not with --debug."""
+    """Drops TensorFlow's greeting, which no log level silences; not with --debug."""
     if terminal.debug:
         yield
         return
@@ -116,6 +116,7 @@ class Progress:
         self._bar = None
         self._total, self._name, self._done = total, name, 0
         self._begin = self._said = time.monotonic()
+        self._first = 0  # units done at the time `_begin`
         if sys.stderr.isatty():
             self._bar = tqdm(total=total, desc=name, file=sys.stderr, leave=False, delay=0.5)
 
@@ -125,9 +126,13 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix_str(values, refresh=False)
             self._bar.update(done - self._done)
-        elif done and time.monotonic() - self._said > self.EVERY:
+        elif not self._done:  # the first units may have waited for a compiler
+            self._begin = self._said = time.monotonic()
+            self._first = done
+        elif time.monotonic() - self._said > self.EVERY:
             self._said = time.monotonic()
-            left = (self._said - self._begin) * (self._total - done) / done
+            each = (self._said - self._begin) / max(done - self._first, 1)
+            left = each * (self._total - done)
             text = f"{self._name}: {done} of {self._total}, about {duration(left)} left"
             print(f"{text} {values}".rstrip(), file=sys.stderr, flush=True)
         self._done = done

@@ -16,10 +16,8 @@ import keras
 import numpy as np
 
 import keras_bert
-from keras_bert.data import SquadExample, hold_out, hold_out_articles
-from keras_bert.data.examples import Examples
+from keras_bert.data import SquadExample, hold_out
 from keras_bert.training import BestWeights, JsonLines, Resume, ValidationScores, strategy
-
 from keras_bert_cli import runs
 from keras_bert_cli.kinds import KINDS, Answer, FillIn, Kind, Source, Table, Tag, annotated
 from keras_bert_cli.terminal import Progress, duration, number, terminal
@@ -193,14 +191,7 @@ def _with_columns(source: Source, table: Table) -> Source:
 
 def _held_out(kind: Kind, table: Table, settings: Settings) -> tuple[Table, Table]:
     """Rows to train on and rows to score on, without equal texts on both sides."""
-    if isinstance(kind, Answer) and len({e.title for e in table.data.columns[0]}) > 1:
-        parts = hold_out_articles(table.data.columns[0], settings.dev_share)
-        return tuple(replace(table, data=Examples((part,))) for part in parts)
-    texts = kind.texts(table)
-    if isinstance(kind, Answer):  # one article: questions of a paragraph stay together
-        texts = [(context,) for _, context in texts]
-    groups = [tuple(" ".join(text.split()).casefold() for text in row) for row in texts]
-    kept, held = hold_out(kind.strata(table), groups, settings.dev_share, settings.seed)
+    kept, held = hold_out(kind.strata(table), kind.groups(table), settings.dev_share, settings.seed)
     return table.take(kept.tolist()), table.take(held.tolist())
 
 
@@ -280,8 +271,8 @@ def _about(source, kind, table, dev, notes, lengths, model, settings) -> list[tu
          + ("are longer, and read in windows" if isinstance(kind, Answer | Tag) else cut_text)),
         ("model", f"{Path(settings.preset).name}: {backbone.num_layers} layers, hidden size "
          f"{backbone.hidden_dim}, {model.count_params() / 1e6:.1f} million weights"),
-        ("training", f"up to {settings.epochs:g} epochs, batch size {settings.batch_size}, learning "
-         f"rate {settings.learning_rate:g}, seed {settings.seed}"),
+        ("training", f"up to {settings.epochs:g} epochs, batch size {settings.batch_size}, "
+         f"learning rate {settings.learning_rate:g}, seed {settings.seed}"),
     ]  # fmt: skip
     return rows
 
@@ -426,12 +417,12 @@ def _dry_run(kind, table, dev, model, settings, about, steps) -> dict[str, Any]:
         terminal.say(f"    {shown}")
     timer = _StepTimer()
     x, y = _x_y(kind, table)
-    model.fit(
-        x, y, batch_size=settings.batch_size, steps=TIMED_STEPS, callbacks=[timer], verbose=0
-    )
+    model.fit(x, y, batch_size=settings.batch_size, steps=TIMED_STEPS, callbacks=[timer], verbose=0)
     seconds = statistics.median(timer.seconds[1:] or timer.seconds) * steps
     seconds *= 1 + 0.4 * len(dev) / len(table)  # a row without its backward pass costs a third
-    terminal.say(f"  about {duration(seconds)} of training, after {duration(timer.first)} to compile")
+    terminal.say(
+        f"  about {duration(seconds)} of training, after {duration(timer.first)} to compile"
+    )
     return {
         "about": dict(about),
         "rows": tokens,

@@ -56,7 +56,7 @@ def hold_out(
     The first fold of scikit-learn's `StratifiedGroupKFold`.
 
     Args:
-        labels: N labels to stratify by: strings or ints; the same for all rows for no stratification.
+        labels: N labels to stratify by, strings or ints; all equal for no stratification.
         groups: N hashable values; rows with equal values, such as duplicate texts, stay together.
         share: fraction of the rows to hold out, above 0 and at most 0.5. It is rounded to 1 / K for
             an int K.
@@ -82,8 +82,8 @@ def hold_out(
         raise ValueError(f"share={share}: expected 2 different texts or more, got {len(parts)}")
     folds = min(max(2, round(1 / share)), len(parts))
     y = np.array([classes[label] for label in labels])
-    # A class with fewer rows than folds is spread as far as it goes; of that scikit-learn warns, and
-    # with only such classes it refuses.
+    # scikit-learn warns of a class with fewer rows than folds, which it spreads as far as it goes,
+    # and refuses if all classes are such.
     if np.bincount(y).max() < folds:
         y = np.zeros_like(y)
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)

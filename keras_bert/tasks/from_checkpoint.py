@@ -73,9 +73,10 @@ def class_of_saved_task(checkpoint: Checkpoint, base: type) -> type:
         derived += task.__subclasses__()
     if name not in found:
         head = checkpoint.head_name()
+        holds = f"the head of a {head}" if head else "no head"
         raise ValueError(
-            f"{checkpoint.source.name} holds {f'the head of a {head}' if head else 'no head'}: call "
-            "from_preset of a task's class, such as BertClassifier.from_preset"
+            f"{checkpoint.source.name} holds {holds}: call from_preset of a task's class, such as "
+            "BertClassifier.from_preset"
         )
     return found[name]
 

@@ -16,6 +16,7 @@ from keras_bert.tasks.conversion import FORMS as ALL_FORMS
 from keras_bert.tasks.features import COMBINATIONS
 from keras_bert.tasks.text_embedder import LOSSES
 from keras_bert.training.strategies import KINDS
+from keras_bert_cli.main import Form
 from recipes import classify, squad
 from recipes import glue as glue_recipe
 
@@ -58,13 +59,12 @@ def test_choices_are_those_of_the_package():
     assert recipe_flags.STRATEGIES == KINDS
     assert classify.PROBLEMS == PROBLEMS
     assert set(glue_recipe.TASKS) == set(glue.TASKS)
-    assert {*FORMS, "keras_bert"} == set(ALL_FORMS)
+    assert {*FORMS, "keras_bert"} == set(ALL_FORMS) == {form.value for form in Form}
     lists = {
         "recipes/embed.py": LOSSES,
         "recipes/features.py": COMBINATIONS,
         "recipes/squad.py": tuple(squad.SCORERS),
         "tools/benchmark_stream.py": OBJECTIVES,
-        "tools/convert_checkpoint.py": ALL_FORMS,
         "tools/benchmark_fit.py": tuple(SIZES)[-6:],
     }
     for name, values in lists.items():

@@ -32,9 +32,10 @@ from keras_bert.text.multiple_choice_preprocessor import BertMultipleChoicePrepr
 from keras_bert.text.question_answering_preprocessor import BertQuestionAnswererPreprocessor
 from keras_bert.text.relation_preprocessor import BertRelationPreprocessor
 from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPreprocessor
-from tools import predict_file
+from keras_bert_cli.main import run
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+ROOT = Path(__file__).parents[2]
+TINY = ROOT / "tests" / "golden" / "tiny_hf"
 WORDS = 'rain wind the a harbour froze boat red boats "red" Straße é 中 😀 [MASK] a,b'.split()
 
 
@@ -147,11 +148,11 @@ def test_every_format_gives_what_classify_gives(export, expected, tmp_path, smal
         assert json.loads(Path(f"{output}.state.json").read_text())["done"] is True
     # Texts alone, from the command line.
     path = write(tmp_path / "a.txt.gz", "\n".join(TEXTS))
-    predict_file.main([str(export), str(path), "--output", str(tmp_path / "out"), "--batch_size=7"])
+    command = ["predict", str(export), str(path), "-o", str(tmp_path / "out"), "--batch_size=7"]
+    assert run(command) == 0
     check(answers(tmp_path / "out"), expected)
     assert set(answers(tmp_path / "out")[0]) == {"row", "label", "logits", "probability"}
-    shown = capsys.readouterr().err
-    assert "answered: 100%" in shown and f"{len(TEXTS)}/{len(TEXTS)}" in shown
+    assert f"{len(TEXTS)} rows are answered" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -160,10 +161,8 @@ def test_pairs_of_every_format(export, model, tmp_path, small_windows):
     expected = *model.classify(pairs, verbose=0), model.predict(pairs, verbose=0)
     for path in formats(tmp_path, list(zip(*pairs, strict=True))):
         output = f"{path}.out"
-        predict_file.main(
-            [str(export), str(path), "--signature=pair", "--columns", "text=a", "--quiet"]
-            + ["--output", output]
-        )
+        command = ["predict", str(export), str(path), "--signature=pair", "--column", "text=a"]
+        assert run([*command, "--output", output]) == 0
         check(answers(Path(output)), expected)
 
 
@@ -282,7 +281,7 @@ def test_no_rows(export, tmp_path):
         Path(f"{output}.state.json").unlink()
 
 
-def test_bad_rows_name_file_and_line(export, tmp_path):
+def test_bad_rows_name_file_and_line(export, tmp_path, capsys):
     output = tmp_path / "out.jsonl"
     cases = {
         "column.csv": ("id,b\n1,2\n", "line 1: no column 'text' for the input 'text'"),
@@ -306,8 +305,8 @@ def test_bad_rows_name_file_and_line(export, tmp_path):
         assert str(caught.value).startswith(str(path)), name
         assert message in str(caught.value), name
         assert not output.exists()
-    with pytest.raises(SystemExit, match="ValueError: .*cells.tsv, line 3: 1 columns"):
-        predict_file.main([str(export), str(tmp_path / "cells.tsv"), "--output", str(output)])
+    assert run(["predict", str(export), str(tmp_path / "cells.tsv"), "-o", str(output)]) == 1
+    assert "cells.tsv, line 3: 1 columns" in capsys.readouterr().err
     with pytest.raises(ValueError, match="columns for txt, but the inputs are text"):
         answer_file(export, tmp_path / "key.jsonl", output, columns={"txt": "text"})
 
@@ -524,9 +523,9 @@ def test_fills_of_masks(tokenizer, tmp_path, small_windows):
 def test_a_killed_process_goes_on_with_the_same_bytes(export, tmp_path):
     path = write(tmp_path / "a.txt.gz", "\n".join(TEXTS * 250) + "\n")
     whole, output = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
-    tool = Path(predict_file.__file__)
-    command = [sys.executable, tool, export, path, "--output", output, "--batch_size", "16"]
-    env = os.environ | {"PYTHONPATH": str(tool.parent.parent)}
+    command = [sys.executable, "-m", "keras_bert_cli", "predict", export, path]
+    command += ["--output", output, "--batch_size", "16"]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
     sizes = []
     for _ in range(2):
         before = output.stat().st_size if output.exists() else 0

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from keras_bert.data import build_vocabulary
-from tools import build_vocab
+from keras_bert_cli.main import run
 
 pytest.importorskip("tokenizers")
-TOOL = Path(build_vocab.__file__)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -25,10 +25,11 @@ def text(tmp_path):
 def test_another_process_makes_the_same_file(text, tmp_path):
     """Also with other threads and hash seeds; ties are many in random words."""
     options = ["--size", "300", "--cased", "--unused", "2", "--min_frequency", "1"]
-    build_vocab.main([str(text), *options, "--output", str(tmp_path / "here.txt")])
+    assert run(["vocab", str(text), *options, "--output", str(tmp_path / "here.txt")]) == 0
     env = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "PYTHONHASHSEED": "3"}
-    command = [sys.executable, TOOL, text, *options, "--output", tmp_path / "there.txt"]
-    env = os.environ | env | {"PYTHONPATH": str(TOOL.parent.parent)}
+    command = [sys.executable, "-m", "keras_bert_cli", "vocab", text, *options]
+    command += ["--output", tmp_path / "there.txt"]
+    env = os.environ | env | {"PYTHONPATH": str(ROOT)}
     subprocess.run(command, check=True, env=env, cwd=tmp_path, stderr=subprocess.PIPE)
     expected = build_vocabulary(
         text, 300, lowercase=False, unused=2, min_frequency=1, verbose=False
@@ -38,8 +39,8 @@ def test_another_process_makes_the_same_file(text, tmp_path):
         assert (tmp_path / name).read_text().splitlines() == expected
 
 
-def test_a_vocabulary_that_is_there_stays(text, tmp_path):
+def test_a_vocabulary_that_is_there_stays(text, tmp_path, capsys):
     (tmp_path / "vocab.txt").write_text("mine")
-    with pytest.raises(SystemExit, match="is there already"):
-        build_vocab.main([str(text), "--size", "99", "--output", str(tmp_path / "vocab.txt")])
+    assert run(["vocab", str(text), "--size", "99", "-o", str(tmp_path / "vocab.txt")]) == 1
+    assert "is there already" in capsys.readouterr().err
     assert (tmp_path / "vocab.txt").read_text() == "mine"

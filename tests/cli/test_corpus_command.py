@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -9,12 +10,12 @@ import numpy as np
 import pytest
 
 from keras_bert.data.records import read_index
-from tools import prepare_corpus
+from keras_bert_cli.main import run
 
 pytest.importorskip("apache_beam")
 WORDS = [a + b + c for a in "bcdfghklmnprst" for b in "aeiou" for c in "lmnrst"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "The", "the", "e", "é", *WORDS]
-TOOL = Path(prepare_corpus.__file__)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -34,29 +35,29 @@ def write_text(path, megabytes):
 
 
 def start(tmp_path, vocabulary, folder, *options):
-    command = [sys.executable, TOOL, tmp_path / "a.txt", "--vocabulary", vocabulary]
-    env = os.environ | {"PYTHONPATH": str(TOOL.parent.parent)}
-    command += ["--output_dir", folder, *options]
+    command = [sys.executable, "-m", "keras_bert_cli", "corpus", tmp_path / "a.txt"]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    command += ["--vocabulary", vocabulary, "--output", folder, *options]
     return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
 def test_options_arrive(vocabulary, tmp_path, capsys):
     (tmp_path / "a.txt").write_text("The the\n\x07\n\né\n", encoding="utf-8")
     folder = str(tmp_path / "c")
-    command = [str(tmp_path / "a.*"), "--output_dir", folder, "--vocabulary", vocabulary]
+    command = ["corpus", str(tmp_path / "a.*"), "--output", folder, "--vocabulary", vocabulary]
     command += ["--cased", "--no-strip_accents", "--shards", "1", "--seed", "5", "--workers", "1"]
-    prepare_corpus.main([*command, "--beam", "--direct_running_mode=multi_threading"])
-    said = capsys.readouterr().out
-    assert "2 documents, 2 sentences and 3 tokens in 1 shards in " + folder in said
-    assert "sentences without tokens: 1\n" in said
+    assert run([*command, "--beam=--direct_running_mode=multi_threading", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    expected = {"documents": 2, "sentences": 2, "tokens": 3, "shards": 1, "output": folder}
+    assert said | expected | {"sentences_without_tokens": 1} == said
     index = read_index(folder)
     assert (index.seed, len(index.shards), index.documents) == (5, 1, 2)
     assert not index.tokenizer["lowercase"] and index.tokenizer["strip_accents"] is False
     # Once more: it is there already, and other settings are refused.
-    prepare_corpus.main(command)
-    assert capsys.readouterr().out.splitlines()[1:] == said.splitlines()[1:]
-    with pytest.raises(FileExistsError, match="with strip_accents False, not None"):
-        prepare_corpus.main([option for option in command if option != "--no-strip_accents"])
+    assert run([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == said
+    assert run([option for option in command if option != "--no-strip_accents"]) == 1
+    assert "with strip_accents False, not None" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_options_arrive(vocabulary, tmp_path, capsys):
         (["--cased", "--strip_accents", "--overwrite"], dict(tokenizer=(False, True))),
         (["--format", "paragraphs", "--language", "de"], dict(format="paragraphs", language="de")),
         (["--tfds_data_dir", "d", "--workers", "3"], dict(data_dir="d", workers=3)),
-        (["--beam", "--runner=A", "--b=c"], dict(beam_options=["--runner=A", "--b=c"])),
+        (["--beam=--runner=A", "--beam=--b=c"], dict(beam_options=["--runner=A", "--b=c"])),
     ],
 )
 def test_each_option_has_its_argument(vocabulary, monkeypatch, call, expected):
@@ -78,16 +79,15 @@ def test_each_option_has_its_argument(vocabulary, monkeypatch, call, expected):
         raise InterruptedError
 
     monkeypatch.setattr("keras_bert.data.prepare_corpus", record)
-    with pytest.raises(InterruptedError):
-        prepare_corpus.main(["a", "tfds:b", "--vocabulary", vocabulary, "--output_dir", "c", *call])
+    command = ["corpus", "a", "tfds:b", "--vocabulary", vocabulary, "--output", "c", *call]
+    assert run(command) == 1
     assert asked["overwrite"] == ("--overwrite" in call)
-    assert asked | expected | dict(files=["a", "tfds:b"], folder="c") == asked
+    assert asked | expected | dict(files=["a", "tfds:b"], folder=Path("c")) == asked
 
 
 def test_mistyped_options_are_refused(vocabulary, capsys):
-    with pytest.raises(SystemExit):
-        prepare_corpus.main(["a", "--vocabulary", vocabulary, "--output_dir", "c", "--shard", "4"])
-    assert "unrecognized arguments: --shard" in capsys.readouterr().err
+    assert run(["corpus", "a", "--vocabulary", vocabulary, "--output", "c", "--shard", "4"]) == 2
+    assert "--shard" in capsys.readouterr().err
 
 
 @pytest.mark.slow

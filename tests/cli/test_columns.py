@@ -1,0 +1,85 @@
+"""Which columns are chosen for texts and labels, and what is said where none fits."""
+
+import pytest
+
+from keras_bert.data import hold_out
+from keras_bert_cli.columns import find_columns
+
+REVIEWS = [("1", "A lovely film about rain.", "5"), ("2", "Not my cup of tea at all.", "1")] * 4
+
+
+def write(path, header, rows):
+    lines = [",".join(header), *(",".join(f'"{cell}"' for cell in row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "options", "texts", "labels"),
+    [
+        (["id", "Review", "Stars"], REVIEWS, {}, ("Review",), ("Stars",)),
+        (["n", "what they said", "kind"], REVIEWS, {}, ("what they said",), ("kind",)),
+        (["n", "what they said", "kind"], REVIEWS, {"label_kind": "number"},
+         ("what they said",), ("kind",)),
+        (["n", "review", "stars"], REVIEWS, {"labels": ["n"]}, ("review",), ("n",)),
+        (["n", "review", "stars"], REVIEWS, {"label_kind": None}, ("review",), ()),
+        (["premise", "hypothesis", "label"], [("It rains now", "It is wet", "yes")] * 4,
+         {"pairs": None}, ("premise", "hypothesis"), ("label",)),
+        (["sentence1", "sentence2", "score"], [("It rains", "It is wet", "4.5")] * 4,
+         {"pairs": True, "label_kind": "optional"}, ("sentence1", "sentence2"), ("score",)),
+        (["a", "b"], [("It rains", "It is wet"), ("It snows", "It is cold")],
+         {"pairs": True, "label_kind": "optional"}, ("a", "b"), ()),
+        (["text", "red", "blue"], [("a red sky", "1", "0"), ("both", "1", "1")],
+         {"label_kind": "several"}, ("text",), ("red", "blue")),
+    ],
+)  # fmt: skip
+def test_columns_are_found(header, rows, options, texts, labels, tmp_path):
+    found = find_columns(write(tmp_path / "a.csv", header, rows), **options)
+    assert (found.texts, found.labels) == (texts, labels)
+    assert len(found.guesses) == (not options.get("labels") and bool(labels)) + 1
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "message"),
+    [
+        (["n", "review", "stars"], {"labels": ["star"]}, "line 1: no column 'star'; the columns"),
+        (["n", "x", "x"], {"texts": ["x"]}, "line 1: several columns 'x'"),
+        (["n", "review", "remarks"], {}, "no column looks like labels"),
+    ],
+)
+def test_columns_that_are_missing_are_named(header, options, message, tmp_path):
+    rows = [(str(i), f"text number {i}", f"remark {i}") for i in range(8)]
+    with pytest.raises(ValueError, match=message) as caught:
+        find_columns(write(tmp_path / "a.csv", header, rows), **options)
+    assert str(tmp_path / "a.csv") in str(caught.value)
+    assert str(header) in str(caught.value)
+
+
+def test_held_out_rows_have_the_distribution_and_none_of_the_texts():
+    labels = ["rare"] * 30 + ["often"] * 270
+    groups = [i // 3 for i in range(300)]  # every text three times
+    kept, held = hold_out(labels, groups, 0.1)
+    assert sorted([*kept, *held]) == list(range(300))
+    assert not {groups[i] for i in kept} & {groups[i] for i in held}
+    assert 27 <= len(held) <= 33 and [labels[i] for i in held].count("rare") == 3
+    again = hold_out(labels, groups, 0.1)
+    other = hold_out(labels, groups, 0.1, seed=1)
+    assert again[1].tolist() == held.tolist() != other[1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("labels", "groups", "share", "message"),
+    [
+        ([0] * 4, [0] * 4, 0.5, "expected 2 different texts or more, got 1"),
+        ([0] * 4, range(4), 0.0, "share=0.0: expected a number above 0"),
+        ([0] * 4, range(3), 0.1, "4 labels and 3 groups"),
+    ],
+)
+def test_rows_that_cannot_be_held_out(labels, groups, share, message):
+    with pytest.raises(ValueError, match=message):
+        hold_out(labels, list(groups), share)
+
+
+def test_classes_with_fewer_rows_than_folds_are_held_out_too():
+    kept, held = hold_out(["a", "b", "c", "d"], [1, 2, 3, 4], 0.25)
+    assert (len(kept), len(held)) == (3, 1)

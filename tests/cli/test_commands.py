@@ -1,0 +1,161 @@
+"""The commands as their users call them: what they print, write and return."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keras_bert import BertClassifier
+from keras_bert_cli.main import run
+
+ROOT = Path(__file__).parents[2]
+TINY = str(ROOT / "tests" / "golden" / "tiny_hf")
+HELP = """
+import sys
+from keras_bert_cli.main import run
+for command in ([], ["train"], ["evaluate"], ["predict"], ["info"], ["convert"], ["vocab"],
+                ["corpus"]):
+    assert run([*command, "--help"]) == 0, command
+loaded = {"tensorflow", "keras", "keras_bert", "numpy"} & set(sys.modules)
+assert not loaded, loaded
+"""
+
+
+REVIEWS = "id,review,stars\n" + "".join(
+    f"{i},the boat froze in rain {i},bad\n{i},red boats a harbour {i},good\n" for i in range(20)
+)
+FAST = ["--preset", TINY, "--epochs", "2", "--sequence_length", "12"]
+
+
+@pytest.fixture
+def reviews(tmp_path, monkeypatch):
+    """A file of reviews, in the folder that the commands run in."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reviews.csv").write_text(REVIEWS)
+    return tmp_path / "reviews.csv"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with reviews and a run on them; nobody writes to the run."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "reviews.csv").write_text(REVIEWS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert run(["train", "classify", "reviews.csv", *FAST]) == 0
+    return folder
+
+
+def test_help_imports_nothing_that_takes_seconds():
+    command = [sys.executable, "-c", HELP]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(trained)
+    folder = trained / "runs" / "reviews"
+    facts = json.loads((folder / "run.json").read_text())
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert facts["columns"] == {"texts": ["review"], "labels": ["stars"]}
+    assert facts["rows"] == {"train": 36, "dev": 4} and len(metrics["epochs"]) == 2
+    assert str(trained) not in (folder / "run.json").read_text()
+    assert not (folder / "checkpoints").exists() and (folder / "report/mistakes.html").is_file()
+
+    # The preset is that of the best epoch, and the commands answer with it.
+    model = BertClassifier.from_preset(folder / "preset")
+    assert model.labels == ["bad", "good"] and model.preprocessor.sequence_length == 12
+    best = max(epoch["val_accuracy"] for epoch in metrics["epochs"])
+    assert metrics["scores"]["accuracy"] == pytest.approx(best)
+    assert run(["evaluate", "runs/reviews", "reviews.csv", "--json"]) == 0
+    _, texts, labels = zip(*(line.split(",") for line in REVIEWS.splitlines()[1:]), strict=True)
+    found = model.classify(list(texts))[0]
+    right = sum(a == b for a, b in zip(found, labels, strict=True)) / len(labels)
+    scores = json.loads(capsys.readouterr().out)["scores"]
+    assert scores["accuracy"] == pytest.approx(right)
+    out = tmp_path / "out.jsonl"
+    assert run(["predict", "runs/reviews", "reviews.csv", "-o", str(out)]) == 0
+    assert f"40 rows are answered in {out}" in capsys.readouterr().out
+    rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [row["label"] for row in rows] == list(found)
+
+    # A second run does not replace the first.
+    assert run(["train", "classify", "reviews.csv", *FAST]) == 1
+    assert "runs/reviews is there already" in capsys.readouterr().err
+    assert run(["train", "classify", "reviews.csv", *FAST, "--resume"]) == 1
+    assert "finished run" in capsys.readouterr().err
+    assert run(["info", "runs/reviews", "--json"]) == 0
+    about = json.loads(capsys.readouterr().out)
+    assert about["labels"] == ["bad", "good"] and about["scores"] == metrics["scores"]
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_not(trained, reviews, capsys, monkeypatch):
+    from keras_bert_cli.train import _Epochs
+
+    after = _Epochs.on_epoch_end
+
+    def interrupting(self, epoch, logs=None):
+        after(self, epoch, logs)
+        if epoch == 0:
+            signal.raise_signal(signal.SIGINT)
+
+    command = ["train", "classify", "reviews.csv", *FAST, "--json"]
+    with monkeypatch.context() as patched:
+        patched.setattr(_Epochs, "on_epoch_end", interrupting)
+        assert run(command) == 130
+    assert "go on with the same command and --resume" in capsys.readouterr().err
+    assert run(["evaluate", "runs/reviews", "reviews.csv"]) == 1
+    assert "an unfinished run" in capsys.readouterr().err
+    assert run([*command, "--resume"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    whole, cut = (
+        json.loads((folder / "runs/reviews/metrics.json").read_text())
+        for folder in (trained, reviews.parent)
+    )
+    assert cut["epochs"] == whole["epochs"] and cut["scores"] == whole["scores"]
+    assert printed["scores"] == cut["scores"] and printed["preset"] == "runs/reviews/preset"
+
+
+def test_a_dry_run_shows_data_and_trains_nothing(reviews, capsys):
+    assert run(["train", "classify", "reviews.csv", "--preset", TINY, "--dry_run"]) == 0
+    said = capsys.readouterr().out
+    assert "36 to train on, 4 to score on" in said and "bad: 18, good: 18" in said
+    assert "labels in 'stars', by its name" in said and "[CLS]" in said and "to compile" in said
+    assert not (reviews.parent / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["train", "classify", "no.csv"], 1, "error: no.csv: no such file"),
+        (["train", "guess", "reviews.csv"], 2, "guess"),
+        (["train", "classify", "reviews.csv", "--nope"], 2, "--nope"),
+        (["train", "classify", "reviews.csv", "--label", "x"], 1,
+         "error: reviews.csv, line 1: no column 'x'; the columns are ['id', 'review', 'stars']"),
+        (["train", "classify", "reviews.csv", "--preset", "no"], 1, "'no' is not a folder"),
+        (["evaluate", "nowhere", "reviews.csv"], 1, "'nowhere' is not a folder"),
+        (["evaluate", TINY, "reviews.csv"], 1, "call from_preset of a task's class"),
+        (["predict", TINY, "reviews.csv", "-o", "x", "--column", "text"], 2, "INPUT=COLUMN"),
+        (["info", "nowhere"], 1, "'nowhere' is not a folder"),
+    ],
+)  # fmt: skip
+def test_errors_are_one_line_and_a_code(arguments, code, message, reviews, capsys):
+    assert run(arguments) == code
+    said = capsys.readouterr().err
+    assert message in said and "Traceback" not in said
+    if code == 1:
+        assert len([line for line in said.splitlines() if line.startswith("error:")]) == 1
+    assert not (reviews.parent / "runs").exists()
+
+
+def test_versions_and_forms(capsys, tmp_path):
+    assert run(["--version"]) == 0
+    assert "tensorflow 2." in capsys.readouterr().out
+    out = tmp_path / "kerashub"
+    assert run(["convert", TINY, str(out), "--to", "kerashub"]) == 0
+    assert run(["info", str(out), "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert '"is": "a checkpoint in the form of kerashub"' in shown
