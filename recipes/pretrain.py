@@ -2,7 +2,7 @@
 
 Source: Devlin et al. 2019, appendix A.2: 90% of the steps with rows of 128 tokens, the rest with
 512, Adam with learning rate 1e-4, warm-up and linear decay.
-Data: folders made by tools/prepare_corpus.py.
+Data: folders made by keras-bert corpus.
 Results and times: recipes/README.md.
 Run: python recipes/pretrain.py --corpus DIR --heldout DIR --size mini --steps 10000
 """
