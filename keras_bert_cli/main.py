@@ -278,6 +278,64 @@ def predict(
 
 
 @_command
+def serve(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]MODEL...",
+            help="Folders of runs or exports, or presets; several are served by their names.",
+        ),
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8501,
+    max_batch_size: Annotated[
+        int, typer.Option("--max_batch_size", min=1, help="Rows answered at once.")
+    ] = 32,
+    max_wait: Annotated[
+        float, typer.Option("--max_wait", min=0, help="Seconds that a row waits for others.")
+    ] = 0.002,
+    api_key_file: Annotated[
+        Path | None, typer.Option("--api_key_file", help="Keys that clients have to send.")
+    ] = None,
+) -> None:
+    """Answer over HTTP, and on a page in a browser."""
+    _start(api_key_file)
+    from keras_bert.server import serve as work
+
+    named = {}
+    for model in models:
+        name, sign, place = model.partition("=")
+        if not sign or "/" in name:  # a path may hold a sign of equality
+            name, place = "", model
+        named[name or _name_of(place)] = place
+    if len(named) < len(models):
+        raise ValueError(f"models of one name among {', '.join(models)}: write NAME=MODEL")
+    options = {"max_batch_size": max_batch_size, "max_wait": max_wait}
+    work(named, host, port, api_key_file=api_key_file, **options)
+
+
+@_command
+def explain(
+    run: Annotated[str, typer.Argument(help="Folder of a run, or a preset of a task.")],
+    text: Annotated[list[str], typer.Argument(help="A text; two for a pair.")],
+    target: Annotated[
+        str | None, typer.Option(help="Label to explain; by default the answer.")
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="integrated_gradients, gradient_x_input or occlusion")
+    ] = "integrated_gradients",
+    html: Annotated[Path | None, typer.Option(help="Also write a page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show which words made the difference to an answer."""
+    _start()
+    from keras_bert_cli.explain import explain_text
+    from keras_bert_cli.runs import Run
+
+    terminal.result(explain_text(Run(run).model, text, target, method, html))
+
+
+@_command
 def info(
     path: Annotated[str, typer.Argument(help="A checkpoint, preset, corpus, export or run.")],
     as_json: Json = False,

@@ -25,7 +25,7 @@ FOUNDATION = {room for room in TABLE if (PACKAGE / f"{room}.py").exists()}
 ALLOWED = {
     room: set() if room in FOUNDATION else others | FOUNDATION for room, others in TABLE.items()
 }
-OUTSIDE = {"recipes", "tools", "tests"}
+OUTSIDE = {"keras_bert_cli", "recipes", "tools", "tests"}
 # `from_preset` of a backbone, tokenizer or preprocessor calls the room that reads checkpoints and
 # builds these classes: inside the function only.
 FROM_PRESET = {("models", "checkpoints"), ("text", "checkpoints")}
