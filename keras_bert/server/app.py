@@ -47,6 +47,7 @@ _SECURITY = {
 }
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
 _CLIENT_GONE = 499  # nginx's status, for the metrics alone
 log = logging.getLogger("keras_bert.server")
 
@@ -470,7 +471,7 @@ def create_app(
     max_batch_size: int = 32,
     max_wait: float = 0.002,
     max_queue: int = 1024,
-    threads: int = 2,
+    threads: int = 1,
     max_body: int = 8 << 20,
     max_rows: int = 1024,
     max_text_length: int = 100_000,
@@ -529,11 +530,12 @@ def create_app(
     }
     server = ModelServer(served, limits, metrics, keys)
     routes = [
+        Route("/v1/keras_bert/models", server.listing),
+        # In TensorFlow Serving the letters' case does not count here.
+        *(Route(f"/{v}1/{{rest:path}}", server.rest, methods=_METHODS) for v in "vV"),
         Route("/healthz", server.health),
         Route("/readyz", server.readiness),
         Route("/metrics", server.metrics),
-        Route("/v1/keras_bert/models", server.listing),
-        Route("/v1/{rest:path}", server.rest, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]),
     ]
     if PAGE.is_dir():
 

@@ -45,8 +45,9 @@ class Job:
 class Batcher:
     """A bounded queue before a model, whose jobs are run in batches in threads.
 
-    A batch starts when a thread is free and either `max_batch_size` rows of one key wait, or the
-    oldest of them has waited for `max_wait` seconds. It consists of the oldest job and those whose
+    A batch starts when a thread is free and `max_batch_size` rows of one key wait, or `max_wait`
+    seconds after there were both a job and a free thread: the clients of the batch before have just
+    been answered then, and their next requests join. It consists of the oldest job and those whose
     length is nearest. A job of `max_batch_size` rows or more is a batch of its own. All methods are
     called from the event loop.
 
@@ -76,6 +77,7 @@ class Batcher:
         self._max_queue, self._ran = max_queue, ran
         self._waiting: dict[tuple, list[Job]] = {}
         self._rows = 0
+        self._freed = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[asyncio.Task] = set()
 
@@ -150,7 +152,7 @@ class Batcher:
             due = {
                 key: group[0].since
                 if sum(job.rows for job in group) >= self._max_batch_size
-                else group[0].since + self._max_wait
+                else max(group[0].since, self._freed) + self._max_wait
                 for key, group in self._waiting.items()
             }
             ripe = [key for key in due if due[key] <= now]
@@ -182,6 +184,8 @@ class Batcher:
         try:
             answers = await loop.run_in_executor(self._executor, self._answers, jobs)
         finally:
+            if not self._free:
+                self._freed = time.monotonic()
             self._free += 1
             self._start_batches()
         self._ran(sum(job.rows for job in jobs), time.monotonic() - begun)

@@ -161,6 +161,7 @@ def parse_predict(body: bytes, signatures: dict[str, dict], limits: Limits) -> P
             400,
             f"{where}: {next(iter(specs))!r} has {rows:,} rows; expected at most {limits.rows:,}",
         )
+    check_encoding(body)
     return Predict(name, inputs, rows, by_row, max(map(_length, inputs.values()), default=0))
 
 
@@ -175,9 +176,8 @@ def parse_object(body: bytes) -> dict[str, Any]:
     if not body:
         raise RequestError(400, "JSON Parse error: The document is empty")
     try:
-        request = json.loads(body.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise RequestError(400, f"JSON Parse error: no UTF-8 at byte {error.start}") from None
+        # Bytes that are not UTF-8 become surrogates, so that the error can name their input.
+        request = json.loads(body.decode("utf-8", "surrogateescape"))
     except json.JSONDecodeError as error:
         raise RequestError(400, f"JSON Parse error: {error.msg} at offset: {error.pos}") from None
     except RecursionError:
@@ -187,6 +187,18 @@ def parse_object(body: bytes) -> dict[str, Any]:
     if not isinstance(request, dict):
         raise RequestError(400, f"body: expected a JSON object, got {kind(request)}")
     return request
+
+
+def check_encoding(body: bytes) -> None:
+    """Refuses a body that is not UTF-8 where no input is wrong: in a name, or a key of no meaning.
+
+    Raises:
+        RequestError: with the place.
+    """
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise RequestError(400, f"JSON Parse error: no UTF-8 at byte {error.start}") from None
 
 
 def signature_of(request: dict[str, Any]) -> str:
@@ -347,8 +359,8 @@ def _text(value: str, where: str, limits: Limits) -> bytes:
     except UnicodeEncodeError as error:
         raise RequestError(
             400,
-            f"{where}: a lone surrogate, U+{ord(value[error.start]):04X}, at character "
-            f"{error.start}: expected valid Unicode",
+            f"{where}: no valid Unicode at character {error.start}: a lone surrogate, or bytes "
+            "that are not UTF-8",
         ) from None
 
 

@@ -112,6 +112,7 @@ def serve(
         log_level="info" if verbose > 1 else "warning",
         access_log=verbose > 1,
         server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=75,
     )
     with listening(host, port) as listener:
