@@ -271,6 +271,7 @@ class ServedModel:
         ran: called with the number of rows and the seconds of each batch.
         versions: all that were seen, by number.
         labels: numbers by label.
+        looks: how many times the place was looked at.
     """
 
     name: str
@@ -279,6 +280,7 @@ class ServedModel:
     ran: Callable[[int, float], None] = lambda rows, seconds: None
     versions: dict[int, Version] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
+    looks: int = 0
 
     def __post_init__(self):
         self._executor = ThreadPoolExecutor(self.settings.threads, f"model-{self.name}")
@@ -376,6 +378,7 @@ class ServedModel:
             for version in self.available():
                 if version.number not in {newest, *self.labels.values()}:
                     self._retire(version)
+        self.looks += 1
 
     def _look(self) -> tuple[dict[int, Path], dict[str, int]]:
         if self.place.base is None:

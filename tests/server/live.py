@@ -38,7 +38,7 @@ class Live:
 
     def ask(self, method, path, body=None, headers=None):
         """One request; gives the status and the JSON of the answer."""
-        with contextlib.closing(self.connection()) as connection:
+        with self.connected() as connection:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
@@ -51,9 +51,12 @@ class Live:
     def connection(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=HOUR)
 
+    def connected(self):
+        return contextlib.closing(self.connection())
+
     def metric(self, name):
         """The sum of a metric's samples, from the page of metrics."""
-        with contextlib.closing(self.connection()) as connection:
+        with self.connected() as connection:
             connection.request("GET", "/metrics")
             lines = connection.getresponse().read().decode().splitlines()
         return sum(
