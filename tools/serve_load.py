@@ -35,6 +35,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
 import orjson
+from tqdm import tqdm
 
 from tools.serving.odd_requests import odd_requests
 
@@ -312,7 +313,7 @@ def steady(args, alone: Alone, expected: list) -> dict[str, Any]:
     by_itself, served, total, memory = [], [], None, []
     cpu = [0.0, 0.0]
     try:
-        for number in range(args.rounds):
+        for number in tqdm(range(args.rounds), "rounds"):
             before = time.process_time()
             by_itself.append(alone.rows_per_second(args.seconds_alone / args.rounds))
             cpu[0] += (time.process_time() - before) / by_itself[-1] / args.seconds_alone
@@ -347,7 +348,8 @@ def odd(args, alone: Alone) -> dict[str, Any]:
     statuses: collections.Counter = collections.Counter()
     memory = []
     try:
-        for number, request in enumerate(odd_requests(NAME, alone.contract, args.odd, args.seed)):
+        drawn = odd_requests(NAME, alone.contract, args.odd, args.seed)
+        for number, request in enumerate(tqdm(drawn, "odd requests", args.odd)):
             if number % max(1, args.odd // 10) == 0:
                 memory.append(server.memory())
             status, content = server.ask(request[1], request[2], request.body, request.headers)
@@ -388,7 +390,7 @@ def swap(args, alone: Alone, expected: list) -> dict[str, Any]:
         memory, seconds = [], []
         try:
             clients = Clients(server.port, alone, expected, args.clients, args.rows, args.seed)
-            for number in range(2, args.swaps + 2):
+            for number in tqdm(range(2, args.swaps + 2), "swaps"):
                 time.sleep(1)
                 begun = time.perf_counter()
                 place(number)

@@ -37,6 +37,8 @@ from keras_bert.server.rest import (
 )
 from keras_bert.server.served_model import ServedModel, Settings, default_name, find_place
 
+Models = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
+
 PAGE = Path(__file__).parent / "page"
 _NAME = re.compile(r"[^/:\s]+")
 _SECURITY = {
@@ -48,6 +50,7 @@ _SECURITY = {
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+_BODY_SECONDS = 60.0  # so that no client can hold up the end of the server
 _CLIENT_GONE = 499  # nginx's status, for the metrics alone
 log = logging.getLogger("keras_bert.server")
 
@@ -259,11 +262,19 @@ class ModelServer:
         if announced.isdecimal() and int(announced[:20]) > limit:
             raise RequestError(413, too_large(self._limits))
         parts, size = [], 0
-        async for part in request.stream():
-            size += len(part)
-            if size > limit:
-                raise RequestError(413, too_large(self._limits))
-            parts.append(part)
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > limit:
+                        raise RequestError(413, too_large(self._limits))
+                    parts.append(part)
+        except TimeoutError:
+            raise RequestError(
+                408,
+                f"body: expected it whole within {_BODY_SECONDS:g} seconds",
+                {"Connection": "close"},
+            ) from None
         encoding = request.headers.get("content-encoding", "").strip().lower()
         return unpacked(b"".join(parts), encoding, self._limits)
 
@@ -417,7 +428,7 @@ async def _crash(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "internal error; see the server's log"}, 500)
 
 
-def named_models(models: str | Path | Sequence | Mapping[str, str | Path]) -> dict[str, str | Path]:
+def named_models(models: Models) -> dict[str, str | Path]:
     """The models to serve by name.
 
     Args:
@@ -466,7 +477,7 @@ def read_keys(path: str | Path) -> list[bytes]:
 
 
 def create_app(
-    models: str | Path | Sequence[str | Path] | Mapping[str, str | Path],
+    models: Models,
     *,
     max_batch_size: int = 32,
     max_wait: float = 0.002,

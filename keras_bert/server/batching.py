@@ -215,7 +215,7 @@ class Batcher:
 
 
 def _rows_of(outputs: Outputs, start: int, end: int) -> Outputs:
-    """Some rows of outputs, as wide as if they had been computed alone.
+    """Some rows of outputs, without the padding that only others of the batch need.
 
     Answers of which a row has several are padded to the row with the most; `count` beside them
     holds the numbers.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import uvicorn
 
-from keras_bert.server.app import ModelServer, create_app
+from keras_bert.server.app import PAGE, Models, ModelServer, create_app
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _IDLE = 1.0  # seconds for requests that are on their way when the signal comes
@@ -42,9 +42,7 @@ class DrainingServer(uvicorn.Server):
     def capture_signals(self):
         """Handles signals without raising them again, so that a drained server ends with 0."""
         try:
-            before = {
-                s: signal.signal(s, self.handle_exit) for s in (signal.SIGINT, signal.SIGTERM)
-            }
+            before = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
         except ValueError:  # signals are for the main thread
             before = {}
         try:
@@ -86,7 +84,12 @@ class DrainingServer(uvicorn.Server):
 
 
 def serve(
-    models, host: str = "127.0.0.1", port: int = 8501, *, verbose: int = 1, **options
+    models: Models,
+    host: str = "127.0.0.1",
+    port: int = 8501,
+    *,
+    verbose: int = 1,
+    **options,
 ) -> None:
     """Serves models over HTTP until SIGINT or SIGTERM, then answers what was accepted and returns.
 
@@ -118,9 +121,9 @@ def serve(
     with listening(host, port) as listener:
         address, port = listener.getsockname()[:2]
         url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
-        running = DrainingServer(
-            config, server, lambda: log.info("serving %s at %s", ", ".join(server.models), url)
-        )
+        said = f"serving {', '.join(server.models)} at {url}"
+        said += f", with a page at {url}/" if PAGE.is_dir() else ""
+        running = DrainingServer(config, server, lambda: log.info("%s", said))
         running.run(sockets=[listener])
     if running.failure is not None:
         raise running.failure

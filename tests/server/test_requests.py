@@ -107,6 +107,17 @@ def test_a_body_in_pieces_without_a_length(server):
         assert connection.getresponse().status == 413
 
 
+def test_a_body_that_does_not_come(server, monkeypatch):
+    monkeypatch.setattr("keras_bert.server.app._BODY_SECONDS", 0.01)
+    with server.connected() as connection:
+        connection.putrequest("POST", PREDICT)
+        connection.putheader("Content-Length", "100")
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert answer.status == 408 and answer.headers["Connection"] == "close"
+        assert "body: expected it whole within" in json.loads(answer.read())["error"]
+
+
 def test_a_gzipped_body(server):
     body = gzip.compress(b'{"instances": ["rain"]}')
     assert server.ask("POST", PREDICT, body, {"Content-Encoding": "gzip"})[0] == 200
