@@ -111,20 +111,19 @@ class Batcher:
         return job
 
     def give_up(self, job: Job) -> bool:
-        """Takes a job out of the queue, if it waits there.
+        """Drops a job whose client is gone.
 
         Args:
-            job: a job whose client is gone.
+            job: the job.
 
         Returns:
-            Whether it waited, so that it is not computed.
+            Whether it waited in the queue, so that it is not computed.
         """
-        group = self._waiting.get(job.key, [])
-        if job not in group:
-            return False
-        self._remove([job])
+        waits = job in self._waiting.get(job.key, [])
+        if waits:
+            self._remove([job])
         job.answer.cancel()
-        return True
+        return waits
 
     async def drained(self) -> None:
         """Returns when no job waits or runs."""

@@ -148,6 +148,7 @@ def test_a_job_that_is_given_up_is_not_computed():
         assert batcher.waiting == 1
         model.gate.set()
         await kept.answer
+        await batcher.drained()
         assert [texts for _, texts in model.batches] == [[b"running"], [b"kept"]]
         assert gone.answer.cancelled()
 
