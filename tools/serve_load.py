@@ -141,7 +141,7 @@ class Alone:
 
 def same(expected: Any, found: Any) -> bool:
     """Whether an answer is right; a row may be padded to others of its request."""
-    if isinstance(expected, np.ndarray) and expected.dtype.kind == "f":
+    if isinstance(expected, np.ndarray | np.floating) and expected.dtype.kind == "f":
         found = np.asarray(found, expected.dtype)
         expected = expected[: len(found)] if expected.ndim else expected
         return expected.shape == found.shape and np.allclose(
@@ -427,11 +427,10 @@ def term(args, alone: Alone, expected: list) -> dict[str, Any]:
     finally:
         server.process.kill()
     clients.end()
-    problems = clients.report()["problems"]
     if code:
         clients.problems[f"exit status {code}"] += 1
     if clients.refused != args.clients:
-        problems["clients that did not end"] = args.clients - clients.refused
+        clients.problems["clients that were not refused at last"] = args.clients - clients.refused
     return clients.report() | {"seconds_to_end": seconds, "exit_status": code}
 
 
