@@ -88,13 +88,13 @@ def described(specs: dict) -> dict[str, dict]:
 
 def rest_request(signature: str, inputs: dict[str, Any]) -> dict[str, Any]:
     """A request to TensorFlow Serving's REST interface, from inputs as tensors."""
-    plain = {name: _plain(value.numpy()) for name, value in inputs.items()}
+    plain = {name: plain_values(value.numpy()) for name, value in inputs.items()}
     return {"signature_name": signature, "inputs": plain}
 
 
 def rest_reply(outputs: dict[str, Any]) -> dict[str, Any]:
     """The reply of the REST interface, from a signature's outputs as tensors."""
-    plain = {name: _plain(value.numpy()) for name, value in sorted(outputs.items())}
+    plain = {name: plain_values(value.numpy()) for name, value in sorted(outputs.items())}
     return {"outputs": plain if len(plain) != 1 else next(iter(plain.values()))}
 
 
@@ -138,7 +138,12 @@ def read_contract(folder: str | Path) -> dict[str, Any]:
     return contract
 
 
-def _plain(value):
+def plain_values(value):
+    """Converts an array to lists of JSON values; bytes that are not UTF-8 become {"b64": ...}.
+
+    Args:
+        value: an array, or one string as bytes.
+    """
     if not isinstance(value, np.ndarray):  # of a single string
         return _strings(value)
     if value.dtype.kind == "V":  # bfloat16

@@ -1,0 +1,569 @@
+"""The application: routes, limits, metrics."""
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from keras_bert.arguments import check_count, check_number
+from keras_bert.server.batching import QueueFullError
+from keras_bert.server.rest import (
+    DEFAULT,
+    PREDICTION,
+    STATUS,
+    Limits,
+    RequestError,
+    parse_object,
+    parse_predict,
+    reply_of,
+    shown,
+    signature_of,
+    too_large,
+    unpacked,
+)
+from keras_bert.server.served_model import ServedModel, Settings, default_name, find_place
+
+Models = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
+
+PAGE = Path(__file__).parent / "page"
+_NAME = re.compile(r"[^/:\s]+")
+_SECURITY = {
+    "X-Content-Type-Options": "nosniff",
+    # The page asks no other host, and no other page frames it.
+    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; frame-ancestors 'none'",
+}
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+_ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+_BODY_SECONDS = 60.0  # so that no client can hold up the end of the server
+_CLIENT_GONE = 499  # nginx's status, for the metrics alone
+log = logging.getLogger("keras_bert.server")
+
+
+class Metrics:
+    """The figures at /metrics."""
+
+    def __init__(self):
+        self.registry = registry = CollectorRegistry()
+        prefix = "keras_bert_"
+        self.requests = Counter(
+            prefix + "requests", "Requests by status", ["model", "method", "status"],
+            registry=registry,
+        )  # fmt: skip
+        self.seconds = Histogram(
+            prefix + "request_seconds", "Time to answer a request for predictions", ["model"],
+            buckets=_SECONDS, registry=registry,
+        )  # fmt: skip
+        self.rows = Counter(prefix + "rows", "Rows answered", ["model"], registry=registry)
+        self.batch_rows = Histogram(
+            prefix + "batch_rows", "Rows of a batch", ["model"], buckets=_ROWS, registry=registry
+        )
+        self.batch_seconds = Histogram(
+            prefix + "batch_seconds", "Time to compute a batch", ["model"], buckets=_SECONDS,
+            registry=registry,
+        )  # fmt: skip
+        self.queue = Gauge(prefix + "queue_rows", "Rows that wait", ["model"], registry=registry)
+        self.given_up = Counter(
+            prefix + "given_up", "Requests not computed, as the client was gone", ["model"],
+            registry=registry,
+        )  # fmt: skip
+        self.version = Gauge(
+            prefix + "version", "Version that answers requests without a version", ["model"],
+            registry=registry,
+        )  # fmt: skip
+        self.in_flight = Gauge(prefix + "in_flight", "Requests in work", registry=registry)
+
+    def ran(self, model: str):
+        """Returns a function that counts a batch of a model."""
+
+        def count(rows: int, seconds: float) -> None:
+            self.batch_rows.labels(model).observe(rows)
+            self.batch_seconds.labels(model).observe(seconds)
+
+        return count
+
+
+class ModelServer:
+    """The state and the handlers of one application.
+
+    Attributes:
+        models: by name.
+        draining: whether the server is about to end; answers then close their connections.
+        in_flight: number of requests in work.
+    """
+
+    def __init__(
+        self, models: dict[str, ServedModel], limits: Limits, metrics: Metrics, keys: list[bytes]
+    ):
+        self.models, self._limits, self._metrics, self._keys = models, limits, metrics, keys
+        self.draining, self.in_flight = False, 0
+        self.loading: asyncio.Task | None = None
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Starlette):
+        """Loads the models in the background and watches them until the application ends."""
+        self.loading = asyncio.create_task(self._load())
+        watching = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            for task in (watching, self.loading):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Exception):
+                    await task
+            for model in self.models.values():
+                await model.close()
+
+    async def _load(self) -> None:
+        for model in self.models.values():
+            await model.load()
+
+    async def _watch(self) -> None:
+        await asyncio.wait([self.loading])
+        await asyncio.gather(*(model.watch() for model in self.models.values()))
+
+    def ready(self) -> bool:
+        """Whether every model answers."""
+        return not self.draining and all(model.available() for model in self.models.values())
+
+    # === Handlers ===
+
+    async def health(self, request: Request) -> Response:
+        """GET /healthz: the process answers."""
+        return JSONResponse({"status": "ok"})
+
+    async def readiness(self, request: Request) -> Response:
+        """GET /readyz: every model answers."""
+        if self.ready():
+            return JSONResponse({"status": "ok"})
+        waiting = [name for name, model in self.models.items() if not model.available()]
+        status = "draining" if self.draining else "loading"
+        return JSONResponse({"status": status, "models": waiting}, 503)
+
+    async def metrics(self, request: Request) -> Response:
+        """GET /metrics."""
+        self._authorize(request)
+        for name, model in self.models.items():
+            found = model.available()
+            self._metrics.version.labels(name).set(found[0].number if found else 0)
+            self._metrics.queue.labels(name).set(sum(v.batcher.waiting for v in found))
+        self._metrics.in_flight.set(self.in_flight)
+        return Response(
+            generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
+        )
+
+    async def listing(self, request: Request) -> Response:
+        """GET /v1/keras_bert/models: what the models are, for the page."""
+        self._authorize(request)
+        return JSONResponse([describe(model) for model in self.models.values()])
+
+    async def rest(self, request: Request) -> Response:
+        """TensorFlow Serving's paths under /v1/."""
+        self._authorize(request)
+        # The path before %XX is replaced: a name may contain an encoded slash.
+        path = (request.scope.get("raw_path") or request.url.path.encode()).decode("latin-1")
+        if request.method == "POST" and (found := PREDICTION.fullmatch(path)):
+            return await self._ask(request, *found.groups())
+        if request.method == "GET" and (found := STATUS.fullmatch(path)):
+            return self._status(*found.groups())
+        raise RequestError(400, f"Malformed request: {request.method} {path:.200}")
+
+    def _status(self, name, number, label, metadata) -> Response:
+        if name is None:
+            raise RequestError(400, "Missing model name in request.")
+        model = self.models.get(unquote(name))
+        label = None if label is None else unquote(label)
+        if metadata:
+            if model is None:
+                raise RequestError(
+                    404, f"Servable not found for request: Latest({shown_name(name)})"
+                )
+            version = model.version(number, label)
+            return JSONResponse(
+                {
+                    "model_spec": {
+                        "name": model.name,
+                        "signature_name": "",
+                        "version": str(version.number),
+                    },
+                    "metadata": {"signature_def": {"signature_def": version.export.signature_defs}},
+                }
+            )
+        if model is None or not model.versions:
+            raise RequestError(404, f"Could not find any versions of model {shown_name(name)}")
+        if label is not None:
+            number = str(model.version(None, label).number)
+        chosen = sorted(model.versions.values(), key=lambda version: -version.number)
+        if number is not None:
+            chosen = [v for v in chosen if v.number == int(number[:20])]
+            if not chosen:
+                raise RequestError(404, f"Could not find version {number[:20]} of model {name}")
+        return JSONResponse({"model_version_status": [version.status() for version in chosen]})
+
+    async def _ask(self, request: Request, name, number, label, method) -> Response:
+        begun = time.monotonic()
+        model = self.models.get(unquote(name))
+        status, method = 500, method.lower()
+        self.in_flight += 1
+        try:
+            body = await self._body(request)
+            if model is None:
+                raise not_found(name, number)
+            version = model.version(number, None if label is None else unquote(label))
+            if method != "predict":
+                refuse_method(method, body, version.export.signature_defs)
+            asked = parse_predict(body, version.export.contract["signatures"], self._limits)
+            try:
+                job = version.batcher.submit(
+                    asked.signature, asked.inputs, asked.rows, asked.length
+                )
+            except QueueFullError:
+                raise RequestError(
+                    503, f"model {name}: the queue is full; try again later", {"Retry-After": "1"}
+                ) from None
+            if not await answered(request, job.answer):
+                if version.batcher.give_up(job):
+                    self._metrics.given_up.labels(model.name).inc()
+                raise ClientDisconnect
+            content = reply_of(job.answer.result(), asked.by_row)
+            status = 200
+            self._metrics.rows.labels(model.name).inc(asked.rows)
+            return Response(content, media_type="application/json")
+        except RequestError as error:
+            status = error.status
+            raise
+        except ClientDisconnect:
+            status = _CLIENT_GONE
+            return Response(status_code=_CLIENT_GONE)
+        finally:
+            self.in_flight -= 1
+            known = model.name if model else ""
+            self._metrics.requests.labels(known, method, str(status)).inc()
+            self._metrics.seconds.labels(known).observe(time.monotonic() - begun)
+
+    async def _body(self, request: Request) -> bytes:
+        limit = self._limits.body
+        announced = request.headers.get("content-length", "")
+        if announced.isdecimal() and int(announced[:20]) > limit:
+            raise RequestError(413, too_large(self._limits))
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > limit:
+                        raise RequestError(413, too_large(self._limits))
+                    parts.append(part)
+        except TimeoutError:
+            raise RequestError(
+                408,
+                f"body: expected it whole within {_BODY_SECONDS:g} seconds",
+                {"Connection": "close"},
+            ) from None
+        encoding = request.headers.get("content-encoding", "").strip().lower()
+        return unpacked(b"".join(parts), encoding, self._limits)
+
+    def _authorize(self, request: Request) -> None:
+        if not self._keys:
+            return
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        given = given.strip().encode("latin-1", "replace")
+        # Compares all, in constant time each.
+        right = [hmac.compare_digest(given, key) for key in self._keys]
+        if scheme.lower() != "bearer" or not any(right):
+            raise RequestError(
+                401,
+                "Authorization: expected 'Bearer KEY' with a key of this server",
+                {"WWW-Authenticate": "Bearer"},
+            )
+
+
+async def answered(request: Request, answer: asyncio.Future) -> bool:
+    """Waits for an answer while the client is there.
+
+    Args:
+        request: whose body is read.
+        answer: the future of the outputs.
+
+    Returns:
+        Whether the answer is there; False if the client has left before.
+    """
+    gone = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return answer.done()
+    finally:
+        gone.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await gone
+
+
+def refuse_method(method: str, body: bytes, signature_defs: Mapping[str, dict]) -> None:
+    """Refuses `:classify` and `:regress`, as TensorFlow Serving does for these signatures.
+
+    They take `tf.Example`s; exports have signatures of the method predict alone.
+
+    Args:
+        method: "classify" or "regress".
+        body: of the request.
+        signature_defs: of the version, by name.
+
+    Raises:
+        RequestError: always.
+    """
+    request = parse_object(body)
+    name = signature_of(request)
+    if name not in signature_defs:
+        raise RequestError(
+            400, f'Serving signature name: "{shown(name, quote=False)}" not found in signature def'
+        )
+    examples = request.get("examples")
+    if not isinstance(examples, list) or not examples:
+        raise RequestError(
+            400, f"examples: expected a list with one or more objects for the method {method}"
+        )
+    raise RequestError(
+        400,
+        f"Expected {method} signature method_name to be tensorflow/serving/{method}. Was: "
+        f"{signature_defs[name]['method_name']}; use :predict",
+    )
+
+
+def not_found(name: str, number: str | None) -> RequestError:
+    """The error for a model that is not served."""
+    which = f"Latest({shown_name(name)})"
+    if number is not None:
+        which = f"Specific({shown_name(name)}, {number[:20]})"
+    return RequestError(404, f"Servable not found for request: {which}")
+
+
+def shown_name(name: str) -> str:
+    """A name from a path for a message."""
+    return shown(unquote(name), quote=False)
+
+
+def describe(model: ServedModel) -> dict[str, Any]:
+    """What a model is, without a path of this machine.
+
+    Args:
+        model: the model.
+
+    Returns:
+        "name"; "state", "ready" or "loading"; "versions" and "version_labels"; and of the newest
+        version that answers, from its contract: "task", the class; "signatures" with inputs and
+        outputs; "labels" of its classes or None; "settings", "weights", "packages", and "example",
+        a request; "scores" of the run, or None.
+    """
+    found = model.available()
+    said: dict[str, Any] = {
+        "name": model.name,
+        "state": "ready" if found else "loading",
+        "versions": [version.number for version in found],
+        "version_labels": model.labels,
+        "scores": model.place.metrics,
+    }
+    if not found:
+        return said
+    contract = found[0].export.contract
+    settings = contract.get("settings", {})
+    return said | {
+        "task": contract["task"],
+        "labels": settings.get("labels"),
+        "settings": settings,
+        "signatures": contract["signatures"],
+        "default_signature": DEFAULT,
+        "weights": contract.get("weights"),
+        "packages": contract.get("versions"),
+        "example": next((e["request"] for e in contract.get("examples", [])), None),
+    }
+
+
+class Finish:
+    """Middleware: JSON errors, security headers, and closed connections while draining."""
+
+    def __init__(self, app, server: ModelServer):
+        self._app, self._server = app, server
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def finished(message):
+            if message["type"] == "http.response.start":
+                names = {name.lower() for name, _ in message["headers"]}
+                further = [(b"x-content-type-options", b"nosniff")]
+                if self._server.draining:
+                    further.append((b"connection", b"close"))
+                message["headers"] += [pair for pair in further if pair[0] not in names]
+            await send(message)
+
+        await self._app(scope, receive, finished)
+
+
+async def _error(request: Request, error: RequestError) -> Response:
+    return JSONResponse({"error": error.message}, error.status, error.headers)
+
+
+async def _http_error(request: Request, error) -> Response:
+    return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+
+async def _crash(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": "internal error; see the server's log"}, 500)
+
+
+def named_models(models: Models) -> dict[str, str | Path]:
+    """The models to serve by name.
+
+    Args:
+        models: as `create_app`.
+
+    Raises:
+        ValueError: if there is none, a name is invalid or given twice.
+    """
+    if isinstance(models, str | Path):
+        models = [models]
+    if not isinstance(models, Mapping):
+        pairs = [(default_name(source), source) for source in models]
+        models = dict(pairs)
+        if len(models) != len(pairs):
+            names = ", ".join(name for name, _ in pairs)
+            raise ValueError(f"models={names}: two of one name; pass {{name: source}}")
+    if not models:
+        raise ValueError("models={}: expected one or more")
+    for name in models:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ValueError(f"models: name {name!r}: expected no space, slash or colon")
+    return dict(models)
+
+
+def read_keys(path: str | Path) -> list[bytes]:
+    """Reads the keys that clients may use.
+
+    Args:
+        path: a text file with one key per line; blank lines and lines with # are skipped.
+
+    Raises:
+        FileNotFoundError: if there is no file.
+        ValueError: if it holds no key, or one that no header can hold.
+    """
+    keys = []
+    for number, line in enumerate(Path(path).read_bytes().splitlines(), 1):
+        key = line.strip()
+        if not key or key.startswith(b"#"):
+            continue
+        if not re.fullmatch(rb"[!-~]+", key):
+            raise ValueError(f"{path}, line {number}: expected a key of ASCII without spaces")
+        keys.append(key)
+    if not keys:
+        raise ValueError(f"api_key_file={str(path)!r}: expected one key per line, found none")
+    return keys
+
+
+def create_app(
+    models: Models,
+    *,
+    max_batch_size: int = 32,
+    max_wait: float = 0.002,
+    max_queue: int = 1024,
+    threads: int = 1,
+    max_body: int = 8 << 20,
+    max_rows: int = 1024,
+    max_text_length: int = 100_000,
+    poll: float = 1.0,
+    api_key_file: str | Path | None = None,
+) -> Starlette:
+    """Builds the ASGI application that serves models over TensorFlow Serving's REST API.
+
+    Models are loaded when the application starts, in the background; `/readyz` tells when they
+    answer. The application's `state.server` is its `ModelServer`.
+
+    Args:
+        models: what to serve: one or several sources, named after their folders, or a dict of
+            sources by name. A source is an export; a base folder with an export in each numeric
+            subfolder, which is watched for new versions; a run folder (`preset/`, `export/`,
+            `metrics.json`); or a preset, by folder, name or address.
+        max_batch_size: maximum number of rows that are run together for several requests; a
+            request of more rows is run alone.
+        max_wait: seconds that the first request of a batch waits for others.
+        max_queue: maximum number of rows that wait before a model; beyond that, requests are
+            answered with 503 and `Retry-After`.
+        threads: batches run at the same time, of each model.
+        max_body: maximum number of bytes of a request's body.
+        max_rows: maximum number of rows of a request.
+        max_text_length: maximum number of characters of a text.
+        poll: seconds between two looks for new versions.
+        api_key_file: a file with one key per line, one of which clients send as
+            `Authorization: Bearer KEY`; by default no key is needed.
+
+    Returns:
+        The application.
+
+    Raises:
+        FileNotFoundError: if a source or the file of keys does not exist.
+        ValueError: if an argument is out of range, a name is invalid, or a contract is damaged.
+    """
+    batching = Settings(
+        max_batch_size=check_count("max_batch_size", max_batch_size),
+        max_wait=max_wait,
+        max_queue=check_count("max_queue", max_queue),
+        threads=check_count("threads", threads),
+        poll=poll,
+    )
+    check_number("max_wait", max_wait)
+    check_number("poll", poll, least=0.01)
+    limits = Limits(
+        body=check_count("max_body", max_body),
+        rows=check_count("max_rows", max_rows),
+        text=check_count("max_text_length", max_text_length),
+    )
+    keys = [] if api_key_file is None else read_keys(api_key_file)
+    metrics = Metrics()
+    served = {
+        name: ServedModel(name, find_place(source), batching, metrics.ran(name))
+        for name, source in named_models(models).items()
+    }
+    server = ModelServer(served, limits, metrics, keys)
+    routes = [
+        Route("/v1/keras_bert/models", server.listing),
+        # In TensorFlow Serving the letters' case does not count here.
+        *(Route(f"/{v}1/{{rest:path}}", server.rest, methods=_METHODS) for v in "vV"),
+        Route("/healthz", server.health),
+        Route("/readyz", server.readiness),
+        Route("/metrics", server.metrics),
+    ]
+    if PAGE.is_dir():
+
+        async def index(request: Request) -> Response:
+            return FileResponse(PAGE / "index.html", headers=_SECURITY)
+
+        routes += [Route("/", index), Mount("/page", StaticFiles(directory=PAGE))]
+    app = Starlette(
+        routes=routes,
+        lifespan=server.lifespan,
+        exception_handlers={
+            RequestError: _error,
+            404: _http_error,
+            405: _http_error,
+            500: _crash,
+        },
+    )
+    app.add_middleware(Finish, server=server)
+    app.state.server = server
+    return app

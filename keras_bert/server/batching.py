@@ -1,0 +1,230 @@
+"""Batches across requests: rows of like length of one signature, within a deadline."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Outputs = dict[str, np.ndarray]
+
+
+class QueueFullError(Exception):
+    """There is no room in the queue for a request."""
+
+
+@dataclass(eq=False)
+class Job:
+    """One request in the queue.
+
+    Attributes:
+        signature: the signature to call.
+        inputs: arrays by name.
+        rows: size of axis 0.
+        length: of its longest text, by which jobs are put together.
+        answer: a future of the outputs.
+        since: when it came, by the monotonic clock.
+    """
+
+    signature: str
+    inputs: dict[str, np.ndarray]
+    rows: int
+    length: int
+    answer: asyncio.Future
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def key(self) -> tuple:
+        """Jobs of one key can be joined along axis 0."""
+        return (self.signature, *(value.shape[1:] for value in self.inputs.values()))
+
+
+class Batcher:
+    """A bounded queue before a model, whose jobs are run in batches in threads.
+
+    A batch starts when a thread is free and `max_batch_size` rows of one key wait, or `max_wait`
+    seconds after there were both a job and a free thread: the clients of the batch before have just
+    been answered then, and their next requests join. It consists of the oldest job and those whose
+    length is nearest. A job of `max_batch_size` rows or more is a batch of its own. All methods are
+    called from the event loop.
+
+    Args:
+        call: computes the outputs of a signature, (signature, inputs) -> arrays by name; it is
+            called in a thread.
+        executor: its threads.
+        threads: maximum number of batches run at the same time.
+        max_batch_size: maximum number of rows in a batch of several jobs.
+        max_wait: seconds.
+        max_queue: maximum number of rows that wait, beyond which jobs are refused.
+        ran: called with the number of rows and the seconds of each batch.
+    """
+
+    def __init__(
+        self,
+        call: Callable[[str, dict[str, np.ndarray]], Outputs],
+        executor: Executor,
+        threads: int,
+        max_batch_size: int,
+        max_wait: float,
+        max_queue: int,
+        ran: Callable[[int, float], None] = lambda rows, seconds: None,
+    ):
+        self._call, self._executor, self._free = call, executor, threads
+        self._max_batch_size, self._max_wait = max_batch_size, max_wait
+        self._max_queue, self._ran = max_queue, ran
+        self._waiting: dict[tuple, list[Job]] = {}
+        self._rows = 0
+        self._freed = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._running: set[asyncio.Task] = set()
+
+    @property
+    def waiting(self) -> int:
+        """Number of rows in the queue."""
+        return self._rows
+
+    def submit(self, signature: str, inputs: dict[str, np.ndarray], rows: int, length: int) -> Job:
+        """Puts a request into the queue.
+
+        Args:
+            signature: the signature to call.
+            inputs: arrays by name.
+            rows: size of axis 0.
+            length: of its longest text.
+
+        Returns:
+            The job; await its `answer`.
+
+        Raises:
+            QueueFullError: if too many rows wait. A request into an empty queue is always taken.
+        """
+        if self._rows and self._rows + rows > self._max_queue:
+            raise QueueFullError(f"{self._rows} rows wait")
+        answer = asyncio.get_running_loop().create_future()
+        job = Job(signature, inputs, rows, length, answer)
+        self._waiting.setdefault(job.key, []).append(job)
+        self._rows += max(rows, 1)
+        self._start_batches()
+        return job
+
+    def give_up(self, job: Job) -> bool:
+        """Drops a job whose client is gone.
+
+        Args:
+            job: the job.
+
+        Returns:
+            Whether it waited in the queue, so that it is not computed.
+        """
+        waits = job in self._waiting.get(job.key, [])
+        if waits:
+            self._remove([job])
+        job.answer.cancel()
+        return waits
+
+    async def drained(self) -> None:
+        """Returns when no job waits or runs."""
+        while self._running or self._rows:
+            if self._running:
+                await asyncio.wait(self._running)
+            else:
+                await asyncio.sleep(self._max_wait or 0.001)
+
+    def _remove(self, jobs: list[Job]) -> None:
+        key = jobs[0].key
+        left = [job for job in self._waiting[key] if job not in jobs]
+        if left:
+            self._waiting[key] = left
+        else:
+            del self._waiting[key]
+        self._rows -= sum(max(job.rows, 1) for job in jobs)
+
+    def _start_batches(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._free and self._waiting:
+            now = time.monotonic()
+            due = {
+                key: group[0].since
+                if sum(job.rows for job in group) >= self._max_batch_size
+                else max(group[0].since, self._freed) + self._max_wait
+                for key, group in self._waiting.items()
+            }
+            ripe = [key for key in due if due[key] <= now]
+            if not ripe:
+                delay = min(due.values()) - now
+                self._timer = asyncio.get_running_loop().call_later(delay, self._start_batches)
+                return
+            oldest = min(ripe, key=lambda key: self._waiting[key][0].since)
+            jobs = self._chosen(self._waiting[oldest])
+            self._remove(jobs)
+            self._free -= 1
+            task = asyncio.create_task(self._run(jobs))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    def _chosen(self, group: list[Job]) -> list[Job]:
+        first, *others = group
+        chosen, rows = [first], first.rows
+        others.sort(key=lambda job: abs(job.length - first.length))  # stable: the older first
+        for job in others:
+            if rows + job.rows <= self._max_batch_size:
+                chosen.append(job)
+                rows += job.rows
+        return chosen
+
+    async def _run(self, jobs: list[Job]) -> None:
+        loop = asyncio.get_running_loop()
+        begun = time.monotonic()
+        try:
+            answers = await loop.run_in_executor(self._executor, self._answers, jobs)
+        finally:
+            if not self._free:
+                self._freed = time.monotonic()
+            self._free += 1
+            self._start_batches()
+        self._ran(sum(job.rows for job in jobs), time.monotonic() - begun)
+        for job, answer in zip(jobs, answers, strict=True):
+            if job.answer.done():  # its client is gone
+                continue
+            if isinstance(answer, Exception):
+                job.answer.set_exception(answer)
+            else:
+                job.answer.set_result(answer)
+
+    def _answers(self, jobs: list[Job]) -> list[Outputs | Exception]:
+        """Runs a batch; if it fails, each job alone, so that one cannot spoil the others."""
+        try:
+            joined = {
+                name: np.concatenate([job.inputs[name] for job in jobs]) for name in jobs[0].inputs
+            }
+            outputs = self._call(jobs[0].signature, joined)
+        except Exception as error:
+            if len(jobs) == 1:
+                return [error]
+            return [answer for job in jobs for answer in self._answers([job])]
+        if len(jobs) == 1:
+            return [outputs]
+        ends = np.cumsum([job.rows for job in jobs])
+        return [_rows_of(outputs, end - job.rows, end) for job, end in zip(jobs, ends, strict=True)]
+
+
+def _rows_of(outputs: Outputs, start: int, end: int) -> Outputs:
+    """Some rows of outputs, without the padding that only others of the batch need.
+
+    Answers of which a row has several are padded to the row with the most; `count` beside them
+    holds the numbers.
+    """
+    found: dict[str, Any] = {name: value[start:end] for name, value in outputs.items()}
+    count = found.get("count")
+    if count is not None and count.ndim == 1:
+        width = int(count.max(initial=0))
+        full = int(outputs["count"].max(initial=0))
+        for name, value in found.items():
+            if value.ndim > 1 and value.shape[1] == full:
+                found[name] = value[:, :width]
+    return found

@@ -1,0 +1,156 @@
+"""Runs the application until a signal ends it."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import time
+from collections.abc import Callable
+
+import uvicorn
+
+from keras_bert.server.app import PAGE, Models, ModelServer, create_app
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_IDLE = 1.0  # seconds for requests that are on their way when the signal comes
+log = logging.getLogger("keras_bert.server")
+
+
+class DrainingServer(uvicorn.Server):
+    """A uvicorn server that answers all that it has accepted before it ends.
+
+    At a signal it stops listening, answers requests on open connections and closes these with the
+    answer. A connection that stays idle is closed after a second. A second signal ends it at once.
+
+    Args:
+        config: of uvicorn.
+        server: the application's state.
+        ready: called when the models are loaded.
+
+    Attributes:
+        failure: why the models could not be loaded, or None.
+    """
+
+    def __init__(self, config: uvicorn.Config, server: ModelServer, ready: Callable[[], None]):
+        super().__init__(config)
+        self._server, self._ready = server, ready
+        self._waiting: asyncio.Task | None = None
+        self.failure: BaseException | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self):
+        """Handles signals without raising them again, so that a drained server ends with 0."""
+        try:
+            before = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
+        except ValueError:  # signals are for the main thread
+            before = {}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    async def startup(self, sockets=None) -> None:
+        """Listens, and ends the server if a model cannot be loaded."""
+        await super().startup(sockets)
+        self._waiting = asyncio.create_task(self._wait_for_models())
+
+    async def _wait_for_models(self) -> None:
+        try:
+            await asyncio.shield(self._server.loading)
+        except Exception as error:
+            self.failure, self.should_exit = error, True
+        else:
+            self._ready()
+
+    async def shutdown(self, sockets=None) -> None:
+        """Drains, then does what uvicorn does."""
+        # uvloop and asyncio take all connections that wait when they look at the listener.
+        await asyncio.sleep(0)
+        for listener in self.servers:
+            listener.close()
+        for listener in sockets or []:
+            listener.close()
+        self._server.draining = True
+        self._waiting.cancel()
+        log.info("draining %d requests", self._server.in_flight)
+        idle = time.monotonic() + _IDLE
+        while self.server_state.connections and not self.force_exit:
+            if time.monotonic() > idle and not self._server.in_flight:
+                break
+            await asyncio.sleep(0.02)
+        await super().shutdown(sockets)
+
+
+def serve(
+    models: Models,
+    host: str = "127.0.0.1",
+    port: int = 8501,
+    *,
+    verbose: int = 1,
+    **options,
+) -> None:
+    """Serves models over HTTP until SIGINT or SIGTERM, then answers what was accepted and returns.
+
+    Args:
+        models: as `create_app`.
+        host: address to listen on; by default this machine alone can ask.
+        port: its port; 0 for any that is free.
+        verbose: 0 for silent, 1 for lines about models, 2 for a line per request too.
+        **options: as `create_app`: batching, limits and keys.
+
+    Raises:
+        FileNotFoundError: as `create_app`.
+        OSError: if the address cannot be used.
+        RuntimeError: if a model cannot be loaded.
+        ValueError: as `create_app`.
+    """
+    app = create_app(models, **options)
+    server = app.state.server
+    if verbose:
+        show_log()
+    config = uvicorn.Config(
+        app,
+        log_level="info" if verbose > 1 else "warning",
+        access_log=verbose > 1,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+    )
+    with listening(host, port) as listener:
+        address, port = listener.getsockname()[:2]
+        url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+        said = f"serving {', '.join(server.models)} at {url}"
+        said += f", with a page at {url}/" if PAGE.is_dir() else ""
+        running = DrainingServer(config, server, lambda: log.info("%s", said))
+        running.run(sockets=[listener])
+    if running.failure is not None:
+        raise running.failure
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Opens the socket to listen on.
+
+    Args:
+        host: name or address.
+        port: its port; 0 for any that is free.
+
+    Raises:
+        OSError: if the address cannot be used, with the address.
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
+
+
+def show_log() -> None:
+    """Shows the server's log on the standard error, unless the program has its own logging."""
+    if not logging.root.handlers and not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        log.propagate = False

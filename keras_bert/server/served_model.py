@@ -1,0 +1,503 @@
+"""Models to serve: where their versions lie, and the versions that are loaded."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import re
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert.data.rows import parse_json
+from keras_bert.server.batching import Batcher
+from keras_bert.server.rest import DEFAULT, RequestError
+from keras_bert.serving.export_contract import read_contract
+
+LABELS = "version_labels.json"  # in a base folder: {"stable": 1, "canary": 2}
+SAVED_MODEL = "saved_model.pb"
+_LARGEST = 2**63 - 1  # a version is an int64
+log = logging.getLogger("keras_bert.server")
+
+
+def base_versions(folder: Path) -> dict[int, Path]:
+    """The versions in a base folder: subfolders whose names are numbers, as TensorFlow Serving's.
+
+    Args:
+        folder: the base folder.
+
+    Returns:
+        Folders by number, ascending.
+    """
+    found = {}
+    for path in folder.iterdir():
+        name = path.name
+        if name.isascii() and name.isdecimal() and int(name) <= _LARGEST and path.is_dir():
+            found[int(name)] = path
+    return dict(sorted(found.items()))
+
+
+@dataclass
+class Place:
+    """Where the versions of a model are.
+
+    Attributes:
+        base: a base folder, which is watched for new versions; or None.
+        export: one export, whose version is `version`; or None.
+        preset: a preset to export on start; or None.
+        version: the number of `export`, or of the export of `preset`.
+        metrics: the scores of the run, or None.
+    """
+
+    base: Path | None = None
+    export: Path | None = None
+    preset: str | None = None
+    version: int = 1
+    metrics: dict[str, Any] | None = None
+
+
+def find_place(source: str | Path) -> Place:
+    """Finds out what a user wants served.
+
+    Args:
+        source: an export; a base folder with an export in each numeric subfolder; a run folder,
+            which has `preset/` and perhaps `export/`; or a preset, by folder, name or address, as
+            `from_preset` takes it.
+
+    Returns:
+        Where its versions are.
+
+    Raises:
+        FileNotFoundError: if it is none of these.
+    """
+    folder = Path(source)
+    if (folder / SAVED_MODEL).is_file():
+        read_contract(folder)
+        name = folder.resolve().name
+        numeric = name.isascii() and name.isdecimal() and int(name) <= _LARGEST
+        return Place(export=folder, version=int(name) if numeric else 1)
+    if folder.is_dir() and base_versions(folder):
+        return Place(base=folder)
+    if (folder / "preset").is_dir():
+        has_export = (folder / "export").is_dir()
+        place = find_place(folder / ("export" if has_export else "preset"))
+        metrics = folder / "metrics.json"
+        if metrics.is_file():
+            place.metrics = parse_json(metrics.read_text(encoding="utf-8"), metrics)
+        return place
+    if folder.is_dir() and not any((folder / n).exists() for n in ("config.json", "modules.json")):
+        if not list(folder.glob("*.ckpt*")) and not (folder / "bert_config.json").exists():
+            raise FileNotFoundError(
+                f"model {str(source)!r}: expected an export, a folder with an export in each "
+                "numeric subfolder, a run folder with preset/, or a preset"
+            )
+    return Place(preset=str(source))
+
+
+def default_name(source: str | Path) -> str:
+    """The name of a model for which the user gave none: that of its folder.
+
+    Args:
+        source: as `find_place`.
+    """
+    path = Path(source)
+    path = path.resolve() if path.exists() else path
+    if path.name.isdecimal() and (path / SAVED_MODEL).is_file():
+        path = path.parent
+    return re.sub(r"[^\w.-]+", "-", path.name) or "model"
+
+
+class Export:
+    """A loaded export.
+
+    Args:
+        folder: the export.
+
+    Attributes:
+        contract: its contract.
+        signature_defs: `signature_def` of TensorFlow Serving's metadata, by name.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if the contract is damaged or does not fit the graph.
+    """
+
+    def __init__(self, folder: Path):
+        import tensorflow as tf
+        from google.protobuf.json_format import MessageToDict
+        from tensorflow.core.protobuf import saved_model_pb2
+
+        self.contract = read_contract(folder)
+        if self.contract.get("text_ops"):
+            import tensorflow_text  # noqa: F401
+        graph = saved_model_pb2.SavedModel.FromString((folder / SAVED_MODEL).read_bytes())
+        self.signature_defs = {
+            name: MessageToDict(
+                definition,
+                preserving_proto_field_name=True,
+                always_print_fields_with_no_presence=True,
+            )
+            for name, definition in sorted(graph.meta_graphs[0].signature_def.items())
+        }
+        del graph
+        self._model = tf.saved_model.load(str(folder))
+        self._functions = dict(self._model.signatures)
+        if missing := self.contract["signatures"].keys() - self._functions.keys():
+            raise ValueError(f"the graph lacks the signatures {', '.join(sorted(missing))}")
+        for example in self.contract.get("examples", []):
+            self._warm_up(example)
+
+    def _warm_up(self, example: dict) -> None:
+        """Asks an example of the contract, which traces and allocates before clients wait."""
+        from keras_bert.server.rest import Limits, array_of
+
+        request = example["request"]
+        name = request.get("signature_name", DEFAULT)
+        specs = self.contract["signatures"][name]["inputs"]
+        limits = Limits(rows=1 << 30, text=1 << 30)
+        self(name, {n: array_of(request["inputs"][n], specs[n], n, limits) for n in specs})
+
+    def __call__(self, signature: str, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Calls a signature.
+
+        Args:
+            signature: its name.
+            inputs: arrays by name.
+
+        Returns:
+            Arrays by name, in the order of the contract.
+
+        Raises:
+            RequestError: if the graph refuses the inputs.
+        """
+        import tensorflow as tf
+
+        specs = self.contract["signatures"][signature]
+        tensors = {n: tf.constant(inputs[n], spec["dtype"]) for n, spec in specs["inputs"].items()}
+        try:
+            found = self._functions[signature](**tensors)
+        except tf.errors.InvalidArgumentError as error:
+            raise RequestError(400, refusal(str(error), specs["inputs"])) from error
+        return {name: found[name].numpy() for name in specs["outputs"]}
+
+
+def refusal(message: str, names: dict[str, Any]) -> str:
+    """The sentence of a graph's own check in TensorFlow's error; see `serving.signatures`.
+
+    Args:
+        message: the error, which holds nodes, stacks and paths too.
+        names: of the inputs.
+
+    Returns:
+        The lines that a client may see: those that begin with an input, or name one.
+    """
+    for pattern in (
+        r"assertion failed: \[(inputs? '[^\]]*?)\]((?: \[[^\]\n]*\])*)",
+        r"assertion failed: \[([a-z_]+ (?:lie|have|are)[^\]]*?)\]()",
+        rf"((?:{'|'.join(map(re.escape, names))}) are longer than [^\n\[]*?)()[\n\[]",
+    ):
+        match = re.search(pattern, message)
+        if match:
+            return f"{match[1]}{match[2]}".replace("[", "").replace("]", "").strip()
+    return f"inputs {', '.join(names)}: the model refused them"
+
+
+@dataclass(eq=False)
+class Version:
+    """One version of a model.
+
+    Attributes:
+        number: its number.
+        state: as TensorFlow Serving's: "LOADING", "AVAILABLE", "UNLOADING" or "END".
+        error: why it is not available, without a path; or "".
+        export: the loaded export, while there is one.
+        batcher: its queue, while there is one.
+        stamp: of the files that were tried.
+    """
+
+    number: int
+    state: str = "LOADING"
+    error: str = ""
+    export: Export | None = None
+    batcher: Batcher | None = None
+    stamp: tuple = ()
+
+    def status(self) -> dict[str, Any]:
+        """The entry of TensorFlow Serving's model status."""
+        code = "UNKNOWN" if self.error else "OK"
+        return {
+            "version": str(self.number),
+            "state": self.state,
+            "status": {"error_code": code, "error_message": self.error},
+        }
+
+
+@dataclass
+class Settings:
+    """Settings of batching and of the watch over new versions.
+
+    Attributes:
+        max_batch_size: see `Batcher`.
+        max_wait: see `Batcher`.
+        max_queue: see `Batcher`.
+        threads: see `Batcher`; of each model.
+        poll: seconds between two looks into a base folder.
+    """
+
+    max_batch_size: int
+    max_wait: float
+    max_queue: int
+    threads: int
+    poll: float
+
+
+@dataclass(eq=False)
+class ServedModel:
+    """A model with its versions.
+
+    The newest version is served, and those that have a label in `version_labels.json` of the base
+    folder. A new one is loaded and warmed up beside the old one, then takes its place; requests
+    that the old one has are answered by it.
+
+    Attributes:
+        name: by which clients ask for it.
+        place: where its versions are.
+        settings: of batching and watching.
+        ran: called with the number of rows and the seconds of each batch.
+        versions: all that were seen, by number.
+        labels: numbers by label.
+        looks: how many times the place was looked at.
+    """
+
+    name: str
+    place: Place
+    settings: Settings
+    ran: Callable[[int, float], None] = lambda rows, seconds: None
+    versions: dict[int, Version] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)
+    looks: int = 0
+
+    def __post_init__(self):
+        self._executor = ThreadPoolExecutor(self.settings.threads, f"model-{self.name}")
+        self._loader = ThreadPoolExecutor(1, f"load-{self.name}")
+        self._scratch: tempfile.TemporaryDirectory | None = None
+        self._tasks: set[asyncio.Task] = set()
+
+    # === Requests ===
+
+    def available(self) -> list[Version]:
+        """Versions that answer, the newest first."""
+        found = [v for v in self.versions.values() if v.state == "AVAILABLE"]
+        return sorted(found, key=lambda version: -version.number)
+
+    def version(self, number: str | None, label: str | None) -> Version:
+        """The version that a request is for.
+
+        Args:
+            number: as in the request's path, or None.
+            label: the same.
+
+        Raises:
+            RequestError: if there is no such version.
+        """
+        if label is not None:
+            if label not in self.labels:
+                raise RequestError(400, f"Unrecognized servable version label: {label:.100}")
+            number = str(self.labels[label])
+        found = self.available()
+        if number is None:
+            if not found:
+                raise RequestError(404, f"Servable not found for request: Latest({self.name})")
+            return found[0]
+        for version in found:
+            if version.number == int(number[:20]):
+                return version
+        raise RequestError(
+            404, f"Servable not found for request: Specific({self.name}, {number[:20]})"
+        )
+
+    # === Loading ===
+
+    async def load(self) -> None:
+        """Loads the versions for the first time.
+
+        Raises:
+            RuntimeError: if none could be loaded; its cause is the reason.
+        """
+        loop = asyncio.get_running_loop()
+        if self.place.preset is not None:
+            self.place.export = await loop.run_in_executor(self._loader, self._exported)
+        await self.refresh()
+        if not self.available():
+            raise RuntimeError(
+                f"model {self.name!r}: no version could be loaded: "
+                + "; ".join(v.error for v in self.versions.values())
+            )
+
+    async def watch(self) -> None:
+        """Looks for new versions until it is cancelled."""
+        said = ""
+        while self.place.base is not None:
+            await asyncio.sleep(self.settings.poll)
+            try:
+                await self.refresh()
+                said = ""
+            except (OSError, ValueError) as error:
+                if said != str(error):  # once, not at every look
+                    log.error("model %s: %s", self.name, error)
+                said = str(error)
+
+    async def refresh(self) -> None:
+        """Loads versions that are new, and retires those that are no longer served.
+
+        Raises:
+            OSError: if the base folder cannot be read.
+            ValueError: if the file of labels is wrong.
+        """
+        loop = asyncio.get_running_loop()
+        found, labels = await loop.run_in_executor(self._loader, self._look)
+        for number in {*labels.values()} & found.keys():
+            await self._loaded(number, found[number])
+        newest = None
+        for number in sorted(found, reverse=True):
+            if await self._loaded(number, found[number]):
+                newest = number
+                break
+        serving = {version.number for version in self.available()}
+        # A label whose new version is not available stays where it is.
+        moved = {
+            label: n if n in serving else self.labels.get(label) for label, n in labels.items()
+        }
+        self.labels = {label: n for label, n in moved.items() if n in serving}
+        if newest is not None:
+            for version in self.available():
+                if version.number not in {newest, *self.labels.values()}:
+                    self._retire(version)
+        self.looks += 1
+
+    def _look(self) -> tuple[dict[int, Path], dict[str, int]]:
+        if self.place.base is None:
+            return {self.place.version: self.place.export}, {}
+        return base_versions(self.place.base), read_labels(self.place.base / LABELS)
+
+    async def _loaded(self, number: int, folder: Path) -> bool:
+        """Loads a version if it is not loaded; tells whether it is available now."""
+        loop = asyncio.get_running_loop()
+        version = self.versions.get(number)
+        if version is not None and version.state == "AVAILABLE":
+            return True
+        stamp = await loop.run_in_executor(self._loader, stamp_of, folder)
+        if version is not None and version.error and version.stamp == stamp:
+            return False  # nothing has changed since it failed
+        version = self.versions[number] = Version(number, stamp=stamp)
+        log.info("model %s: loading version %d", self.name, number)
+        try:
+            export = await loop.run_in_executor(self._loader, Export, folder)
+        except Exception as error:
+            log.error("model %s: version %d was not loaded: %s", self.name, number, error)
+            version.state, version.error = "END", f"{type(error).__name__} while it was loaded"
+            return False
+        chosen = self.settings
+        version.export = export
+        version.batcher = Batcher(
+            export,
+            self._executor,
+            chosen.threads,
+            chosen.max_batch_size,
+            chosen.max_wait,
+            chosen.max_queue,
+            self.ran,
+        )
+        version.state = "AVAILABLE"
+        log.info("model %s: version %d is available", self.name, number)
+        return True
+
+    def _retire(self, version: Version) -> None:
+        version.state = "UNLOADING"
+        task = asyncio.create_task(self._drained(version))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _drained(self, version: Version) -> None:
+        await version.batcher.drained()
+        version.state, version.export, version.batcher = "END", None, None
+        await asyncio.get_running_loop().run_in_executor(self._loader, gc.collect)
+        log.info("model %s: version %d is unloaded", self.name, version.number)
+
+    def _exported(self) -> Path:
+        """Exports the preset into a folder that only this user can read."""
+        self._scratch = tempfile.TemporaryDirectory(prefix="keras_bert-serve-")
+        folder = Path(self._scratch.name) / "1"
+        export_preset(self.place.preset, folder)
+        return folder
+
+    async def close(self) -> None:
+        """Drains and frees everything."""
+        for version in self.available():
+            await version.batcher.drained()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._executor.shutdown(wait=True)
+        self._loader.shutdown(wait=True)
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+
+def export_preset(preset: str, folder: Path) -> None:
+    """Exports the task of a preset.
+
+    Args:
+        preset: as `from_preset` takes it.
+        folder: the export to write.
+
+    Raises:
+        ValueError: if the preset has no head, so that there is nothing to answer.
+    """
+    from keras_bert.checkpoints import open_checkpoint
+    from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
+    from keras_bert.tasks import BertTextEmbedder
+    from keras_bert.tasks.conversion import task_class
+
+    embeds = read_embedding_settings(preset)
+    task = BertTextEmbedder if embeds else task_class(open_checkpoint(preset))
+    if task is None:
+        raise ValueError(
+            f"preset {preset!r} is a network without a head: expected the preset of a task, as "
+            "save_to_preset writes it"
+        )
+    log.info("exporting %s as %s", preset, task.__name__)
+    task.from_preset(preset).export(folder, verbose=0)
+
+
+def read_labels(path: Path) -> dict[str, int]:
+    """Reads the labels of versions.
+
+    Args:
+        path: a JSON object, {label: number}, or no file.
+
+    Raises:
+        ValueError: with the file, if it is something else.
+    """
+    try:
+        content = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    labels = parse_json(content, path)
+    if not isinstance(labels, dict) or not all(type(n) is int for n in labels.values()):
+        raise ValueError(f'{path}: expected {{"LABEL": VERSION, ...}} with whole numbers')
+    return labels
+
+
+def stamp_of(folder: Path) -> tuple:
+    """Names, sizes and times of the files of an export, to see that they changed."""
+    found = []
+    with contextlib.suppress(OSError):
+        for path in sorted(folder.rglob("*")):
+            stat = path.stat()
+            found.append((str(path.relative_to(folder)), stat.st_size, stat.st_mtime_ns))
+    return tuple(found)

@@ -1,0 +1,181 @@
+"""Batches across requests: joined, split again, bounded, given up. Without TensorFlow."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from keras_bert.server.batching import Batcher, QueueFullError
+
+
+class Model:
+    """Answers with the lengths of its texts; waits for a gate; records its batches."""
+
+    def __init__(self):
+        self.gate, self.batches, self.entered = threading.Event(), [], threading.Semaphore(0)
+
+    def __call__(self, signature, inputs):
+        texts = inputs["text"].tolist()
+        self.batches.append((signature, texts))
+        self.entered.release()
+        self.gate.wait(3600)
+        if b"bad" in texts:
+            raise ValueError("bad text")
+        counts = np.array([text.count(b"a") for text in texts], np.int32)
+        found = np.full([len(texts), max(counts, default=0)], -1)
+        for row, count in enumerate(counts):
+            found[row, :count] = np.arange(count)
+        return {"size": np.array([len(t) for t in texts]), "count": counts, "place": found}
+
+    async def was_entered(self):
+        await asyncio.get_running_loop().run_in_executor(None, self.entered.acquire)
+
+
+def batched(test, **settings):
+    """Runs a coroutine with a batcher and its model."""
+    chosen = {"threads": 1, "max_batch_size": 4, "max_wait": 0.0, "max_queue": 100} | settings
+    model = Model()
+
+    async def main():
+        with ThreadPoolExecutor(chosen["threads"]) as executor:
+            try:
+                await test(Batcher(model, executor, **chosen), model)
+            finally:
+                model.gate.set()
+
+    asyncio.run(main())
+
+
+def submit(batcher, *texts, signature="default"):
+    values = np.array([text.encode() for text in texts], object)
+    return batcher.submit(signature, {"text": values}, len(texts), max(map(len, texts), default=0))
+
+
+def test_waiting_jobs_are_joined_and_each_gets_its_own_rows():
+    async def test(batcher, model):
+        first = submit(batcher, "x")
+        await model.was_entered()
+        others = [submit(batcher, "aa", "a"), submit(batcher, "abcd")]
+        model.gate.set()
+        answers = [await job.answer for job in (first, *others)]
+        assert [batch for _, batch in model.batches] == [[b"x"], [b"aa", b"a", b"abcd"]]
+        assert [a["size"].tolist() for a in answers] == [[1], [2, 1], [4]]
+        # As wide as if each had been asked alone.
+        assert [a["place"].tolist() for a in answers] == [[[]], [[0, 1], [0, -1]], [[0]]]
+
+    batched(test)
+
+
+def test_a_batch_starts_when_it_is_full_or_the_longest_wait_is_over():
+    async def test(batcher, model):
+        model.gate.set()
+        jobs = [submit(batcher, "a") for _ in range(3)]
+        await asyncio.sleep(0)
+        assert model.batches == [] and batcher.waiting == 3
+        jobs.append(submit(batcher, "a"))  # the fourth fills it: no wait of an hour
+        await asyncio.wait([job.answer for job in jobs])
+        assert len(model.batches) == 1 and batcher.waiting == 0
+
+    batched(test, max_wait=3600.0)
+
+    async def short(batcher, model):
+        model.gate.set()
+        await submit(batcher, "a").answer
+        assert len(model.batches) == 1
+
+    batched(short, max_wait=0.001)
+
+
+def test_the_oldest_goes_first_with_those_of_like_length():
+    async def test(batcher, model):
+        submit(batcher, "first")
+        await model.was_entered()
+        jobs = [submit(batcher, "x" * length) for length in (20, 3, 21, 4, 60, 19, 22)]
+        model.gate.set()
+        await asyncio.wait([job.answer for job in jobs])
+        sizes = [sorted(map(len, texts)) for _, texts in model.batches[1:]]
+        assert sizes == [[19, 20, 21, 22], [3, 4, 60]]
+
+    batched(test)
+
+
+def test_signatures_and_shapes_are_not_mixed():
+    async def test(batcher, model):
+        submit(batcher, "first")
+        await model.was_entered()
+        jobs = [submit(batcher, "a", signature=name) for name in ("one", "two", "one")]
+        model.gate.set()
+        await asyncio.wait([job.answer for job in jobs])
+        assert [(name, len(texts)) for name, texts in model.batches[1:]] == [("one", 2), ("two", 1)]
+
+    batched(test)
+
+
+def test_large_and_empty_jobs_run_alone():
+    async def test(batcher, model):
+        model.gate.set()
+        found = await asyncio.gather(*(submit(batcher, *["a"] * n).answer for n in (9, 0, 2)))
+        assert [len(answer["size"]) for answer in found] == [9, 0, 2]
+        assert len(model.batches[0][1]) == 9
+
+    batched(test)
+
+
+def test_a_full_queue_refuses_and_takes_again_later():
+    async def test(batcher, model):
+        running = submit(batcher, "a")
+        await model.was_entered()
+        waiting = [submit(batcher, "a", "a"), submit(batcher, "a")]
+        with pytest.raises(QueueFullError):
+            submit(batcher, "a")
+        model.gate.set()
+        await asyncio.wait([job.answer for job in (running, *waiting)])
+        assert (await submit(batcher, "a").answer)["size"].tolist() == [1]
+        # Into an empty queue goes a job of more rows than the limit.
+        assert len((await submit(batcher, *"abcdefg").answer)["size"]) == 7
+
+    batched(test, max_queue=3)
+
+
+def test_a_job_that_is_given_up_is_not_computed():
+    async def test(batcher, model):
+        running = submit(batcher, "running")
+        await model.was_entered()
+        kept, gone = submit(batcher, "kept"), submit(batcher, "gone")
+        assert batcher.give_up(gone) and not batcher.give_up(running)
+        assert batcher.waiting == 1
+        model.gate.set()
+        await kept.answer
+        await batcher.drained()
+        assert [texts for _, texts in model.batches] == [[b"running"], [b"kept"]]
+        assert gone.answer.cancelled()
+
+    batched(test)
+
+
+def test_an_error_is_that_of_its_own_job():
+    async def test(batcher, model):
+        submit(batcher, "first")
+        await model.was_entered()
+        jobs = [submit(batcher, text) for text in ("good", "bad", "fine")]
+        model.gate.set()
+        found = await asyncio.gather(*(job.answer for job in jobs), return_exceptions=True)
+        assert found[0]["size"].tolist() == [4] and found[2]["size"].tolist() == [4]
+        assert isinstance(found[1], ValueError)
+
+    batched(test)
+
+
+def test_draining_waits_for_all_jobs():
+    async def test(batcher, model):
+        jobs = [submit(batcher, "a" * n) for n in range(9)]
+        draining = asyncio.create_task(batcher.drained())
+        await model.was_entered()
+        assert not draining.done()
+        model.gate.set()
+        await draining
+        assert all(job.answer.done() for job in jobs)
+
+    batched(test)
