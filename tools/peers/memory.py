@@ -1,4 +1,4 @@
-"""Measures the memory of a tagger's rows in transformers, beside `benchmark_calls.py --work memory`.
+"""Measures the memory of a tagger's rows in transformers; `benchmark_calls.py` has those here.
 
 Its fast tokenizer turns sentences of six words into ids, as its documentation does before training
 a tagger: rows of their own lengths, which a collator pads by batch, or rows padded to `max_length`.
