@@ -15,6 +15,7 @@ class StepVariables(NamedTuple):
     metrics: list
     slots: list
     optimizer: list
+    schedule: list
     counters: list
 
 

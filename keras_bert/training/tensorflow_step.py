@@ -37,6 +37,7 @@ from keras_bert.training.tensorflow_update import (
     inner_optimizer,
     loss_scale,
     optimizer_state,
+    schedule_variables,
     updated,
     write_updated,
 )
@@ -570,6 +571,7 @@ class TensorFlowStep:
             model.metrics_variables,
             [v for pair in ours.slot_variables() for v in pair] if ours else [],
             ours.other_variables() if ours else [],
+            schedule_variables(ours) if ours else [],
             self.counters.variables,
         )
         return StepVariables(*(local_copies(group) for group in groups))
