@@ -42,6 +42,9 @@ from keras_bert.training.tensorflow_update import (
     write_updated,
 )
 
+# Larger than the exchanges that XLA would combine to one (xla_gpu_all_reduce_combine_threshold_bytes).
+BUCKET_BYTES = 32 * 2**20
+
 logger = logging.getLogger("keras_bert")
 
 
@@ -180,6 +183,14 @@ class TensorFlowStep:
     def replica_count(self) -> int:
         """Number of replicas that a batch is divided among, over all workers."""
         return self.model.distribute_strategy.num_replicas_in_sync
+
+    @property
+    def _bucket_bytes(self) -> int | None:
+        """Size of the pieces in which gradients are exchanged.
+
+        Inside of one compiled function, a piece goes while the rest of the backward pass runs.
+        """
+        return BUCKET_BYTES if self._one_piece else None
 
     @property
     def on_default_device(self) -> bool:
@@ -414,7 +425,7 @@ class TensorFlowStep:
             (gradients, sums, counts), untrained, others, metrics = self._micro_backward(
                 trainable, others, metrics, batch, weights, divisors, scale
             )
-            shared = replicas.pack([*gradients, *sums, *metrics])
+            shared = replicas.pack([*gradients, *sums, *metrics], self._bucket_bytes)
             return shared, untrained, others, metrics, counts
         untrained = {}
         parts = keras.tree.map_structure(lambda v: _in_parts(v, steps), (batch, weights))
@@ -436,7 +447,7 @@ class TensorFlowStep:
         _, (gradients, sums, counts), others, metrics = tf.while_loop(
             lambda i, *_: i < steps, body, (0, zeros, others, metrics), maximum_iterations=steps
         )
-        shared = replicas.pack([*gradients, *sums, *metrics])
+        shared = replicas.pack([*gradients, *sums, *metrics], self._bucket_bytes)
         return shared, untrained, others, metrics, counts
 
     def _micro_backward(self, trainable, others, metrics, batch, weights, divisors, scale):
@@ -525,7 +536,9 @@ class TensorFlowStep:
         variables, metrics = self.model.trainable_variables, self.model.metrics_variables
         losses = [tf.TensorShape([])] * (len(self._losses.names) + 1)  # and regularization
         found = replicas.unpack(
-            shared, [v.shape for v in variables] + losses + [v.shape for v in metrics]
+            shared,
+            [v.shape for v in variables] + losses + [v.shape for v in metrics],
+            self._bucket_bytes,
         )
         first, last = len(variables), len(variables) + len(losses)
         return found[:first], found[first:last], found[last:]
