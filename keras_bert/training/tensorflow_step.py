@@ -20,6 +20,7 @@ import logging
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.config import is_op_determinism_enabled
 
 from keras_bert import kernels
 from keras_bert.training import replicas
@@ -42,7 +43,7 @@ from keras_bert.training.tensorflow_update import (
     write_updated,
 )
 
-# Larger than the exchanges that XLA would combine to one (xla_gpu_all_reduce_combine_threshold_bytes).
+# Above 30 MiB, up to which XLA combines exchanges (xla_gpu_all_reduce_combine_threshold_bytes).
 BUCKET_BYTES = 32 * 2**20
 
 logger = logging.getLogger("keras_bert")
@@ -314,7 +315,9 @@ class TensorFlowStep:
         for function in functions:
             compiled = function
             if not self.model.run_eagerly and not self._on_tpu:
-                compiled = tf.function(function, jit_compile=self.uses_xla or None, autograph=False)
+                compiled = tf.function(
+                    _named(function), jit_compile=self.uses_xla or None, autograph=False
+                )
             self._compiled[function] = compiled
 
     def _keras_runs_steps(self) -> bool:
@@ -619,6 +622,21 @@ def _on_replicas(metric: keras.metrics.Metric) -> keras.metrics.Metric:
     if not isinstance(metric, TaskMetric):
         return replicas.remade(metric, "metric", may_remake=False)
     return TaskMetric(replicas.remade(metric.metric, "metric"), metric.kind, metric.name)
+
+
+def _named(function):
+    """A function under the name by which TensorFlow finds its kept program.
+
+    Programs made after `tf.config.experimental.enable_op_determinism` have a name of their own,
+    since nothing else in them differs before they are compiled.
+    """
+    if not is_op_determinism_enabled():
+        return function
+
+    def deterministic(*arguments):
+        return function(*arguments)
+
+    return deterministic
 
 
 def _has_sums(data) -> bool:
