@@ -41,8 +41,9 @@ def over_iterator(step, on_data):
         step: a `TensorFlowStep`.
         on_data: from the function of this name.
     """
+    # Without a function in between, which would have a placeholder for each variable.
     on_iterator = tf.function(
-        lambda iterator: on_data(iterator.get_next()),
+        lambda iterator: on_data.python_function(iterator.get_next()),
         reduce_retracing=not step.uses_xla,
         autograph=False,
     )
