@@ -18,13 +18,14 @@ import re
 import shutil
 import stat
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 SWITCH = "KERAS_BERT_COMPILE_CACHE"
 LIMIT = 2 * 2**30  # bytes of the store
 LEFT_FREE = 2**30  # bytes below which nothing is kept: TensorFlow fails where it cannot write
-LEFT_BEHIND = 7 * 24 * 3600  # seconds after which the folder of a killed process is removed
+LEFT_BEHIND = 7 * 24 * 3600  # seconds after which a process of another machine counts as killed
 
 # Everything that may decide about a compiled program, and is not part of the program.
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "nvidia-cublas-cu12", "nvidia-cudnn-cu12")
@@ -68,7 +69,11 @@ def enable(devices: str = "GPU", cards: list[str] | None = None) -> Path | None:
     if not cards or not hasattr(os, "getuid"):
         return None
     try:
-        store = _private(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
+        if len(str(cache).split()) != 1:  # TensorFlow separates its flags there
+            logger.warning("compiled programs are not kept: %s contains a blank", cache)
+            return None
+        store = _private(cache)
         if store is None:
             return None
         if shutil.disk_usage(store).free < LEFT_FREE:
@@ -86,6 +91,12 @@ def enable(devices: str = "GPU", cards: list[str] | None = None) -> Path | None:
     return _used.own
 
 
+def wait() -> None:
+    """Waits until TensorFlow can load all programs of the store; called before it compiles."""
+    if _used is not None:
+        _used.wait()
+
+
 def keep() -> None:
     """Moves programs compiled so far to the store; called where long work ends."""
     if _used is not None:
@@ -95,15 +106,25 @@ def keep() -> None:
 class _Folder:
     """The folder of one process, and the part of the store that it shares.
 
-    Files of the store are named CHECKSUM-NAME, with the name that TensorFlow gave them.
+    Files of the store are named CHECKSUM-NAME, with the name that TensorFlow gave them. Checksums
+    are computed while TensorFlow is being imported.
     """
 
     def __init__(self, store: Path, key: str):
         self.store, self.shared, self.process = store, store / key, os.getpid()
         self.shared.mkdir(mode=0o700, exist_ok=True)
         _remove_left_behind(store)
-        self.own = Path(tempfile.mkdtemp(prefix=".process-", dir=store))
+        prefix = f".process-{platform.node()}-{self.process}-"
+        self.own = Path(tempfile.mkdtemp(prefix=prefix, dir=store))
         self._linked = set()
+        self._links = threading.Thread(target=self._link_sound, daemon=True)
+        self._links.start()
+
+    def wait(self) -> None:
+        """Waits until the folder has all programs of the store."""
+        self._links.join()
+
+    def _link_sound(self) -> None:
         for path in sorted(self.shared.iterdir()):
             checksum, _, name = path.name.partition("-")
             try:
@@ -121,6 +142,7 @@ class _Folder:
         """Moves new programs to the store, and removes the oldest if it is too large."""
         if os.getpid() != self.process:  # a fork: it is not its folder
             return
+        self.wait()
         with contextlib.suppress(OSError):
             for path in self.own.iterdir():
                 if path.name not in self._linked:
@@ -211,7 +233,23 @@ def _shrink(store: Path) -> None:
 
 
 def _remove_left_behind(store: Path) -> None:
+    """Removes the folders of processes that were killed."""
     for folder in store.glob(".process-*"):
+        host, _, process = folder.name.removeprefix(".process-").rpartition("-")[0].rpartition("-")
         with contextlib.suppress(OSError):
-            if time.time() - folder.stat().st_mtime > LEFT_BEHIND:
+            if host == platform.node() and process.isdigit():
+                gone = not _runs(int(process))
+            else:
+                gone = time.time() - folder.stat().st_mtime > LEFT_BEHIND
+            if gone:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -37,6 +38,7 @@ def process(monkeypatch):
             folder = compile_cache.enable(cards=cards)
             if folder is None:
                 return None
+            compile_cache.wait()
             flags = os.environ["TF_XLA_FLAGS"]
             assert f"--tf_xla_persistent_cache_directory={folder}" in flags
             found = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -132,19 +134,28 @@ def test_the_oldest_programs_go_when_the_store_is_full(cache, process, monkeypat
     assert {path.name.partition("-")[2] for path in kept(cache)} == {"a.pb", "c.pb"}
 
 
+def test_a_path_that_tensorflow_would_cut_keeps_nothing(cache, process, caplog, tmp_path):
+    assert process(XDG_CACHE_HOME=str(tmp_path / "my cache")) is None
+    assert "contains a blank" in caplog.text
+
+
 def test_a_full_disk_keeps_nothing(cache, process, caplog, monkeypatch):
     monkeypatch.setattr(compile_cache, "LEFT_FREE", 2**70)
     assert process() is None and "almost full" in caplog.text
 
 
-def test_what_a_killed_process_left_is_removed_after_a_week(cache, process):
+def test_what_a_killed_process_left_is_removed(cache, process):
     process()
-    old, new = cache / ".process-old", cache / ".process-new"
-    for folder in (old, new):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    here = f".process-{platform.node()}"
+    old, new = cache / ".process-elsewhere-1-old", cache / ".process-elsewhere-1-new"
+    dead, alive = cache / f"{here}-{ended.pid}-x", cache / f"{here}-{os.getpid()}-x"
+    for folder in (old, new, dead, alive):
         folder.mkdir()
     os.utime(old, (time.time() - 8 * 24 * 3600,) * 2)
     process()
-    assert new.exists() and not old.exists()
+    assert new.exists() and alive.exists() and not old.exists() and not dead.exists()
 
 
 PROGRAM = """
@@ -152,6 +163,7 @@ import sys
 from keras_bert import compile_cache
 folder = compile_cache.enable(devices="CPU", cards=["this"])
 import tensorflow as tf
+compile_cache.wait()
 
 @tf.function(jit_compile=True)
 def double(x):

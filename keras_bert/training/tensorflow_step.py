@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.config import is_op_determinism_enabled
 
-from keras_bert import kernels
+from keras_bert import compile_cache, kernels
 from keras_bert.training import replicas
 from keras_bert.training.counters import BatchCounters
 from keras_bert.training.device_batches import on_device
@@ -311,6 +311,8 @@ class TensorFlowStep:
         return model.predict_function
 
     def _compile_functions(self, *functions) -> None:
+        if self.uses_xla:
+            compile_cache.wait()
         self.uses_kernels = kernels.chosen(self.kernels_wanted, self._on_gpus())
         for function in functions:
             compiled = function
