@@ -31,7 +31,7 @@ LEFT_BEHIND = 7 * 24 * 3600  # seconds after which a process of another machine 
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "nvidia-cublas-cu12", "nvidia-cudnn-cu12")
 _PACKAGES += ("nvidia-cuda-nvcc-cu12", "nvidia-cuda-runtime-cu12", "nvidia-nccl-cu12")
 _VARIABLES = ("XLA_FLAGS", "TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC")
-_VARIABLES += ("NVIDIA_TF32_OVERRIDE", "CUDA_VISIBLE_DEVICES")
+_VARIABLES += ("NVIDIA_TF32_OVERRIDE",)
 
 _OURS = (
     r" ?--tf_xla_persistent_cache_directory=\S*/keras_bert/compiled/\.process-\S+"
@@ -52,8 +52,8 @@ def enable(devices: str = "GPU", cards: list[str] | None = None) -> Path | None:
 
     Args:
         devices: types of devices whose programs are kept, as TensorFlow names them.
-        cards: names of the cards that programs run on; by default those of this machine. Without
-            one, nothing is kept.
+        cards: names of the cards that programs run on, and the version of their driver; by
+            default those of this machine. Without one, nothing is kept.
 
     Returns:
         The folder that TensorFlow reads and writes; None if nothing is kept.
@@ -187,7 +187,9 @@ def _private(cache: Path) -> Path | None:
 
 
 def _key(cards: list[str], flags: str) -> str:
-    parts = [platform.machine(), flags, *sorted(cards)]
+    parts = [platform.machine(), flags, *sorted(set(cards))]
+    if len(parts) > 4:  # cards of several kinds: it matters which of them this process sees
+        parts.append(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             parts.append(f"{name}={importlib.metadata.version(name)}")

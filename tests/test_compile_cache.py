@@ -68,6 +68,9 @@ def test_programs_reach_the_next_process(cache, process):
 def test_other_cards_flags_and_versions_have_programs_of_their_own(cache, process, monkeypatch):
     process({"a.pb": b"one"})
     assert process(cards=["another card", "driver 1"]) == {}
+    assert process(cards=[*CARDS, "another card"], CUDA_VISIBLE_DEVICES="0") == {}
+    assert process(cards=[*CARDS, "another card"], CUDA_VISIBLE_DEVICES="1") == {}
+    assert process(cards=[*CARDS, "a card"], CUDA_VISIBLE_DEVICES="1") == {"a.pb": b"one"}
     assert process(XLA_FLAGS="--xla_gpu_autotune_level=0") == {}
     assert process(TF_XLA_FLAGS="--tf_xla_auto_jit=2") == {}
     with monkeypatch.context() as patch:

@@ -91,20 +91,26 @@ def _buckets(shapes: list, bucket_bytes: int | None) -> list[list[int]]:
     return buckets
 
 
-def local(variable) -> tf.Variable:
-    """This replica's own copy of a Keras variable.
+def local_copies(variables: list) -> list:
+    """This replica's own copies of Keras variables, each a `tf.Variable`.
 
     A step that runs identically on every replica may write its copies itself: they stay bitwise
     identical, and no thread has to wait for another, as with `Strategy.extended.update`.
     """
-    value = variable.value
     strategy = tf.distribute.get_strategy()
+    values = [variable.value for variable in variables]
     if isinstance(strategy, tf.distribute.TPUStrategy):
-        return value  # inside a TPU program a replicated variable is its own copy
-    copies = strategy.experimental_local_results(value)
-    if len(copies) == 1:
-        return copies[0]
-    return copies[_local_index() % len(copies)]  # workers hold equal numbers
+        return values  # inside a TPU program a replicated variable is its own copy
+    copies = [strategy.experimental_local_results(value) for value in values]
+    if all(len(found) == 1 for found in copies):
+        return [found[0] for found in copies]
+    index = local_index()  # a constant of the graph each time
+    return [found[index % len(found)] for found in copies]  # workers hold equal numbers
+
+
+def local(variable) -> tf.Variable:
+    """`local_copies` of one variable."""
+    return local_copies([variable])[0]
 
 
 def remade(thing, what: str, may_remake: bool = True):
@@ -131,7 +137,8 @@ def remade(thing, what: str, may_remake: bool = True):
     return type(thing).from_config(thing.get_config())
 
 
-def _local_index() -> int:
+def local_index() -> int:
+    """Index of this replica, in a replica's context."""
     # Each thread that traces a MirroredStrategy's step knows its replica index as a constant.
     place = tf.distribute.get_replica_context().replica_id_in_sync_group
     return int(tf.get_static_value(place))

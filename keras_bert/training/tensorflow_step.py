@@ -25,11 +25,16 @@ from tensorflow.python.framework.config import is_op_determinism_enabled
 from keras_bert import compile_cache, kernels
 from keras_bert.training import replicas
 from keras_bert.training.counters import BatchCounters
-from keras_bert.training.device_batches import on_device
-from keras_bert.training.iterator_functions import by_shapes, on_data, over_iterator
+from keras_bert.training.device_batches import on_device, widened
+from keras_bert.training.iterator_functions import (
+    by_shapes,
+    on_data,
+    over_iterator,
+    train_over_iterator,
+)
 from keras_bert.training.losses import LossMeans, OutputLosses
 from keras_bert.training.replica_seeds import seed_shift, shifted
-from keras_bert.training.step_variables import StepVariables, local_copies, read, tensors, write
+from keras_bert.training.step_variables import StepVariables, read, tensors, write
 from keras_bert.training.task_metrics import TaskMetric, has_variables, make_variables
 from keras_bert.training.tensorflow_update import (
     adapt_scale,
@@ -186,6 +191,11 @@ class TensorFlowStep:
         return self.model.distribute_strategy.num_replicas_in_sync
 
     @property
+    def replicas_run_ahead(self) -> bool:
+        """Whether several replicas run steps that are one compiled function each."""
+        return self.replica_count > 1 and self._one_piece and not self.model.run_eagerly
+
+    @property
     def _bucket_bytes(self) -> int | None:
         """Size of the pieces in which gradients are exchanged.
 
@@ -259,7 +269,7 @@ class TensorFlowStep:
         return batches.map(with_sums, num_parallel_calls=tf.data.AUTOTUNE)
 
     def ahead(self, batches):
-        """Prefetches batches to the GPU, if a single GPU runs the steps.
+        """Prefetches batches to the GPUs of this machine, if they run the steps.
 
         Args:
             batches: a fully processed `tf.data.Dataset`.
@@ -267,6 +277,8 @@ class TensorFlowStep:
         Returns:
             A dataset of the same batches; see `on_device`.
         """
+        if self.replicas_run_ahead and not self._keras_runs_steps():
+            return widened(batches)  # `tf.distribute` prefetches them
         if not self.on_default_device or self._keras_runs_steps():
             return batches
         device = self.model.variables[0].value.device
@@ -282,7 +294,7 @@ class TensorFlowStep:
         self._compile_functions(self._backward, self._updates, self._whole)
         if self._keras_runs_steps():
             return keras.Model.make_train_function(model, force)
-        model.train_function = over_iterator(self, on_data(self, model.train_step))
+        model.train_function = train_over_iterator(self, model.train_step)
         return model.train_function
 
     def make_test_function(self, force=False):
@@ -386,9 +398,9 @@ class TensorFlowStep:
         data = keras.utils.unpack_x_y_sample_weight(data)
         self.build(data)
         metrics = self._compiled[self._forward_for_test](
-            local_copies(self.model.trainable_variables),
-            local_copies(self.model.non_trainable_variables),
-            local_copies(self.model.metrics_variables),
+            replicas.local_copies(self.model.trainable_variables),
+            replicas.local_copies(self.model.non_trainable_variables),
+            replicas.local_copies(self.model.metrics_variables),
             data,
         )
         return self._logs(replicas.add_up(metrics))
@@ -397,7 +409,9 @@ class TensorFlowStep:
         """The model's outputs for a batch: x, or as `train_step` takes it."""
         x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         trained, others = self.model.trainable_variables, self.model.non_trainable_variables
-        return self._compiled[self._infer](local_copies(trained), local_copies(others), x)
+        return self._compiled[self._infer](
+            replicas.local_copies(trained), replicas.local_copies(others), x
+        )
 
     def build(self, batch) -> None:
         """Creates the variables of metrics and optimizer, once, outside of any graph.
@@ -592,7 +606,7 @@ class TensorFlowStep:
             schedule_variables(ours) if ours else [],
             self.counters.variables,
         )
-        return StepVariables(*(local_copies(group) for group in groups))
+        return StepVariables(*(replicas.local_copies(group) for group in groups))
 
     def _weights_and_divisors(self, data, sums) -> tuple[list, list]:
         weights = self._losses.weights(*data[1:])

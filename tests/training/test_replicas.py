@@ -175,3 +175,15 @@ def test_tensors_come_back_from_pieces_of_any_size(monkeypatch, bucket_bytes):
     found = replicas.unpack(packed, [t.shape for t in tensors], bucket_bytes)
     for ours, theirs in zip(found, tensors, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_steps_that_run_ahead_give_the_logs_and_weights_of_one_device(tmp_path):
+    paths = [tmp_path / "one.npz", tmp_path / "two.npz"]
+    command = [sys.executable, str(SCRIPT.with_name("train_ahead.py")), *map(str, paths)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3600)
+    assert done.returncode == 0, done.stderr[-4000:]
+    one, two = map(np.load, paths)
+    assert one["logs"].shape == (9, 3) and len(one.files) > 20
+    for name in one.files:
+        np.testing.assert_allclose(two[name], one[name], rtol=0, atol=1e-6, err_msg=name)
