@@ -6,6 +6,10 @@ import os
 # the variable on its first import; a value set by the user is kept.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
+from keras_bert import compile_cache
+
+compile_cache.enable()  # TensorFlow reads its flags when it first looks for devices
+
 from keras_bert.checkpoints import save_checkpoint
 from keras_bert.config import SIZES
 from keras_bert.models import BertBackbone

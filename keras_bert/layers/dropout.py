@@ -3,12 +3,14 @@
 import math
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_bert.arguments import check_number
 
 # A 32-bit hash from github.com/skeeto/hash-prospector: shifts by 16, 15 and 15 with these two
 # factors in between. Our tests check that units are dropped independently.
+SHIFTS = (16, 15)
 FACTORS = (0x21F0AAAD, 0xD35A2D97)
 
 
@@ -93,25 +95,24 @@ def kept_units(shape, rate: float, seed):
     Returns:
         bool tensor of that shape.
     """
-    seed = ops.cast(seed, "uint32")
-    key = _mixed(_mixed(seed[0]) + seed[1])
-    rows = ops.arange(math.prod(shape[:-1]), dtype="int32")
-    columns = ops.arange(shape[-1], dtype="int32")
-    rows = _mixed(ops.cast(rows, "uint32") + _mixed(key + _uint32(1)))
-    columns = _mixed(ops.cast(columns, "uint32") + _mixed(key + _uint32(2)))
-    place = ops.bitwise_xor(rows[:, None], columns)
-    place = place * _uint32(FACTORS[0])
-    place = ops.bitwise_xor(place, ops.right_shift(place, _uint32(15)))
-    place = place * _uint32(FACTORS[1])
-    return ops.reshape(place >= _uint32(round(rate * 2**32)), shape)
+    # Few operations in the graph: those of all dropouts were a third of a train step's.
+    first, second = ops.unstack(ops.cast(seed, "uint32"), 2)
+    numbers = [ops.convert_to_tensor(np.uint32(n)) for n in (*SHIFTS, *FACTORS)]
+    key = _mixed(_mixed(first, numbers) + second, numbers)
+    start = ops.unstack(_mixed(key + np.array([1, 2], "uint32"), numbers), 2)
+    rows, columns = (
+        _mixed(ops.cast(ops.arange(n, dtype="int32"), "uint32") + s, numbers)
+        for n, s in zip((math.prod(shape[:-1]), shape[-1]), start, strict=True)
+    )
+    _, shift, first, second = numbers
+    place = ops.bitwise_xor(rows[:, None], columns) * first
+    place = ops.bitwise_xor(place, ops.right_shift(place, shift)) * second
+    return ops.reshape(place >= np.uint32(round(rate * 2**32)), shape)
 
 
-def _mixed(x):
-    """The hash of uint32 numbers."""
-    for shift, factor in zip((16, 15), FACTORS, strict=True):
-        x = ops.bitwise_xor(x, ops.right_shift(x, _uint32(shift))) * _uint32(factor)
-    return ops.bitwise_xor(x, ops.right_shift(x, _uint32(15)))
-
-
-def _uint32(number: int):
-    return ops.convert_to_tensor(number, "uint32")
+def _mixed(x, numbers):
+    """The hash of uint32 numbers; `numbers` are shifts and factors, as tensors."""
+    shift, last, first, second = numbers
+    x = ops.bitwise_xor(x, ops.right_shift(x, shift)) * first
+    x = ops.bitwise_xor(x, ops.right_shift(x, last)) * second
+    return ops.bitwise_xor(x, ops.right_shift(x, last))

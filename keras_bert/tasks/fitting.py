@@ -7,6 +7,7 @@ import sys
 
 import keras
 
+from keras_bert import compile_cache
 from keras_bert.text.tokenizer import SETTINGS
 from keras_bert.training.automatic_optimizer import start_schedule
 from keras_bert.training.callback_list import CallbackList
@@ -148,7 +149,7 @@ class Run:
             message = "tracing and compiling the step: some seconds, on a GPU up to a minute"
             print(message, file=sys.stderr, flush=True)
         with quiet_about_size():
-            return keras.Model.fit(
+            history = keras.Model.fit(
                 task,
                 step.ahead(batches),
                 **self._epochs,
@@ -157,6 +158,8 @@ class Run:
                 callbacks=callbacks,
                 **kwargs,
             )
+        compile_cache.keep()
+        return history
 
     def _counted(self, callbacks: list) -> list:
         """The user's callbacks, preceded by the one that counts.

@@ -51,10 +51,11 @@ from keras_bert.tasks.ids import (
 from keras_bert.tasks.run_rows import few_rows, kept_function, run_rows
 from keras_bert.tasks.targets import checked_weights
 from keras_bert.text.padding import bucket_length
-from keras_bert.training.automatic_optimizer import automatic_optimizer
+from keras_bert.training.automatic_optimizer import ADJUSTABLE, automatic_optimizer, restarted
 from keras_bert.training.callback_list import callbacks_over
 from keras_bert.training.compile_arguments import (
     check_label_smoothing,
+    compiled_as,
     has_accelerator,
     joined_metrics,
     task_loss,
@@ -152,6 +153,7 @@ class BertTask(keras_hub.models.Task):
             )
         self.step = Step(self)
         self.run = None  # the `Run` of the last `fit`
+        self._compiled_as = None
         super().__init__(*args, **kwargs)
         if not self.compiled:
             jit_compile = self._prepare(jit_compile="auto", packing="auto")
@@ -478,6 +480,9 @@ class BertTask(keras_hub.models.Task):
     ):
         """Sets the model up for training; called on construction with the defaults.
 
+        The automatic optimizer starts from zero. If nothing but `learning_rate` and `warmup`
+        differs from the last call, the compiled functions stay in use.
+
         Args:
             optimizer: "auto" for `keras_bert.training.AdamW`, which `fit` gives a warm-up and
                 decay over its own number of steps; each `fit` then starts a new schedule. Or
@@ -544,7 +549,42 @@ class BertTask(keras_hub.models.Task):
             if choice != "auto" and not isinstance(choice, bool):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
         check_label_smoothing(label_smoothing, loss)
-        self.schedule = None
+        automatic = isinstance(optimizer, str) and optimizer == "auto"
+        schedule = None
+        if automatic:
+            schedule = {
+                "learning_rate": learning_rate,
+                "weight_decay": weight_decay,
+                "warmup": warmup,
+                "decay": decay,
+                "layer_decay": layer_decay,
+                "epsilon": epsilon,
+            }
+        compiled = compiled_as(
+            self,
+            kwargs
+            | {name: value for name, value in (schedule or {}).items() if name not in ADJUSTABLE}
+            | {
+                "optimizer": optimizer,
+                "loss": loss,
+                "loss_weights": loss_weights,
+                "metrics": metrics,
+                "weighted_metrics": weighted_metrics,
+                "label_smoothing": label_smoothing,
+                "accumulation_steps": accumulation_steps,
+                "steps_per_execution": steps_per_execution,
+                "jit_compile": jit_compile,
+                "packing": packing,
+                "use_kernels": use_kernels,
+            },
+        )
+        keeps = automatic and compiled is not None and compiled == self._compiled_as
+        if keeps and self.train_function is not None and restarted(self, schedule, None):
+            self.schedule = schedule
+            self.reset_metrics()
+            return
+        self._compiled_as = compiled
+        self.schedule = schedule
         self._jit_compile_wanted = jit_compile
         # In a plain object: Keras would list metrics in a dict twice.
         self._given = SimpleNamespace(
@@ -555,18 +595,10 @@ class BertTask(keras_hub.models.Task):
         )
         jit_compile = self._prepare(jit_compile, packing)
         with self.step.scope():
-            if isinstance(optimizer, str) and optimizer == "auto":
-                self.schedule = {
-                    "learning_rate": learning_rate,
-                    "weight_decay": weight_decay,
-                    "warmup": warmup,
-                    "decay": decay,
-                    "layer_decay": layer_decay,
-                    "epsilon": epsilon,
-                }
+            if automatic:
                 # A schedule from the start, so that the optimizers of every `fit` save the same
                 # variables.
-                optimizer = automatic_optimizer(self, self.schedule, None)
+                optimizer = automatic_optimizer(self, schedule, None)
             if isinstance(loss, str) and loss == "auto":
                 loss = self.default_loss()
                 loss_weights = loss_weights or self.default_loss_weights

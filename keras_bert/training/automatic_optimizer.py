@@ -8,21 +8,33 @@ from keras_bert.training.optimizers import AdamW
 from keras_bert.training.rate_scales import layerwise_rate_scales
 from keras_bert.training.schedules import WarmupDecay
 
+# Settings that do not make a step be traced again: the schedule holds them in a variable.
+ADJUSTABLE = ("learning_rate", "warmup")
+
 logger = logging.getLogger("keras_bert")
 
 
-def automatic_optimizer(model, settings: dict, steps: int | None) -> AdamW:
+def automatic_optimizer(model, settings: dict, steps: int | None):
     """Makes AdamW with warm-up and decay.
+
+    The numbers of its schedule are in a variable, so that a step traced once serves schedules of
+    any length and rate.
 
     Args:
         model: the model to train.
         settings: `learning_rate`, `weight_decay`, `warmup`, `decay`, `layer_decay` and `epsilon`,
             as `BertTask.compile` takes them.
         steps: steps of the run; None for a constant rate.
+
+    Returns:
+        The optimizer, not built.
     """
     # Leaves at least one step for the decay.
     warmup_steps = 0 if steps is None else min(int(settings["warmup"] * steps), steps - 1)
     rate = WarmupDecay(settings["learning_rate"], steps, warmup_steps, settings["decay"])
+    # A step on JAX has it as a constant in any case: it is not among the optimizer's variables.
+    if keras.config.backend() == "tensorflow":
+        rate.make_adjustable()
     scales = None
     if settings["layer_decay"] is not None:
         scales = layerwise_rate_scales(model, settings["layer_decay"])
@@ -43,34 +55,61 @@ def start_schedule(model, settings: dict, steps: int | None) -> None:
             "steps_per_epoch or steps for warm-up and decay",
             settings["learning_rate"],
         )
+    if restarted(model, settings, steps):
+        return
     with model.step.scope():
         optimizer = automatic_optimizer(model, settings, steps)
-        if _in_use(model, optimizer):
-            # The same optimizer: restarted from zero, but with the traced function kept.
-            for variable in model.optimizer.variables:
-                variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
-            return
         if model.dtype_policy.name == "mixed_float16":
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
         model.optimizer = optimizer
     model.train_function = None  # Keras traces it again with the new optimizer
 
 
+def restarted(model, settings: dict, steps: int | None) -> bool:
+    """Restarts the optimizer in use from zero, if that is all that a new one would do.
+
+    Functions traced with it stay valid, whatever the length and rate of the schedule.
+
+    Args:
+        model: as `start_schedule`.
+        settings: as `automatic_optimizer`.
+        steps: as `automatic_optimizer`.
+
+    Returns:
+        Whether it did; False if another optimizer is in use, or one with other settings.
+    """
+    with model.step.scope():
+        new = automatic_optimizer(model, settings, steps)
+        if not _in_use(model, new):
+            return False
+        optimizer = model.optimizer
+        _inner(optimizer).schedule.adjust(new.schedule)
+        for variable in optimizer.variables:
+            variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
+        if _inner(optimizer) is not optimizer and optimizer.built:
+            optimizer.dynamic_scale.assign(optimizer.initial_scale)
+    return True
+
+
 def _in_use(model, new: AdamW) -> bool:
-    """Whether the optimizer in use equals `new` once that is built."""
+    """Whether the optimizer in use equals `new` but for what `WarmupDecay.adjust` changes."""
+    old = _inner(model.optimizer)
+    if type(old) is not type(new) or type(old.schedule) is not type(new.schedule):
+        return False
+    if _settings(old) != _settings(new):
+        return False
+    ours, theirs = old.schedule, new.schedule
+    if not ours.variables and ours.get_config() != theirs.get_config():
+        return False  # the traced function has the schedule's numbers as constants
+    trained = [variable.path for variable in model.trainable_variables]
+    return not old.built or trained == [v.path for v in old.trained_variables]
 
-    def settings(optimizer):
-        config = optimizer.get_config() | {"name": None}
-        return config | {"learning_rate": config["learning_rate"]["config"]}
 
-    def paths(variables):
-        return [variable.path for variable in variables]
+def _settings(optimizer: AdamW) -> dict:
+    config = optimizer.get_config() | {"name": None}
+    return config | {"learning_rate": optimizer.schedule.shape}
 
-    old = model.optimizer
-    trained = getattr(old, "_trainable_variables", [])
-    return (
-        type(old) is type(new)
-        and settings(old) == settings(new)
-        and model.train_function is not None
-        and paths(trained) == paths(model.trainable_variables)
-    )
+
+def _inner(optimizer):
+    """The optimizer inside a loss-scaling one; otherwise the optimizer itself."""
+    return getattr(optimizer, "inner_optimizer", optimizer)

@@ -1,6 +1,7 @@
 """Arguments of `compile`: checks, and conversion to the form that the step takes."""
 
 import inspect
+import json
 
 import keras
 
@@ -98,6 +99,27 @@ def joined_metrics(metrics, weighted_metrics):
         names = [*metrics, *(name for name in weighted_metrics if name not in metrics)]
         return {n: [*_listed(metrics.get(n)), *_listed(weighted_metrics.get(n))] for n in names}
     return [*_listed(metrics), *_listed(weighted_metrics)]
+
+
+def compiled_as(model, settings: dict) -> str | None:
+    """Describes everything that a traced step of a model has as a constant.
+
+    A second `compile` with the same description may keep the functions of the first one.
+
+    Args:
+        model: a task. Its layers are described by their settings, as a `.keras` file has them.
+        settings: arguments of `compile` but for those that a traced step reads from variables.
+
+    Returns:
+        The description; None if there is none, since an argument is an object, which may change.
+    """
+    try:
+        plain = json.dumps(settings, sort_keys=True)
+        layers = [(type(layer), layer.get_config()) for layer in model._flatten_layers()]
+    except (TypeError, AttributeError, NotImplementedError):  # also while it is being constructed
+        return None
+    variables = [(id(v), v.trainable) for v in model.weights]
+    return repr((plain, layers, variables))
 
 
 def has_accelerator() -> bool:

@@ -22,19 +22,40 @@ def on_device(batches, device: str):
     """
     import tensorflow as tf
 
-    if not isinstance(batches, tf.data.Dataset):
+    if not _fits_devices(batches):
         return batches
-    specs = tf.nest.flatten(batches.element_spec)
-    if not all(isinstance(s, tf.TensorSpec) and s.dtype != tf.string for s in specs):
-        return batches
+    return widened(batches).apply(tf.data.experimental.prefetch_to_device(device, AHEAD))
 
+
+def widened(batches):
+    """Batches with int64 in place of int32, which TensorFlow would keep in host memory.
+
+    Args:
+        batches: as `on_device`.
+
+    Returns:
+        A `tf.data.Dataset`; `batches` itself where `on_device` returns it unchanged.
+    """
+    import tensorflow as tf
+
+    if not _fits_devices(batches):
+        return batches
     several = isinstance(batches.element_spec, tuple)  # also (x,), whose x may be a tuple
 
-    def widened(*batch):
+    def wide(*batch):
         batch = tf.nest.map_structure(
             lambda v: tf.cast(v, tf.int64) if v.dtype == tf.int32 else v, batch
         )
         return batch if several else batch[0]
 
-    batches = batches.map(widened, num_parallel_calls=tf.data.AUTOTUNE)
-    return batches.apply(tf.data.experimental.prefetch_to_device(device, AHEAD))
+    return batches.map(wide, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def _fits_devices(batches) -> bool:
+    """Whether batches are a dataset of tensors without strings."""
+    import tensorflow as tf
+
+    if not isinstance(batches, tf.data.Dataset):
+        return False
+    specs = tf.nest.flatten(batches.element_spec)
+    return all(isinstance(s, tf.TensorSpec) and s.dtype != tf.string for s in specs)

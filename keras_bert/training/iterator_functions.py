@@ -9,6 +9,8 @@ import weakref
 import keras
 import tensorflow as tf
 
+from keras_bert.training import replicas
+
 
 def on_data(step, function):
     """A function from a batch to the results of a function on each replica's part of it.
@@ -41,20 +43,63 @@ def over_iterator(step, on_data):
         step: a `TensorFlowStep`.
         on_data: from the function of this name.
     """
+    # Without a function in between, which would have a placeholder for each variable.
     on_iterator = tf.function(
-        lambda iterator: on_data(iterator.get_next()),
+        lambda iterator: on_data.python_function(iterator.get_next()),
         reduce_retracing=not step.uses_xla,
         autograph=False,
     )
+    return _over_iterator(step, on_data, lambda found: found, on_iterator)
 
+
+def train_over_iterator(step, function):
+    """`over_iterator` for `train_step`, whose replicas do not make the host wait.
+
+    TensorFlow gives out a function's results after everything that the function does: a result of
+    the first GPU has to wait for the last one, and the host with it. The host would then prepare
+    each step, 12 ms for BERT-Base on two H200s, while no GPU works. So the function has no
+    results; the logs are in a variable of the first GPU.
+
+    Args:
+        step: a `TensorFlowStep`.
+        function: `train_step` of its model.
+    """
+    returning = on_data(step, function)
+    if not step.replicas_run_ahead:
+        return over_iterator(step, returning)
+    strategy, names = step.model.distribute_strategy, []
+    with tf.init_scope(), strategy.scope():
+        logs = tf.Variable(tf.zeros([0]), trainable=False, shape=[None], name="logs")
+    (logs, *_) = strategy.experimental_local_results(logs)
+
+    def replica(data):
+        found = function(data)
+        if replicas.local_index() == 0:
+            names[:] = found
+            logs.assign(tf.stack([tf.cast(value, tf.float32) for value in found.values()]))
+
+    @tf.function(autograph=False)
+    def on_iterator(iterator):
+        strategy.run(replica, args=(iterator.get_next(),))
+
+    def read(_):
+        return dict(zip(names, tf.unstack(logs.read_value(), len(names)), strict=True))
+
+    return _over_iterator(step, returning, read, on_iterator)
+
+
+def _over_iterator(step, on_data, results, on_iterator):
     def found_for(iterator):
         known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
         if not known or step.uses_kernels and not shapes_known(iterator.element_spec):
             # `train_on_batch` passes a generator.
             return lambda iterator: on_data(next(iterator))
-        if not step.on_default_device or tf.config.functions_run_eagerly():
+        if tf.config.functions_run_eagerly():
+            return lambda iterator: results(on_iterator(iterator))
+        if not step.on_default_device and not step.replicas_run_ahead:
             return on_iterator
-        return on_iterator.get_concrete_function(iterator)  # see `by_shapes`
+        concrete = on_iterator.get_concrete_function(iterator)  # see `by_shapes`
+        return lambda iterator: results(concrete(iterator))
 
     functions = weakref.WeakKeyDictionary()  # by iterator
 

@@ -162,6 +162,17 @@ class Optimizer(keras.optimizers.Optimizer):
         slots = {id(variable) for pair in self.slot_variables() for variable in pair}
         return [variable for variable in self.variables if id(variable) not in slots]
 
+    @property
+    def schedule(self):
+        """The `LearningRateSchedule`, or None for a fixed rate."""
+        rate = self._learning_rate
+        return rate if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule) else None
+
+    @property
+    def trained_variables(self) -> list[keras.Variable]:
+        """The variables passed to `build`; before it, none."""
+        return list(self._trainable_variables)
+
     # === Pure functions ===
 
     def clipped(self, gradients) -> tuple[list, object]:

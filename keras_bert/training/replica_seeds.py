@@ -9,7 +9,11 @@ def seed_shift():
     """The offset that this replica adds to seeds, for its own dropout masks; or None."""
     if replicas.count() == 1:
         return None
-    return replicas.index() * 1_000_003  # far from consecutive seeds that users pick
+    # A constant where it can be, and int64, which TensorFlow keeps on the GPU.
+    index = replicas.index()
+    static = tf.get_static_value(index)
+    index = tf.cast(index, tf.int64) if static is None else tf.constant(static, tf.int64)
+    return index * 1_000_003  # far from consecutive seeds that users pick
 
 
 def shifted(variables: list, values: list, shift, sign: int = 1) -> list:

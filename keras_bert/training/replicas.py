@@ -23,11 +23,23 @@ def add_up(tensors: list) -> list:
     return unpack(add_up_packed(pack(tensors)), [tensor.shape for tensor in tensors])
 
 
-def pack(tensors: list) -> list:
-    """Concatenates tensors of known shapes to one float32 vector; on one replica a no-op."""
+def pack(tensors: list, bucket_bytes: int | None = None) -> list:
+    """Concatenates tensors of known shapes to float32 vectors; on one replica a no-op.
+
+    Args:
+        tensors: the tensors, with those that are known last in front.
+        bucket_bytes: size from which a vector is full, so that its exchange can start before the
+            next one is known; None for a single vector.
+
+    Returns:
+        The vectors, from the last tensors to the first.
+    """
     if count() == 1:
         return tensors
-    return [tf.concat([tf.cast(tf.reshape(t, [-1]), tf.float32) for t in tensors], axis=0)]
+    return [
+        tf.concat([tf.cast(tf.reshape(tensors[i], [-1]), tf.float32) for i in places], axis=0)
+        for places in _buckets([tensor.shape for tensor in tensors], bucket_bytes)
+    ]
 
 
 def add_up_packed(packed: list) -> list:
@@ -35,7 +47,7 @@ def add_up_packed(packed: list) -> list:
     if count() == 1:
         return packed
     context = tf.distribute.get_replica_context()
-    return [context.all_reduce(tf.distribute.ReduceOp.SUM, packed[0])]
+    return [context.all_reduce(tf.distribute.ReduceOp.SUM, vector) for vector in packed]
 
 
 def xla_adds_up(strategy) -> bool:
@@ -49,33 +61,56 @@ def xla_adds_up(strategy) -> bool:
     return mirrored and all("GPU" in device.upper() for device in devices)
 
 
-def unpack(packed: list, shapes: list) -> list:
+def unpack(packed: list, shapes: list, bucket_bytes: int | None = None) -> list:
     """The tensors in the result of `pack`.
 
     Args:
         packed: from `pack` or `add_up_packed`.
         shapes: of the tensors, all sizes known.
+        bucket_bytes: as passed to `pack`.
     """
     if count() == 1:
         return packed
-    parts = tf.split(packed[0], [shape.num_elements() for shape in shapes])
-    return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
+    found = [None] * len(shapes)
+    for vector, places in zip(packed, _buckets(shapes, bucket_bytes), strict=True):
+        parts = tf.split(vector, [shapes[i].num_elements() for i in places])
+        for i, part in zip(places, parts, strict=True):
+            found[i] = tf.reshape(part, shapes[i])
+    return found
 
 
-def local(variable) -> tf.Variable:
-    """This replica's own copy of a Keras variable.
+def _buckets(shapes: list, bucket_bytes: int | None) -> list[list[int]]:
+    """Indices of the tensors in each vector of `pack`."""
+    buckets, size = [[]], 0
+    for i in reversed(range(len(shapes))):
+        if buckets[-1] and bucket_bytes is not None and size >= bucket_bytes:
+            buckets.append([])
+            size = 0
+        buckets[-1].append(i)
+        size += 4 * shapes[i].num_elements()
+    return buckets
+
+
+def local_copies(variables: list) -> list:
+    """This replica's own copies of Keras variables, each a `tf.Variable`.
 
     A step that runs identically on every replica may write its copies itself: they stay bitwise
     identical, and no thread has to wait for another, as with `Strategy.extended.update`.
     """
-    value = variable.value
     strategy = tf.distribute.get_strategy()
+    values = [variable.value for variable in variables]
     if isinstance(strategy, tf.distribute.TPUStrategy):
-        return value  # inside a TPU program a replicated variable is its own copy
-    copies = strategy.experimental_local_results(value)
-    if len(copies) == 1:
-        return copies[0]
-    return copies[_local_index() % len(copies)]  # workers hold equal numbers
+        return values  # inside a TPU program a replicated variable is its own copy
+    copies = [strategy.experimental_local_results(value) for value in values]
+    if all(len(found) == 1 for found in copies):
+        return [found[0] for found in copies]
+    index = local_index()  # a constant of the graph each time
+    return [found[index % len(found)] for found in copies]  # workers hold equal numbers
+
+
+def local(variable) -> tf.Variable:
+    """`local_copies` of one variable."""
+    return local_copies([variable])[0]
 
 
 def remade(thing, what: str, may_remake: bool = True):
@@ -102,7 +137,8 @@ def remade(thing, what: str, may_remake: bool = True):
     return type(thing).from_config(thing.get_config())
 
 
-def _local_index() -> int:
+def local_index() -> int:
+    """Index of this replica, in a replica's context."""
     # Each thread that traces a MirroredStrategy's step knows its replica index as a constant.
     place = tf.distribute.get_replica_context().replica_id_in_sync_group
     return int(tf.get_static_value(place))

@@ -55,6 +55,10 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         end: final rate as a fraction of the peak.
         original: whether to use the original schedule; linear or polynomial only.
 
+    Attributes:
+        variables: the variable that holds peak, length and warm-up after `make_adjustable`; empty
+            before it, where they are constants of a traced function.
+
     Raises:
         ValueError: if the settings are inconsistent.
     """
@@ -87,16 +91,56 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.power = power
         self.end = end
         self.original = original
+        self.variables = []
+
+    def make_adjustable(self) -> None:
+        """Moves the numbers of the schedule to a variable; call it in the strategy's scope."""
+        self.variables = [
+            keras.Variable(
+                self._numbers(),
+                dtype="float32",
+                trainable=False,
+                aggregation="only_first_replica",
+                name="schedule",
+            )
+        ]
+
+    def adjust(self, other: "WarmupDecay") -> None:
+        """Takes over peak, length and warm-up of another schedule.
+
+        Functions that were traced with this schedule follow, provided that it is adjustable.
+
+        Args:
+            other: a schedule with the same `shape`.
+        """
+        self.peak, self.total_steps = other.peak, other.total_steps
+        self.warmup_steps = other.warmup_steps
+        for variable in self.variables:
+            variable.assign(self._numbers())
+
+    @property
+    def shape(self) -> dict:
+        """The settings that `adjust` does not change."""
+        numbers = ("peak", "total_steps", "warmup_steps")
+        return {name: value for name, value in self.get_config().items() if name not in numbers}
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        begin, first = (0, 0.0) if self.original else (self.warmup_steps, 1.0)
-        rise = (step + first) / max(1, self.warmup_steps)
-        fall = ops.ones_like(step)
-        if self.total_steps is not None:
-            share = (step - begin) / (self.total_steps - begin)
-            fall = decay_factor(share, self.decay, self.power, self.end)
-        return self.peak * ops.where(step < self.warmup_steps, rise, fall)
+        numbers = self._numbers()
+        if self.variables:
+            numbers = ops.unstack(ops.convert_to_tensor(self.variables[0]), len(numbers))
+        peak, warmup_steps, rise_per_step, begin, share_per_step = numbers
+        rise = (step + (0.0 if self.original else 1.0)) * rise_per_step
+        share = (step - begin) * share_per_step
+        fall = decay_factor(share, self.decay, self.power, self.end)
+        return peak * ops.where(step < warmup_steps, rise, fall)
+
+    def _numbers(self) -> list[float]:
+        """Peak, steps of warm-up, rise per step, first step of the decay, its share per step."""
+        begin = 0 if self.original else self.warmup_steps
+        share = 0 if self.total_steps is None else 1 / (self.total_steps - begin)
+        rise = 1 / max(1, self.warmup_steps)
+        return [float(n) for n in (self.peak, self.warmup_steps, rise, begin, share)]
 
     def get_config(self):
         return {
@@ -129,6 +173,7 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Attributes:
         share: float32 scalar variable, 0 at first. It is a state of the run, not a setting: it is
             not in `get_config`.
+        variables: a list of it.
 
     Raises:
         ValueError: if the settings are inconsistent.
@@ -157,6 +202,7 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
             aggregation="only_first_replica",
             name="share",
         )
+        self.variables = [self.share]
 
     def __call__(self, step):
         share = ops.convert_to_tensor(self.share)

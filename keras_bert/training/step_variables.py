@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_bert.training import replicas
-
 
 class StepVariables(NamedTuple):
     """Lists of `tf.Variable`, one replica's copies, that its train step reads and writes."""
@@ -15,6 +13,7 @@ class StepVariables(NamedTuple):
     metrics: list
     slots: list
     optimizer: list
+    schedule: list
     counters: list
 
 
@@ -27,11 +26,6 @@ def write(variables: list, values: list) -> None:
     """Gives variables their new values."""
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
-
-
-def local_copies(variables: list) -> list:
-    """This replica's own copies of Keras variables."""
-    return [replicas.local(variable) for variable in variables]
 
 
 def tensors(batch) -> list:

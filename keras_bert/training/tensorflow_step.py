@@ -20,15 +20,21 @@ import logging
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.config import is_op_determinism_enabled
 
-from keras_bert import kernels
+from keras_bert import compile_cache, kernels
 from keras_bert.training import replicas
 from keras_bert.training.counters import BatchCounters
-from keras_bert.training.device_batches import on_device
-from keras_bert.training.iterator_functions import by_shapes, on_data, over_iterator
+from keras_bert.training.device_batches import on_device, widened
+from keras_bert.training.iterator_functions import (
+    by_shapes,
+    on_data,
+    over_iterator,
+    train_over_iterator,
+)
 from keras_bert.training.losses import LossMeans, OutputLosses
 from keras_bert.training.replica_seeds import seed_shift, shifted
-from keras_bert.training.step_variables import StepVariables, local_copies, read, tensors, write
+from keras_bert.training.step_variables import StepVariables, read, tensors, write
 from keras_bert.training.task_metrics import TaskMetric, has_variables, make_variables
 from keras_bert.training.tensorflow_update import (
     adapt_scale,
@@ -37,9 +43,13 @@ from keras_bert.training.tensorflow_update import (
     inner_optimizer,
     loss_scale,
     optimizer_state,
+    schedule_variables,
     updated,
     write_updated,
 )
+
+# Above 30 MiB, up to which XLA combines exchanges (xla_gpu_all_reduce_combine_threshold_bytes).
+BUCKET_BYTES = 32 * 2**20
 
 logger = logging.getLogger("keras_bert")
 
@@ -181,6 +191,19 @@ class TensorFlowStep:
         return self.model.distribute_strategy.num_replicas_in_sync
 
     @property
+    def replicas_run_ahead(self) -> bool:
+        """Whether several replicas run steps that are one compiled function each."""
+        return self.replica_count > 1 and self._one_piece and not self.model.run_eagerly
+
+    @property
+    def _bucket_bytes(self) -> int | None:
+        """Size of the pieces in which gradients are exchanged.
+
+        Inside of one compiled function, a piece goes while the rest of the backward pass runs.
+        """
+        return BUCKET_BYTES if self._one_piece else None
+
+    @property
     def on_default_device(self) -> bool:
         """Whether the model was made without a strategy, and none is entered."""
         return self.model.distribute_strategy is tf.distribute.get_strategy() and not (
@@ -246,7 +269,7 @@ class TensorFlowStep:
         return batches.map(with_sums, num_parallel_calls=tf.data.AUTOTUNE)
 
     def ahead(self, batches):
-        """Prefetches batches to the GPU, if a single GPU runs the steps.
+        """Prefetches batches to the GPUs of this machine, if they run the steps.
 
         Args:
             batches: a fully processed `tf.data.Dataset`.
@@ -254,6 +277,8 @@ class TensorFlowStep:
         Returns:
             A dataset of the same batches; see `on_device`.
         """
+        if self.replicas_run_ahead and not self._keras_runs_steps():
+            return widened(batches)  # `tf.distribute` prefetches them
         if not self.on_default_device or self._keras_runs_steps():
             return batches
         device = self.model.variables[0].value.device
@@ -269,7 +294,7 @@ class TensorFlowStep:
         self._compile_functions(self._backward, self._updates, self._whole)
         if self._keras_runs_steps():
             return keras.Model.make_train_function(model, force)
-        model.train_function = over_iterator(self, on_data(self, model.train_step))
+        model.train_function = train_over_iterator(self, model.train_step)
         return model.train_function
 
     def make_test_function(self, force=False):
@@ -298,11 +323,15 @@ class TensorFlowStep:
         return model.predict_function
 
     def _compile_functions(self, *functions) -> None:
+        if self.uses_xla:
+            compile_cache.wait()
         self.uses_kernels = kernels.chosen(self.kernels_wanted, self._on_gpus())
         for function in functions:
             compiled = function
             if not self.model.run_eagerly and not self._on_tpu:
-                compiled = tf.function(function, jit_compile=self.uses_xla or None, autograph=False)
+                compiled = tf.function(
+                    _named(function), jit_compile=self.uses_xla or None, autograph=False
+                )
             self._compiled[function] = compiled
 
     def _keras_runs_steps(self) -> bool:
@@ -369,9 +398,9 @@ class TensorFlowStep:
         data = keras.utils.unpack_x_y_sample_weight(data)
         self.build(data)
         metrics = self._compiled[self._forward_for_test](
-            local_copies(self.model.trainable_variables),
-            local_copies(self.model.non_trainable_variables),
-            local_copies(self.model.metrics_variables),
+            replicas.local_copies(self.model.trainable_variables),
+            replicas.local_copies(self.model.non_trainable_variables),
+            replicas.local_copies(self.model.metrics_variables),
             data,
         )
         return self._logs(replicas.add_up(metrics))
@@ -380,7 +409,9 @@ class TensorFlowStep:
         """The model's outputs for a batch: x, or as `train_step` takes it."""
         x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         trained, others = self.model.trainable_variables, self.model.non_trainable_variables
-        return self._compiled[self._infer](local_copies(trained), local_copies(others), x)
+        return self._compiled[self._infer](
+            replicas.local_copies(trained), replicas.local_copies(others), x
+        )
 
     def build(self, batch) -> None:
         """Creates the variables of metrics and optimizer, once, outside of any graph.
@@ -413,7 +444,7 @@ class TensorFlowStep:
             (gradients, sums, counts), untrained, others, metrics = self._micro_backward(
                 trainable, others, metrics, batch, weights, divisors, scale
             )
-            shared = replicas.pack([*gradients, *sums, *metrics])
+            shared = replicas.pack([*gradients, *sums, *metrics], self._bucket_bytes)
             return shared, untrained, others, metrics, counts
         untrained = {}
         parts = keras.tree.map_structure(lambda v: _in_parts(v, steps), (batch, weights))
@@ -435,7 +466,7 @@ class TensorFlowStep:
         _, (gradients, sums, counts), others, metrics = tf.while_loop(
             lambda i, *_: i < steps, body, (0, zeros, others, metrics), maximum_iterations=steps
         )
-        shared = replicas.pack([*gradients, *sums, *metrics])
+        shared = replicas.pack([*gradients, *sums, *metrics], self._bucket_bytes)
         return shared, untrained, others, metrics, counts
 
     def _micro_backward(self, trainable, others, metrics, batch, weights, divisors, scale):
@@ -524,7 +555,9 @@ class TensorFlowStep:
         variables, metrics = self.model.trainable_variables, self.model.metrics_variables
         losses = [tf.TensorShape([])] * (len(self._losses.names) + 1)  # and regularization
         found = replicas.unpack(
-            shared, [v.shape for v in variables] + losses + [v.shape for v in metrics]
+            shared,
+            [v.shape for v in variables] + losses + [v.shape for v in metrics],
+            self._bucket_bytes,
         )
         first, last = len(variables), len(variables) + len(losses)
         return found[:first], found[first:last], found[last:]
@@ -570,9 +603,10 @@ class TensorFlowStep:
             model.metrics_variables,
             [v for pair in ours.slot_variables() for v in pair] if ours else [],
             ours.other_variables() if ours else [],
+            schedule_variables(ours) if ours else [],
             self.counters.variables,
         )
-        return StepVariables(*(local_copies(group) for group in groups))
+        return StepVariables(*(replicas.local_copies(group) for group in groups))
 
     def _weights_and_divisors(self, data, sums) -> tuple[list, list]:
         weights = self._losses.weights(*data[1:])
@@ -604,6 +638,21 @@ def _on_replicas(metric: keras.metrics.Metric) -> keras.metrics.Metric:
     if not isinstance(metric, TaskMetric):
         return replicas.remade(metric, "metric", may_remake=False)
     return TaskMetric(replicas.remade(metric.metric, "metric"), metric.kind, metric.name)
+
+
+def _named(function):
+    """A function under the name by which TensorFlow finds its kept program.
+
+    Programs made after `tf.config.experimental.enable_op_determinism` have a name of their own,
+    since nothing else in them differs before they are compiled.
+    """
+    if not is_op_determinism_enabled():
+        return function
+
+    def deterministic(*arguments):
+        return function(*arguments)
+
+    return deterministic
 
 
 def _has_sums(data) -> bool:

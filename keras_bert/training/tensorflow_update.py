@@ -39,11 +39,17 @@ def loss_scale(optimizer):
 # === Of an optimizer that applies itself ===
 
 
+def schedule_variables(optimizer: Optimizer) -> list:
+    """The variables of an optimizer's schedule, which only code outside of the step changes."""
+    return list(getattr(optimizer.schedule, "variables", ()))
+
+
 def optimizer_state(optimizer, variables: StepVariables) -> tuple:
     """(pairs of slots, number of the update, rate), as values."""
     ours = inner_optimizer(optimizer)
-    others = zip(ours.other_variables(), read(variables.optimizer), strict=True)
-    with keras.StatelessScope(state_mapping=list(others)):
+    known = [*ours.other_variables(), *schedule_variables(ours)]
+    values = read([*variables.optimizer, *variables.schedule])
+    with keras.StatelessScope(state_mapping=list(zip(known, values, strict=True))):
         rate = tf.convert_to_tensor(ours.learning_rate)
         step = tf.convert_to_tensor(ours.iterations)
     slots = read(variables.slots)

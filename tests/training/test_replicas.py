@@ -152,3 +152,38 @@ def test_two_worker_processes_are_one_device(few, tmp_path, optimizer):
         seen += worker["seen"].tolist()
     # Each row is seen once an epoch over all workers.
     assert sorted(seen) == list(range(29))
+
+
+@pytest.mark.parametrize("bucket_bytes", [None, 0, 20, 60, 1000])
+def test_tensors_come_back_from_pieces_of_any_size(monkeypatch, bucket_bytes):
+    import tensorflow as tf
+
+    from keras_bert.training import replicas
+
+    monkeypatch.setattr(replicas, "count", lambda: 2)
+    shapes = [(3, 5), (7,), (), (2, 1), (1,)]
+    tensors = [tf.random.normal(shape, seed=i) for i, shape in enumerate(shapes)]
+    packed = replicas.pack(tensors, bucket_bytes)
+    sizes = [4 * len(vector) for vector in packed]
+    assert sum(sizes) == 4 * (15 + 7 + 1 + 2 + 1)
+    if bucket_bytes is None:
+        assert len(packed) == 1
+    else:
+        assert all(size >= bucket_bytes for size in sizes[:-1])
+    # The last tensors, whose gradients are known first, are in the first piece.
+    assert packed[0][0] == tensors[-1][0] and packed[-1][-1] == tensors[0][-1, -1]
+    found = replicas.unpack(packed, [t.shape for t in tensors], bucket_bytes)
+    for ours, theirs in zip(found, tensors, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_steps_that_run_ahead_give_the_logs_and_weights_of_one_device(tmp_path):
+    paths = [tmp_path / "one.npz", tmp_path / "two.npz"]
+    command = [sys.executable, str(SCRIPT.with_name("train_ahead.py")), *map(str, paths)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3600)
+    assert done.returncode == 0, done.stderr[-4000:]
+    one, two = map(np.load, paths)
+    assert one["logs"].shape == (9, 3) and len(one.files) > 20
+    for name in one.files:
+        np.testing.assert_allclose(two[name], one[name], rtol=0, atol=1e-6, err_msg=name)
