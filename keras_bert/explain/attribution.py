@@ -19,7 +19,7 @@ from keras_bert.explain.pages import (
     write_page,
     write_png,
 )
-from keras_bert.explain.reading import Reading, columns_of, read_example
+from keras_bert.explain.reading import Reading, columns_of, read_example, run_outputs
 from keras_bert.tasks.labelled import Labelled
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertMaskedLM
@@ -308,7 +308,7 @@ def _asked_class(task, columns, target) -> _Asked:
     problem = getattr(task, "problem", "single_label")
     names = task.names if isinstance(task, Labelled) else list(range(task.output.shape[-1]))
     if target is None:
-        index = int(np.argmax(_outputs(task, reading)[0])) if problem != "regression" else 0
+        index = int(np.argmax(run_outputs(task, reading)[0])) if problem != "regression" else 0
     else:
         index = _index(names, target)
     value, meaning = _log_odds_of_class, f"log-odds of {names[index]!r}"
@@ -331,7 +331,7 @@ def _asked_tag(task, columns, target) -> _Asked:
     (reading,) = read_example(task, columns, word=int(word))
     place = int(np.argmax(reading.about == word))
     if tag is None:
-        tag = names[int(np.argmax(_outputs(task, reading)[0, place]))]
+        tag = names[int(np.argmax(run_outputs(task, reading)[0, place]))]
     index = _index(names, tag)
     start, end = reading.spans[place]
     meaning = f"log-odds of the tag {tag!r} at word {word}, {reading.texts[0][start:end]!r}"
@@ -372,7 +372,7 @@ def _asked_answer(task, columns, target) -> _Asked:
 
 def _asked_choice(task, columns, target) -> _Asked:
     readings = read_example(task, columns)
-    scores = np.array([_outputs(task, reading)[0] for reading in readings])
+    scores = np.array([run_outputs(task, reading)[0] for reading in readings])
     numbers = [i for i, choice in enumerate(columns[1]) if choice]
     chosen = numbers[int(np.argmax(scores))] if target is None else target
     if chosen not in numbers:
@@ -391,7 +391,7 @@ def _asked_similarity(task, columns, target) -> _Asked:
             "seconds), whose cosine similarity is explained"
         )
     readings = read_example(task, columns)
-    vectors = [_outputs(task, reading)[0] for reading in readings]
+    vectors = [run_outputs(task, reading)[0] for reading in readings]
     parts = [
         _Part(reading, _cosine, other, "cosine")
         for reading, other in zip(readings, vectors[::-1], strict=True)
@@ -404,7 +404,7 @@ def _asked_fill(task, columns, target) -> _Asked:
     mask, token = target if isinstance(target, tuple) else (0, target)
     (reading,) = read_example(task, columns, mask=int(mask))
     if token is None:
-        index = int(np.argmax(_outputs(task, reading)["mlm"][0, 0]))
+        index = int(np.argmax(run_outputs(task, reading)["mlm"][0, 0]))
     else:
         index = tokenizer.token_to_id(token)
     token = tokenizer.id_to_token(index)
@@ -486,19 +486,6 @@ def _log_odds_of_next(outputs, selector):
 
 
 # === Methods ===
-
-
-def _outputs(task, reading: Reading):
-    """The task's outputs for one row."""
-    import tensorflow as tf
-
-    names, columns = [*reading.ids], [*map(tf.constant, reading.ids.values())]
-
-    def run(*values):
-        return task(dict(zip(names, values, strict=True)), training=False)
-
-    found = kept_function(task, ("outputs of a row", *names), run, columns)(*columns)
-    return keras.tree.map_structure(np.asarray, found)
 
 
 def _explained(task, part: _Part, method: str, steps: int, baseline: str) -> tuple:

@@ -35,6 +35,8 @@ div.kb { padding: .75rem 1rem; border-radius: 8px; }
 .kb table.wide { width: 100%; }
 .kb th { color: var(--soft); font-weight: 600; font-size: .8rem; }
 .kb th, .kb td { text-align: left; vertical-align: top; padding: .4rem .9rem .4rem 0; }
+.kb td { overflow-wrap: break-word; }
+.kb td.long { min-width: 13rem; }
 .kb tbody tr { border-top: 1px solid var(--line); }
 .kb .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .kb .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr));
@@ -100,7 +102,13 @@ def cards(figures: dict[str, str]) -> str:
     return f'<div class="cards">{"".join(made)}</div>'
 
 
-def table(titles: list[str], rows: list[list[str]], numbers: set[int], wide: bool = True) -> str:
+def table(
+    titles: list[str],
+    rows: list[list[str]],
+    numbers: set[int],
+    wide: bool = True,
+    long: int | None = None,
+) -> str:
     """A table of HTML cells.
 
     Args:
@@ -108,10 +116,14 @@ def table(titles: list[str], rows: list[list[str]], numbers: set[int], wide: boo
         rows: cells, HTML.
         numbers: indices of the columns of numbers, which are aligned to the right.
         wide: whether it fills the page.
+        long: index of a column of texts, which stays readable on a small screen.
     """
+    kinds = ['class="number"' if i in numbers else "" for i in range(len(titles))]
+    if long is not None:
+        kinds[long] = 'class="long"'
+    kinds = [f" {kind}" if kind else "" for kind in kinds]
 
     def row(cells, tag):
-        kinds = (' class="number"' if i in numbers else "" for i in range(len(cells)))
         made = (f"<{tag}{k}>{c}</{tag}>" for k, c in zip(kinds, cells, strict=True))
         return f"<tr>{''.join(made)}</tr>"
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert.data.texts import text_columns
@@ -77,17 +78,25 @@ def columns_of(task, x) -> tuple:
     )
 
 
-def read_pair(task, texts: tuple[str, ...]) -> Reading:
+def read_pair(task, text: str | tuple[str, ...]) -> Reading:
     """Reads one or two texts as [CLS] first [SEP] second [SEP], whatever the task.
 
     Args:
-        task: a task with a preprocessor. For a masked language model a literal [MASK] in a single
-            text is the special token.
-        texts: one or two texts.
+        task: a task. For a masked language model a literal [MASK] in a single text is the special
+            token.
+        text: a text, or a tuple of one or two.
 
     Returns:
         The `Reading`.
+
+    Raises:
+        TypeError: if a text is not a string.
+        ValueError: if the task has no preprocessor.
     """
+    task.check_has_preprocessor()
+    texts = text if isinstance(text, tuple) else (text,)
+    if not 1 <= len(texts) <= 2 or not all(isinstance(one, str) for one in texts):
+        raise TypeError(f"text={text!r:.80}: expected a str or a tuple of two")
     if isinstance(task, BertMaskedLM) and len(texts) == 1 and MASK in texts[0]:
         return read_prompt(task, texts[0], 0)
     preprocessor = task.preprocessor
@@ -173,6 +182,27 @@ def read_prompt(task, text: str, mask: int) -> Reading:
     positions = np.array([[inside + 1]], "int32")
     ids = reading.ids | {"mask_positions": positions}
     return Reading((text,), ids, reading.tokens, sides.astype("int32"), reading.spans, mask)
+
+
+def run_outputs(task, reading: Reading):
+    """Computes a task's outputs for one row.
+
+    Args:
+        task: the task.
+        reading: the row.
+
+    Returns:
+        Arrays [1, ...], structured as the model's output.
+    """
+    import tensorflow as tf
+
+    names, columns = [*reading.ids], [*map(tf.constant, reading.ids.values())]
+
+    def run(*values):
+        return task(dict(zip(names, values, strict=True)), training=False)
+
+    found = kept_function(task, ("outputs of a row", *names), run, columns)(*columns)
+    return keras.tree.map_structure(np.asarray, found)
 
 
 def run_layers(task, reading: Reading) -> tuple[np.ndarray, np.ndarray]:
