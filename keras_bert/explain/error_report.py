@@ -12,11 +12,24 @@ import numpy as np
 
 from keras_bert.arguments import check_count
 from keras_bert.explain.attribution import attributions
-from keras_bert.explain.pages import cards, drawn, figure, fragment, html_text, table
-from keras_bert.explain.pages import write_page, write_png
+from keras_bert.explain.pages import (
+    cards,
+    drawn,
+    figure,
+    fragment,
+    html_text,
+    table,
+    write_page,
+    write_png,
+)
 from keras_bert.explain.reading import columns_of, read_prompt, run_outputs
-from keras_bert.metrics import Calibration, best_temperature, calibration, squad_v2_scores
-from keras_bert.metrics import predicted_labels
+from keras_bert.metrics import (
+    Calibration,
+    best_temperature,
+    calibration,
+    predicted_labels,
+    squad_v2_scores,
+)
 from keras_bert.tasks.labelled import Labelled
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertMaskedLM

@@ -19,7 +19,6 @@ from keras_bert.tasks.targets import (
 )
 from keras_bert.tasks.task import BertTask
 
-
 # Settings that were chosen on held-out data for one head.
 HELD_OUT = ("thresholds", "temperature")
 
