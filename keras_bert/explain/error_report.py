@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 
 from keras_bert.arguments import check_count
@@ -221,7 +222,8 @@ def errors(
             one word is masked, the middle one of those with a single token.
         y: their labels; None if the data includes them, and for a masked language model.
         other: another task for the same data, such as the one in production; or None.
-        explained: number of mistakes that get attributions.
+        explained: number of mistakes that get attributions; none on backends other than
+            TensorFlow.
         batch_size: rows of a batch.
 
     Returns:
@@ -232,6 +234,8 @@ def errors(
         ValueError: if labels are missing or unknown, or there is no data.
     """
     check_count("explained", explained, 0)
+    if keras.config.backend() != "tensorflow":
+        explained = 0
     answers = _answers(task, x, y, batch_size)
     if not len(answers.score):
         raise ValueError("x: expected at least one example")
