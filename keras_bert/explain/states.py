@@ -283,8 +283,8 @@ def project(
             ) from error
         points = UMAP(random_state=seed, n_jobs=1).fit_transform(vectors)
     else:
-        from sklearn.decomposition import PCA
-
-        points = PCA(2, svd_solver="full").fit_transform(vectors)
+        centred = vectors - vectors.mean(axis=0, dtype="float64")
+        left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
+        points = left[:, :2] * lengths[:2]
     names = None if labels is None else [str(label) for label in labels]
     return Projection(texts, names, vectors, np.asarray(points, "float32"), method)
