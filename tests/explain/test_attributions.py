@@ -62,7 +62,7 @@ def minilm():
     return golden, model, embedder
 
 
-@pytest.mark.parametrize("baseline", ["pad", "mask"])
+@pytest.mark.parametrize("baseline", ["pad", pytest.param("mask", marks=pytest.mark.slow)])
 def test_integrated_gradients_are_captums_and_complete(minilm, baseline):
     golden, model, _ = minilm
     count = 3 if baseline == "pad" else 1
@@ -73,6 +73,7 @@ def test_integrated_gradients_are_captums_and_complete(minilm, baseline):
         assert one.error <= 0.01 * abs(one.output - one.baseline_output)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "name"), [("gradient_x_input", "gradient"), ("occlusion", "occlusion")]
 )
@@ -83,6 +84,7 @@ def test_the_other_methods_are_captums(minilm, method, name):
         np.testing.assert_allclose(one.scores, golden[f"{name}_{number}"], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_similarity_of_a_pair_is_captums(minilm):
     golden, _, embedder = minilm
     first, second, _ = golden["sentences"].tolist()
@@ -92,6 +94,7 @@ def test_the_similarity_of_a_pair_is_captums(minilm):
     assert one.output == pytest.approx(embedder.similarity(first, second), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_word_that_decides_has_the_largest_share():
     rng = np.random.default_rng(0)
     words = "the a cat sat on mat dog slept ran . who $ #".split()

@@ -68,7 +68,9 @@ class Page(html.parser.HTMLParser):
             self.cells[-1] += data
 
 
-@pytest.mark.parametrize("cls", TASKS)
+@pytest.mark.parametrize(
+    "cls", [TASKS[0], *(pytest.param(cls, marks=pytest.mark.slow) for cls in TASKS[1:])]
+)
 def test_every_task_has_a_report(cls, tmp_path):
     kwargs = {"loss": "cosine"} if cls is keras_bert.BertTextEmbedder else {}
     task = make(cls, **kwargs)
