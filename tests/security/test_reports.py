@@ -52,17 +52,20 @@ def renamed(classifier, *names):
     return classifier
 
 
-@pytest.mark.parametrize("text", [text for text in HTML if text != "\0\ud800"])
-def test_texts_and_labels_are_no_html(classifier, text, tmp_path):
-    model = renamed(classifier, text, "b")
-    texts = ([text, f"rain {text}"], [text, text])
-    found = errors(model, texts, ["b", text], explained=1)
+def test_texts_and_labels_are_no_html(classifier, tmp_path):
+    texts = [text for text in HTML if text != "\0\ud800"]
+    model = renamed(classifier, *HTML[:2])
+    pair = (texts, [f"rain {text}" for text in texts])
+    found = errors(model, pair, [HTML[1]] * len(texts), explained=2)
     pages = [
         found.to_html(tmp_path / "errors.html"),
-        attributions(model, texts)[0].to_html(tmp_path / "why.html"),
-        attention(model, (text, "rain")).to_html(tmp_path / "attention.html"),
-        project(model, texts[1], texts[1]).to_html(tmp_path / "map.html"),
+        project(model, pair[1], texts).to_html(tmp_path / "map.html"),
     ]
+    for number, (why, both) in enumerate(
+        zip(attributions(model, pair), zip(*pair, strict=True), strict=True)
+    ):
+        pages.append(why.to_html(tmp_path / f"why{number}.html"))
+        pages.append(attention(model, both).to_html(tmp_path / f"attention{number}.html"))
     known = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "div"}
     known |= {"table", "thead", "tbody", "tr", "th", "td", "mark", "span", "b", "br", "svg", "text"}
     known |= {"polyline", "rect", "circle", "section", "button", "label", "select", "option"}
