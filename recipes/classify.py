@@ -83,15 +83,14 @@ def main(argv: list[str] | None = None) -> dict:
         return evaluate(METRICS[args.problem], right.ravel(), outputs)
 
     def report(model, output):
-        from keras_bert.reports import write_report
+        from keras_bert.explain import errors
 
-        outputs = model.predict(dev.texts, args.batch_size)
-        write_report(output / "report", dev.texts, dev.labels, outputs, labels)
+        errors(model, dev.texts, dev.labels, batch_size=args.batch_size).write(output / "report")
 
-    drawn = args.report and args.problem == "single_label"
     data = {"x": train.texts, "y": train.labels, "validation_data": (dev.texts, dev.labels)}
     monitor = "val_pearson" if args.problem == "regression" else "val_accuracy"
-    return run_seeds(args, devices, make, data, score, monitor, report=report if drawn else None)
+    drawn = report if args.report else None
+    return run_seeds(args, devices, make, data, score, monitor, report=drawn)
 
 
 if __name__ == "__main__":

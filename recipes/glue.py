@@ -71,14 +71,13 @@ def run(args: argparse.Namespace, devices, name: str) -> dict:
         return scores | {"train_split": train_split, "dev_split": dev_split}
 
     def report(model, output):
-        from keras_bert.reports import write_report
+        from keras_bert.explain import errors
 
-        outputs = model.predict(dev.texts, args.batch_size)
-        write_report(output / "report", dev.texts, dev.labels, outputs, task.label_names)
+        errors(model, dev.texts, dev.labels, batch_size=args.batch_size).write(output / "report")
 
-    drawn = report if args.report and not task.regression else None
     data = {"x": train.texts, "y": train.labels, "validation_data": (dev.texts, dev.labels)}
     monitor = "val_pearson" if task.regression else "val_accuracy"
+    drawn = report if args.report else None
     return run_seeds(args, devices, make, data, score, monitor, name=name, report=drawn)
 
 

@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-ROOMS = "checkpoints data kernels layers metrics models reports server tasks training".split()
+ROOMS = "checkpoints data explain kernels layers metrics models server tasks training".split()
 # Called by Keras, which says what they are to do.
 OF_KERAS = {
     "build", "call", "compute_mask", "compute_output_shape", "compute_output_spec", "from_config",

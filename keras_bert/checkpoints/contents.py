@@ -30,6 +30,7 @@ class Contents:
         problem: one of `PROBLEMS`.
         thresholds: for a multi-label classifier, the probabilities at or above which a label is
             given; or None.
+        temperature: of the head's probabilities, see `keras_bert.metrics.best_temperature`.
         masked_lm: arguments of `MaskedLMHead` in which that head differs from the backbone:
             "activation", "layer_norm_epsilon"; {} if it does not.
         head_dropout: dropout rate before the head, or None if the format does not define it.
@@ -47,6 +48,7 @@ class Contents:
     labels: list[str] | None = None
     problem: str = "single_label"
     thresholds: list[float] | None = None
+    temperature: float = 1.0
     masked_lm: dict[str, Any] = field(default_factory=dict)
     head_dropout: float | None = None
     tokenizer: dict[str, Any] | None = None

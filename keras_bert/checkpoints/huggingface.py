@@ -167,16 +167,17 @@ def _take_head_settings(contents: Contents, values: dict[str, Any], where: str) 
 
 def _needs_sidecar(contents: Contents) -> bool:
     in_text = (contents.tokenizer or {}).get("special_tokens_in_text")
-    tuned = contents.thresholds is not None
+    tuned = contents.thresholds is not None or contents.temperature != 1
     dropped = contents.head == "span" and contents.head_dropout
     numbers = any(not isinstance(label, str) for label in contents.labels or ())
     return bool(in_text or contents.masked_lm or tuned or dropped or numbers)
 
 
 def _take_sidecar(contents: Contents, source: Source) -> None:
-    """Takes the five settings that the format cannot hold; it defines all others itself."""
+    """Takes the six settings that the format cannot hold; it defines all others itself."""
     beside = read_sidecar(source)
     contents.thresholds = beside.get("thresholds")
+    contents.temperature = beside.get("temperature", 1.0)
     contents.masked_lm = beside.get("masked_lm", {})
     if [str(label) for label in beside.get("labels") or ()] == contents.labels:
         contents.labels = beside["labels"]  # of which config.json has the strings

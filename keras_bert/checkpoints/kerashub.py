@@ -169,7 +169,7 @@ def _take_sidecar(source: Source, contents: Contents) -> None:
     contents.config |= beside.get("config", {})
     if beside:  # then KerasHub's files hold a head of this package
         contents.masked_lm = beside.get("masked_lm", {})
-    for name in ("labels", "problem", "thresholds", "head_dropout", "dtype"):
+    for name in ("labels", "problem", "thresholds", "temperature", "head_dropout", "dtype"):
         setattr(contents, name, beside.get(name, getattr(contents, name)))
     if contents.tokenizer is not None:
         contents.tokenizer = beside.get("tokenizer") or contents.tokenizer

@@ -88,6 +88,10 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "dropout": (is_number, "a number from 0 to less than 1"),
     "problem": (lambda value: value in PROBLEMS, f"one of {', '.join(PROBLEMS)}"),
     "thresholds": (_or_none(_is_shares), "null or a list of numbers from 0 to 1"),
+    "temperature": (
+        lambda value: type(value) in (int, float) and isfinite(value) and value > 0,
+        "a number above 0",
+    ),
     "crf": _FLAG,
     "next_sentence": _FLAG,
     "normalize": _FLAG,

@@ -2,7 +2,8 @@
 
 Other programs ignore it. Without it a reader uses the settings of the format, or its usual
 defaults. It holds any of these keys of `Contents`, and "version": config (some arguments of
-`BertBackbone`), masked_lm, head, labels, problem, thresholds, head_dropout, tokenizer, dtype.
+`BertBackbone`), masked_lm, head, labels, problem, thresholds, temperature, head_dropout,
+tokenizer, dtype.
 """
 
 import json
@@ -89,6 +90,7 @@ _RIGHT = {
     "labels": partial(is_right, "labels"),
     "problem": partial(is_right, "problem"),
     "thresholds": partial(is_right, "thresholds"),
+    "temperature": partial(is_right, "temperature"),
     "head_dropout": lambda value: value is None or is_number(value),
     "tokenizer": _is_rule,
     "dtype": lambda value: value in DTYPES,

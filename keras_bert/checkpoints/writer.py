@@ -124,6 +124,7 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         labels=getattr(model, "labels", None) if head else None,
         problem=getattr(model, "problem", "single_label"),
         thresholds=getattr(model, "thresholds", None) if head else None,
+        temperature=getattr(model, "temperature", 1.0) if head else 1.0,
         head_dropout=getattr(model, "dropout", None) if head else None,
         tokenizer=tokenizer and {name: getattr(tokenizer, name) for name in SETTINGS},
         vocabulary=tokenizer and tokenizer.get_vocabulary(),

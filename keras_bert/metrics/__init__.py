@@ -1,5 +1,6 @@
 """Metrics of the benchmarks on which BERT is evaluated."""
 
+from keras_bert.metrics.calibration import Calibration, best_temperature, calibration
 from keras_bert.metrics.classification import evaluate, evaluate_splits
 from keras_bert.metrics.cmrc import cmrc_scores
 from keras_bert.metrics.entity_f1 import entity_scores, tagging_scores
@@ -11,11 +12,14 @@ from keras_bert.metrics.streaming import F1, MatthewsCorrelation, PearsonCorrela
 from keras_bert.metrics.tag_schemes import to_iob1, to_iob2, to_iobes
 
 __all__ = [
+    "Calibration",
     "F1",
     "MatthewsCorrelation",
     "PearsonCorrelation",
     "Perplexity",
     "RelationScores",
+    "best_temperature",
+    "calibration",
     "cmrc_scores",
     "entity_scores",
     "evaluate",

@@ -45,6 +45,7 @@ class BertClassifier(Labelled):
             classes, with a sigmoid each; "regression", numbers, with the squared error.
         thresholds: for "multi_label", K probabilities at or above which a label is given; 0.5 each
             by default. See `tune_thresholds`.
+        temperature: divides the logits before probabilities are computed; see `calibrate`.
         **kwargs: as `keras.Model`.
 
     Call arguments:
@@ -74,6 +75,7 @@ class BertClassifier(Labelled):
         dropout: float = 0.1,
         problem: str = "single_label",
         thresholds: Sequence[float] | None = None,
+        temperature: float = 1.0,
         **kwargs,
     ):
         if problem not in PROBLEMS:
@@ -101,6 +103,7 @@ class BertClassifier(Labelled):
         # === Configuration ===
         self.dropout = dropout
         self.thresholds = thresholds
+        self.temperature = temperature
 
     @property
     def thresholds(self) -> list[float] | None:
@@ -230,7 +233,7 @@ class BertClassifier(Labelled):
         if self.problem == "regression":
             return {"values": outputs}
         if self.problem == "multi_label":
-            probabilities = tf.sigmoid(outputs)
+            probabilities = tf.sigmoid(outputs / self.temperature)
             return {
                 "labels": tf.broadcast_to(
                     label_tensor(self.labels, self.num_classes), tf.shape(outputs)
@@ -448,7 +451,8 @@ class BertClassifier(Labelled):
         outputs = self.predict(x, **{"verbose": 0} | kwargs)
         if self.problem == "multi_label":
             names = ["micro_f1", "macro_f1", "samples_f1"]
-            return evaluate(names, labels, _sigmoid(outputs), self.thresholds)
+            probabilities = _sigmoid(outputs / self.temperature)
+            return evaluate(names, labels, probabilities, self.thresholds)
         if self.problem == "single_label":
             names = ["accuracy", "macro_f1", "matthews"] + ["f1"] * (self.num_classes == 2)
             return evaluate(names, self._ids(labels), outputs)
@@ -473,11 +477,27 @@ class BertClassifier(Labelled):
         """
         if self.problem != "multi_label":
             raise ValueError(f"a classifier for the problem {self.problem!r} has no thresholds")
-        probabilities = _sigmoid(self.predict(x, batch_size, **kwargs))
+        probabilities = _sigmoid(self.predict(x, batch_size, **kwargs) / self.temperature)
         found = tune_thresholds(self.encode_labels(y), probabilities)
         # Each threshold equals some text's probability, which a server may round down.
         self.thresholds = np.maximum(found - 1e-6, 0).tolist()
         return self.thresholds
+
+    def calibrate(self, x, y, batch_size: int | None = None, **kwargs) -> float:
+        """As `Labelled.calibrate`; thresholds change with the probabilities, decisions stay.
+
+        Raises:
+            ValueError: as `Labelled.calibrate`, or for regression, which has no probabilities.
+        """
+        if self.problem == "regression":
+            raise ValueError("a regression has no probabilities to calibrate")
+        before = self.temperature
+        after = super().calibrate(x, y, batch_size, **kwargs)
+        if self.problem == "multi_label":
+            with np.errstate(divide="ignore"):
+                odds = np.log(self.thresholds) - np.log1p(-np.array(self.thresholds))
+            self.thresholds = _sigmoid(odds * before / after).tolist()
+        return after
 
     def get_config(self):
         return super().get_config() | {
@@ -486,6 +506,7 @@ class BertClassifier(Labelled):
             "dropout": self.dropout,
             "problem": self.problem,
             "thresholds": self.thresholds,
+            "temperature": self.temperature,
         }
 
 

@@ -49,6 +49,7 @@ def saved_task(checkpoint: Checkpoint, task: type) -> dict:
         "dropout": contents.head_dropout,
         "problem": contents.problem,
         "thresholds": contents.thresholds,
+        "temperature": contents.temperature,
         "num_classes": len(contents.labels or ()) or (None if kernel is None else kernel.shape[1]),
     }
     return {name: value for name, value in found.items() if value is not None}

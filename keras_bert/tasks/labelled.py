@@ -3,8 +3,10 @@
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_number
+from keras_bert.metrics import best_temperature
 from keras_bert.serving.signatures import label_tensor
-from keras_bert.tasks.from_checkpoint import choose_classes, complete, saved_task
+from keras_bert.tasks.from_checkpoint import choose_classes, complete, own_settings, saved_task
 from keras_bert.tasks.targets import (
     check_names,
     class_ids,
@@ -17,9 +19,26 @@ from keras_bert.tasks.targets import (
 )
 from keras_bert.tasks.task import BertTask
 
+# Settings that were chosen on held-out data for one head.
+HELD_OUT = ("thresholds", "temperature")
+
 
 class Labelled(BertTask):
     """Base of tasks whose head outputs logits of `num_classes` classes, named by `labels`."""
+
+    _temperature = 1.0
+
+    @property
+    def temperature(self) -> float:
+        """Divides the logits before probabilities are computed of them; see `calibrate`."""
+        return self._temperature
+
+    @temperature.setter
+    def temperature(self, value: float) -> None:
+        check_number("temperature", value)
+        if value == 0:
+            raise ValueError("temperature=0: expected a number above 0")
+        self._temperature = float(value)
 
     @classmethod
     def complete_settings(cls, own, network, checkpoint, skip_mismatch):
@@ -27,7 +46,7 @@ class Labelled(BertTask):
         same = cls.same_kind_of_head(own, saved, checkpoint, skip_mismatch)
         fits = choose_classes(own, checkpoint, saved if same else {}, skip_mismatch)
         if not fits:
-            saved = {name: value for name, value in saved.items() if name != "thresholds"}
+            saved = {name: value for name, value in saved.items() if name not in HELD_OUT}
         complete(own, cls, saved)
         return fits or (None if saved else False)
 
@@ -103,6 +122,50 @@ class Labelled(BertTask):
         ids = class_ids(list(class_weight), self.num_classes, self.labels)
         return weights_by_id(class_weight, ids, self.num_classes)
 
+    def calibrate(self, x, y, batch_size: int | None = None, **kwargs) -> float:
+        """Sets `temperature` so that probabilities are as often right as they say.
+
+        Labels stay the same; presets and exports keep the temperature. See
+        `keras_bert.metrics.best_temperature` for the method.
+
+        Args:
+            x: held-out data, as in `fit`.
+            y: their labels.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `predict`.
+
+        Returns:
+            The temperature.
+
+        Raises:
+            ValueError: if labels are unknown, or the task has no probabilities of its own.
+        """
+        if "temperature" not in own_settings(type(self)):
+            raise ValueError(
+                f"{type(self).__name__} has no argument temperature, which presets would keep"
+            )
+        self.temperature = best_temperature(*self.logits_and_labels(x, y, batch_size, **kwargs))
+        return self.temperature
+
+    def logits_and_labels(self, x, y, batch_size: int | None = None, **kwargs) -> tuple:
+        """Computes the logits of labelled data.
+
+        Args:
+            x: as `calibrate`.
+            y: as `calibrate`.
+            batch_size: as `calibrate`.
+            **kwargs: as `predict`.
+
+        Returns:
+            (float32 logits [M, K]; labels of these M examples or words, as
+            `keras_bert.metrics.best_temperature` takes them).
+
+        Raises:
+            ValueError: as `calibrate`.
+        """
+        x, labels = self._scored(x, y)
+        return self.predict(x, batch_size, **{"verbose": 0} | kwargs), labels
+
     def answers(self, outputs, rows, *columns, **options):
         """`label` [B], `probability` of it, float32 [B], and `logits`, float32 [B, K]."""
         import tensorflow as tf
@@ -110,7 +173,7 @@ class Labelled(BertTask):
         names = label_tensor(self.labels, self.num_classes)
         return {
             "label": tf.gather(names, tf.argmax(outputs, axis=-1)),
-            "probability": tf.reduce_max(tf.nn.softmax(outputs), axis=-1),
+            "probability": tf.reduce_max(tf.nn.softmax(outputs / self.temperature), axis=-1),
             "logits": outputs,
         }
 
@@ -119,6 +182,7 @@ class Labelled(BertTask):
         logits = answers["logits"]
         if top_k is None:
             return [self.names[i] for i in logits.argmax(axis=1)], answers["probability"]
+        logits = logits / self.temperature
         exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
         probabilities = exponents / exponents.sum(axis=1, keepdims=True)
         return likeliest_labels(probabilities, self.names, top_k)

@@ -34,6 +34,7 @@ class BertRelationClassifier(Labelled):
         labels: K names. Without them labels are ids; `fit` on names uses the sorted distinct names.
         preprocessor: a `BertRelationPreprocessor`, or None to work on ids alone.
         dropout: dropout rate of the two states.
+        temperature: divides the logits before probabilities are computed; see `calibrate`.
         **kwargs: as `keras.Model`.
 
     `fit` takes a tuple (texts, spans): N sentences, and for each the spans of its two entities,
@@ -66,6 +67,7 @@ class BertRelationClassifier(Labelled):
         labels: list[str] | None = None,
         preprocessor: BertRelationPreprocessor | None = None,
         dropout: float = 0.1,
+        temperature: float = 1.0,
         **kwargs,
     ):
         num_classes, labels = check_classes(num_classes, labels)
@@ -88,6 +90,7 @@ class BertRelationClassifier(Labelled):
 
         # === Configuration ===
         self.dropout = dropout
+        self.temperature = temperature
 
     def examples(self, x, y=None) -> Examples:
         if isinstance(x, Examples):
@@ -201,6 +204,7 @@ class BertRelationClassifier(Labelled):
             "num_classes": self.num_classes,
             "labels": self.labels,
             "dropout": self.dropout,
+            "temperature": self.temperature,
         }
 
 

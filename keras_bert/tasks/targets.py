@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_bert.arguments import check_count
+from keras_bert.checkpoints.checks import shown
 from keras_bert.serving.signatures import label_tensor
 
 SUM_TOLERANCE = 1e-3  # how far the sum of a row of probabilities may be from 1
@@ -106,16 +107,16 @@ def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
     if y.dtype.kind == "O" and all(isinstance(v, int) for v in y.tolist()):
         y = y.astype("int64")
     names = {name: i for i, name in enumerate(labels or ())}
-    expected = ", ".join(map(str, names))
+    expected = ", ".join(shown(str(name)) for name in names)
     if by_name:
-        shown = [v.item() if isinstance(v, np.generic) else v for v in y.tolist()]
-        shown = [v.decode() if isinstance(v, bytes) else v for v in shown]
-        y = np.array([names.get(v, -1) if isinstance(v, Label) else -1 for v in shown])
+        given = [v.item() if isinstance(v, np.generic) else v for v in y.tolist()]
+        given = [v.decode() if isinstance(v, bytes) else v for v in given]
+        y = np.array([names.get(v, -1) if isinstance(v, Label) else -1 for v in given])
     elif y.dtype.kind in "USO":
-        shown = _names(y.tolist())
-        y = np.array([names.get(name, -1) for name in shown])
+        given = _names(y.tolist())
+        y = np.array([names.get(name, -1) for name in given])
     else:
-        shown, expected = y.tolist(), f"ids 0 to {num_classes - 1}"
+        given, expected = y.tolist(), f"ids 0 to {num_classes - 1}"
         if labels is None:
             expected += "; if these are names, such as ratings, pass labels=[...]"
         _check_digits(y, labels or ())
@@ -123,7 +124,7 @@ def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
         wrong = ~((y >= 0) & (y < num_classes) & (y == y.astype("int32")))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"label {shown[row]!r} in row {row} is unknown; expected {expected}")
+        raise ValueError(f"label {given[row]!r} in row {row} is unknown; expected {expected}")
     return y.astype("int32")
 
 
@@ -444,7 +445,8 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
         for label in given:
             place = ids.get(label, -1) if by_name or isinstance(label, str) else label
             if isinstance(place, float) or place not in range(num_classes):
-                expected = ", ".join(map(str, ids)) or f"ids 0 to {num_classes - 1}"
+                expected = ", ".join(shown(str(name)) for name in ids)
+                expected = expected or f"ids 0 to {num_classes - 1}"
                 raise ValueError(f"label {label!r} in row {row} is unknown; expected {expected}")
             if matrix[row, place]:
                 raise ValueError(f"label {label!r} is twice in row {row}")

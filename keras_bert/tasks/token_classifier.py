@@ -65,6 +65,8 @@ class BertTokenClassifier(Labelled):
         preprocessor: a `BertTokenClassifierPreprocessor`, or None to work on ids alone.
         dropout: dropout rate of the output.
         crf: whether to add a linear-chain CRF.
+        temperature: divides the logits before probabilities are computed; see `calibrate`. 1 with
+            `crf`.
         **kwargs: as `keras.Model`.
 
     `fit` takes N sentences, lists of words or plain texts, and for each a list of labels, one per
@@ -106,6 +108,7 @@ class BertTokenClassifier(Labelled):
         preprocessor: BertTokenClassifierPreprocessor | None = None,
         dropout: float = 0.1,
         crf: bool = False,
+        temperature: float = 1.0,
         **kwargs,
     ):
         num_classes, labels = check_classes(num_classes, labels, kinds=(str,))
@@ -133,6 +136,9 @@ class BertTokenClassifier(Labelled):
 
         # === Configuration ===
         self.dropout = dropout
+        if crf and temperature != 1:
+            raise ValueError(f"temperature={temperature}: expected 1 with crf=True")
+        self.temperature = temperature
 
     @classmethod
     def same_kind_of_head(cls, own, saved, checkpoint, skip_mismatch):
@@ -306,7 +312,7 @@ class BertTokenClassifier(Labelled):
         """The entities of all sentences, concatenated, and their number per sentence."""
         import tensorflow as tf
 
-        parts = find_entities(*_best_tags(chain, outputs, rows), self.labels)
+        parts = find_entities(*self._best_tags(chain, outputs, rows), self.labels)
         starts, ends = parts.start, parts.end
         if rows.about.starts is not None:
             starts, ends = character_offsets(parts, rows.about.starts, rows.about.ends)
@@ -353,7 +359,7 @@ class BertTokenClassifier(Labelled):
         `word` and `tag`, string [B, W], `start` and `end`, int32 [B, W], `probability`, float32
         [B, W], and `count`, int32 [B].
         """
-        tags, probabilities = _best_tags(chain, outputs, rows)
+        tags, probabilities = self._best_tags(chain, outputs, rows)
         starts, ends = rows.about.starts, rows.about.ends
         words = substrings(text, starts.value_rowids(), starts.values, ends.values)
         return {
@@ -378,7 +384,7 @@ class BertTokenClassifier(Labelled):
         """`tag` and `probability`, [B, W], of `words`, string [B, W], `count` of them per row."""
         import tensorflow as tf
 
-        tags, probabilities = _best_tags(chain, outputs, rows)
+        tags, probabilities = self._best_tags(chain, outputs, rows)
         shape = tf.cast(tf.stack([-1, tf.shape(words)[1]]), tags.row_splits.dtype)
         return {
             "tag": self._names_of(tags).to_tensor(shape=shape),
@@ -479,7 +485,7 @@ class BertTokenClassifier(Labelled):
         chain = self._chain()
 
         def tags(outputs, rows):
-            return _best_tags(chain, outputs, rows)[0]
+            return self._best_tags(chain, outputs, rows)[0]
 
         return [row.tolist() for row in self._of_words("tags", tags, x, batch_size, kwargs)]
 
@@ -558,12 +564,21 @@ class BertTokenClassifier(Labelled):
             "labels": self.labels,
             "dropout": self.dropout,
             "crf": self.crf,
+            "temperature": self.temperature,
         }
 
+    def logits_and_labels(self, x, y, batch_size=None, **kwargs):
+        if self.crf:
+            raise ValueError("crf=True: a tag's probability is a marginal, without a temperature")
+        data = self.examples(x, y)
+        found = self.predict(data, batch_size, **{"verbose": 0} | kwargs)
+        check_tags(found, data.labels)
+        logits, labels = np.concatenate(found), np.concatenate(data.labels)
+        return logits[labels != IGNORED], labels[labels != IGNORED]
 
-def _best_tags(chain, outputs, rows: Rows) -> tuple:
-    """(ids, probabilities) of the words' tags, ragged [B, None]."""
-    return best_tags(scores_of_words(outputs, rows.about), chain)
+    def _best_tags(self, chain, outputs, rows: Rows) -> tuple:
+        """(ids, probabilities) of the words' tags, ragged [B, None]."""
+        return best_tags(scores_of_words(outputs / self.temperature, rows.about), chain)
 
 
 def _mark_entities(labels: list[str] | None) -> bool:

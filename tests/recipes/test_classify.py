@@ -49,7 +49,7 @@ def test_recipe_writes_what_it_promises(tmp_path, problem):
     assert model.problem == problem and model.num_classes == (
         1 if problem == "regression" else len(model.labels)
     )
-    assert (output / "report" / "mistakes.html").is_file() == (problem == "single_label")
+    assert (output / "report" / "errors.html").is_file()
 
 
 def test_a_label_that_training_did_not_see(tmp_path):

@@ -94,12 +94,12 @@ def test_results_are_there_before_pictures_are_drawn(tmp_path, monkeypatch):
     rows = "text\tlabel\n" + "rain wind\tx\nboats\ty\n" * 4
     (tmp_path / "rows.tsv").write_text(rows)
 
-    def failing(*_):
+    def failing(*_, **__):
         assert (tmp_path / "out/seed0/metrics.json").is_file()
         assert (tmp_path / "out/seed0/preset/config.json").is_file()
         raise RuntimeError("a picture could not be drawn")
 
-    monkeypatch.setattr("keras_bert.reports.write_report", failing)
+    monkeypatch.setattr("keras_bert.explain.errors", failing)
     file = str(tmp_path / "rows.tsv")
     with pytest.raises(RuntimeError, match="a picture"):
         classify.main(

@@ -57,7 +57,7 @@ def program(name, settings):
     return "\n".join(settings if "parameters" in tags(cell) else source(cell) for cell in cells)
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", (*NOTEBOOKS, "explain.ipynb"))
 def test_notebook_is_a_clean_file(name):
     text = (ROOT / "recipes" / name).read_text(encoding="utf-8")
     notebook = json.loads(text)
@@ -163,3 +163,25 @@ def test_notebook_runs_from_top_to_bottom(name, tmp_path):
         assert (output / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     assert all(0 <= accuracy <= 1 for accuracy in report["accuracies"])
     assert report["losses"][1] < report["losses"][0]
+
+
+@pytest.mark.slow
+def test_the_notebook_on_explanations_runs(tmp_path):
+    settings = """
+import keras_bert
+from keras_bert import explain
+from keras_bert.data import demo_text
+ROWS, EPOCHS = 64, 1
+"""
+    shown = """
+for found in (explain.attention(filler, "a"), why, report, points):
+    assert found._repr_html_().startswith('<div class="kb">')
+assert why.target == (0, "door") and len(report.explained) == 5 and temperature > 0
+"""
+    command = [sys.executable, "-c", program("explain.ipynb", settings) + shown]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=3600
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    assert len(done.stdout.splitlines()) > 7  # a line for each layer

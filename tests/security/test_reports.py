@@ -14,8 +14,7 @@ from keras_bert import BertClassifier
 from keras_bert.atomic import write_file
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.checkpoints.part_file import read_part
-from keras_bert.reports import write_report
-from keras_bert.reports.mistakes import mistakes_page
+from keras_bert.explain import attention, attributions, errors, project
 from tools.batch_view import rows_to_html
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
@@ -30,7 +29,6 @@ HTML = [
     STEERING,
     "\0\ud800",
 ]
-LOGITS = np.array([[0.0, 1.0], [1.0, 0.0]])
 
 
 class Tags(HTMLParser):
@@ -43,18 +41,43 @@ class Tags(HTMLParser):
         self.attributes |= {name for name, _ in attrs}
 
 
-@pytest.mark.parametrize("text", HTML)
-def test_texts_and_labels_are_no_html(text):
-    probabilities = np.array([[0.1, 0.9], [0.9, 0.1]])
-    columns = [[text, text.encode("utf-8", "replace")], [text, text]]
-    page = mistakes_page(columns, np.array([0, 1]), probabilities, [text, "b"])
-    page.encode("utf-8")
-    tags = Tags()
-    tags.feed(page)
-    known = {"html", "head", "meta", "title", "style", "body", "h1", "p", "table", "thead"}
-    assert tags.found == known | {"tbody", "tr", "th", "td", "div"}
-    assert tags.attributes == {"lang", "charset", "class"}
-    assert page.count("<h1>") == 1 and not {"\x1b", "\x9b", "\0", "\ud800"} & set(page)
+@pytest.fixture(scope="module")
+def classifier():
+    return BertClassifier.from_preset(TINY)
+
+
+def renamed(classifier, *names):
+    """The classifier with labels of strangers."""
+    classifier.labels = [*names, *"cd"][: classifier.num_classes]
+    return classifier
+
+
+def test_texts_and_labels_are_no_html(classifier, tmp_path):
+    texts = [text for text in HTML if text != "\0\ud800"]
+    model = renamed(classifier, *HTML[:2])
+    pair = (texts, [f"rain {text}" for text in texts])
+    found = errors(model, pair, [HTML[1]] * len(texts), explained=2)
+    pages = [
+        found.to_html(tmp_path / "errors.html"),
+        project(model, pair[1], texts).to_html(tmp_path / "map.html"),
+    ]
+    for number, (why, both) in enumerate(
+        zip(attributions(model, pair), zip(*pair, strict=True), strict=True)
+    ):
+        pages.append(why.to_html(tmp_path / f"why{number}.html"))
+        pages.append(attention(model, both).to_html(tmp_path / f"attention{number}.html"))
+    known = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "div"}
+    known |= {"table", "thead", "tbody", "tr", "th", "td", "mark", "span", "b", "br", "svg", "text"}
+    known |= {"polyline", "rect", "circle", "section", "button", "label", "select", "option"}
+    known |= {"canvas", "script"}
+    for page in pages:
+        page = page.read_text("utf-8")
+        tags = Tags()
+        tags.feed(page)
+        assert tags.found <= known, tags.found - known
+        assert not any(name.startswith("on") or name in ("src", "href") for name in tags.attributes)
+        assert page.count("<h1>") == 1 and not {"\x1b", "\x9b", "\0", "\ud800"} & set(page)
+        assert page.count("<script") == page.count("</script") <= 1
 
 
 def test_a_title_and_names_of_labels_are_no_html():
@@ -63,23 +86,25 @@ def test_a_title_and_names_of_labels_are_no_html():
 
 
 @pytest.mark.parametrize(
-    "name", [STEERING, "\ud800\0", "../../x", "$\\frac{1}{0}$", "\\$x$", "x" * 100_000, *HTML[:2]]
+    "name", [STEERING, "../../x", "$\\frac{1}{0}$", "\\$x$", "x" * 100_000, *HTML[:2]]
 )
-def test_labels_in_pictures(tmp_path, name):
+def test_labels_in_pictures(classifier, tmp_path, name):
     """Labels name no files, are no formulas, and warn of nothing."""
     pytest.importorskip("matplotlib")
-    files = write_report(tmp_path / "r", ["a", "b"], [0, 1], LOGITS, [name, "b"])
+    model = renamed(classifier, name, "b")
+    files = errors(model, ["rain", "wind"], [name, "b"], explained=0).write(tmp_path / "r")
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(files)
 
 
-def test_a_report_is_not_written_through_links(tmp_path):
+def test_a_report_is_not_written_through_links(classifier, tmp_path):
     pytest.importorskip("matplotlib")
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (tmp_path / "r").mkdir()
-    for name in ("mistakes.html", "classes.png", "calibration.png", "confusion_matrix.png"):
+    for name in ("errors.html", "classes.png", "calibration.png", "confusion_matrix.png"):
         (tmp_path / "r" / name).symlink_to(victim)
-    files = write_report(tmp_path / "r", ["a", "b"], [0, 1], LOGITS)
+    model = renamed(classifier, "a", "b")
+    files = errors(model, ["rain", "wind"], ["a", "b"], explained=0).write(tmp_path / "r")
     assert victim.read_text() == "mine" and not any(file.is_symlink() for file in files)
 
 
@@ -90,9 +115,9 @@ def steers(text):
     return any(not c.isprintable() and c not in "\n\t" for c in text)
 
 
-def test_a_label_in_an_error():
-    with pytest.raises(ValueError, match="is unknown") as found:
-        write_report("unused", ["a"], [f"{STEERING}?"], LOGITS[:1], [STEERING, "b"])
+def test_a_label_in_an_error(classifier):
+    with pytest.raises(ValueError, match="label") as found:
+        errors(renamed(classifier, STEERING, "b"), ["a"], [f"{STEERING}?"])
     assert not steers(str(found.value))
 
 

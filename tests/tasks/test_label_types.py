@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertClassifier, BertRelationClassifier, BertTokenClassifier, save_checkpoint
-from keras_bert.reports.classification_report import _class_id
+from keras_bert.explain import errors
 from tests.serving.made import TINY
 
 TEXTS = ["rain wind", "ice", "boats the rain", "a wind"]
@@ -115,4 +115,6 @@ def test_the_message_says_what_to_do():
 
 
 def test_a_report_reads_them():
-    assert _class_id("5", ["1", "5"], 0) == 1
+    found = errors(make(BertClassifier, [1, 2, 5]), TEXTS, [5, 1, 5, 2], explained=4)
+    assert found.answers.right == ["5", "1", "5", "2"]
+    assert {why.target for why in found.explained.values()} <= {1, 2, 5}

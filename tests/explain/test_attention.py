@@ -1,0 +1,78 @@
+"""Attention maps against transformers' of the same weights; views that need no network."""
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keras_bert
+from keras_bert.checkpoints import open_checkpoint
+from keras_bert.explain import attention
+from tests.tasks.tiny import made
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+PAIR = ("the cats sat", "a dog slept on the mat")
+
+
+@pytest.fixture(scope="module")
+def task():
+    return keras_bert.BertClassifier(**made(keras_bert.BertClassifier))
+
+
+def test_maps_are_the_backbones(task):
+    found = attention(task, PAIR)
+    assert " ".join(found.tokens) == "[CLS] the cat ##s sat [SEP] a dog slept on the mat [SEP]"
+    assert found.sides.tolist() == [-1, 0, 0, 0, 0, -1, *[1] * 6, -1]
+    assert [PAIR[1][a:b] for a, b in found.spans[6:-1]] == PAIR[1].split()
+    other = open_checkpoint(GOLDEN / "tiny_hf").backbone(output_attentions=True)
+    model = keras_bert.BertClassifier.from_preset(GOLDEN / "tiny_hf")
+    maps = attention(model, "rain wind the red boats").maps
+    ids = {n: v[None] for n, v in model.preprocessor("rain wind the red boats").items()}
+    wanted = other(ids)["attention_probabilities"]
+    length = maps.shape[2]
+    for ours, layer in zip(maps, wanted, strict=True):
+        np.testing.assert_allclose(ours, np.asarray(layer)[0, :, :length, :length], atol=1e-6)
+    np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-5)
+
+
+def test_rollout_is_a_product(task):
+    found = attention(task, PAIR)
+    wanted = np.eye(len(found.tokens))
+    for layer in range(2):
+        mean = sum(found.maps[layer, head].astype("float64") for head in range(2)) / 2
+        mixed = mean + np.eye(len(wanted))
+        wanted = (mixed / mixed.sum(axis=1, keepdims=True)) @ wanted
+    np.testing.assert_allclose(found.rollout(), wanted, atol=1e-6)
+    np.testing.assert_allclose(found.rollout(1).sum(axis=1), 1, atol=1e-6)
+
+
+def test_a_page_holds_the_maps(task, tmp_path):
+    found = attention(task, ("the </script> cat", "a dog"))
+    page = found.to_html(tmp_path / "attention.html").read_text("utf-8")
+    assert not re.search(r"https?://|@import|url\(|src=", page)
+    assert page.count("</script>") == 1
+    data = json.loads(re.search(r"data = (\{.*\});", page)[1])
+    assert data["tokens"] == [*found.tokens]
+    maps = np.frombuffer(base64.b64decode(data["maps"]), "uint8").reshape(found.maps.shape)
+    np.testing.assert_allclose(maps / 255, found.maps, atol=0.5 / 255 + 1e-6)
+    assert found._repr_html_().count(data["maps"]) == 1
+
+
+def test_pictures(task, tmp_path):
+    pytest.importorskip("matplotlib")
+    found = attention(task, PAIR)
+    for layer, head in ((None, None), (1, 0)):
+        file = found.to_png(tmp_path / "map.png", layer, head)
+        assert file.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    with pytest.raises(ValueError, match="layer=2: expected 0 to 1"):
+        found.to_png(tmp_path / "map.png", 2)
+
+
+def test_masks_are_special_and_texts_are_checked(task):
+    filler = keras_bert.BertMaskedLM(**made(keras_bert.BertMaskedLM))
+    assert attention(filler, "the [MASK] sat").tokens[2] == "[MASK]"
+    with pytest.raises(TypeError, match="text="):
+        attention(task, ["the cat"])
