@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.explain import attributions
-
 from keras_bert_cli.terminal import terminal
 
 RAISES, LOWERS, PLAIN = "\033[42;30m", "\033[41;37m", "\033[0m"  # backgrounds green and red

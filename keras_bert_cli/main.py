@@ -220,7 +220,7 @@ def evaluate(
     terminal.table([(n, number(v)) for n, v in values.items()], f"{len(table):,} rows of {file}:")
     pictures = draw(KINDS[kind], found.model, table, report, batch_size) if report else None
     if pictures:
-        terminal.say(f"Pictures and the worst mistakes are in {report}")
+        terminal.say(f"The errors, with pictures, are in {pictures}")
     terminal.result({"scores": values, "rows": len(table)})
 
 
@@ -301,13 +301,14 @@ def serve(
     """Answer over HTTP, and on a page in a browser."""
     _start(api_key_file)
     from keras_bert.server import serve as work
+    from keras_bert.server.served_model import default_name
 
     named = {}
     for model in models:
         name, sign, place = model.partition("=")
         if not sign or "/" in name:  # a path may hold a sign of equality
             name, place = "", model
-        named[name or _name_of(place)] = place
+        named[name or default_name(place)] = place
     if len(named) < len(models):
         raise ValueError(f"models of one name among {', '.join(models)}: write NAME=MODEL")
     options = {"max_batch_size": max_batch_size, "max_wait": max_wait}

@@ -3,7 +3,7 @@
 run.json        kind of task, columns, settings and data of the run
 metrics.json    scores on the held-out rows, by epoch and of the weights that are kept
 preset/         the trained model, for `from_preset`, `keras-bert serve` and the others
-report/         pictures and the worst mistakes
+report/         a page on the errors, and its pictures
 log.jsonl       losses and metrics of each epoch
 checkpoints/    the state of an unfinished run, for --resume
 """

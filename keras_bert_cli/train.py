@@ -30,6 +30,7 @@ EPOCHS = (3, 20)
 SMALL = 1000  # rows below which batches are smaller
 MEASURED = 2000  # rows whose lengths are counted
 SHOWN = 3  # rows of a dry run
+EXPLAINED = 3  # mistakes of a report with attributions
 TIMED_STEPS = 6
 VERSIONS = ("keras3-bert", "tensorflow", "keras", "keras-hub")
 
@@ -140,17 +141,15 @@ def train(
 
 
 def draw(kind: Kind, model, table: Table, folder: Path, batch_size: int) -> str | None:
-    """Draws the report of a classifier; returns its page, or None with the reason in a note."""
-    if getattr(kind, "problem", None) != "single_label":
-        return None
+    """Writes the report of a model's errors and returns its page; None without matplotlib."""
     if importlib.util.find_spec("matplotlib") is None:
-        terminal.note("no pictures: pip install 'keras3-bert[plots]'")
+        terminal.note("no report: pip install 'keras3-bert[plots]'")
         return None
-    from keras_bert.reports import write_report
+    from keras_bert.explain import errors
 
-    logits = model.predict(table.x, batch_size, verbose=0)
-    write_report(folder, table.x, table.data.labels, logits, model.labels)
-    return str(folder / "mistakes.html")
+    x, y = _x_y(kind, table)
+    files = errors(model, x, y, explained=EXPLAINED, batch_size=batch_size).write(folder)
+    return str(next(file for file in files if file.suffix == ".html"))
 
 
 def scores(kind: Kind, model, table: Table, batch_size: int = 32) -> dict[str, float]:
@@ -455,7 +454,7 @@ def _show_scores(metrics, dev, output: Path, source: Source, pictures: str | Non
     terminal.say()
     terminal.say(f"The model is in {output / runs.PRESET}")
     if pictures:
-        terminal.say(f"Pictures and the worst mistakes are in {Path(pictures).parent}")
+        terminal.say(f"Its errors, with pictures, are in {pictures}")
     terminal.say("Next:")
     terminal.say(f"  keras-bert serve {output}")
     terminal.say(f"  keras-bert predict {output} NEW{source.path.suffix} -o out.jsonl")

@@ -63,7 +63,7 @@ def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys):
     assert facts["columns"] == {"texts": ["review"], "labels": ["stars"]}
     assert facts["rows"] == {"train": 36, "dev": 4} and len(metrics["epochs"]) == 2
     assert str(trained) not in (folder / "run.json").read_text()
-    assert not (folder / "checkpoints").exists() and (folder / "report/mistakes.html").is_file()
+    assert not (folder / "checkpoints").exists() and (folder / "report/errors.html").is_file()
 
     # The preset is that of the best epoch, and the commands answer with it.
     model = BertClassifier.from_preset(folder / "preset")
