@@ -99,7 +99,7 @@ $(VENV)/.ready: pyproject.toml
 	  $$python -m venv $(VENV); \
 	fi
 	@echo "[2/3] installing keras3-bert with TensorFlow and Keras (some minutes the first time)"
-	@$(PIP) -e .
+	@$(PIP) -e '.[serve]'
 	@touch $(VENV)/.ready
 
 $(VENV)/.ready-test: $(VENV)/.ready

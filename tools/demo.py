@@ -9,9 +9,11 @@ which word order decides ("not good", "good, but"). The BERT that ships with the
 import argparse
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -46,13 +48,13 @@ def main() -> None:
     args = parser.parse_args()
     start = time.time()
 
-    print("[1/5] loading TensorFlow and Keras ...", flush=True)
+    print("[1/6] loading TensorFlow and Keras ...", flush=True)
     import keras
 
     import keras_bert
     from keras_bert.data import demo_text
 
-    print(f"[2/5] {PRESET} fills in what is masked ...", flush=True)
+    print(f"[2/6] {PRESET} fills in what is masked ...", flush=True)
     fills = keras_bert.BertMaskedLM.from_preset(PRESET).fill(PROMPTS, top_k=3)
     for (candidates,), prompt in zip(fills, PROMPTS, strict=True):
         words = ", ".join(f"{c.token} {c.score:.2f}" for c in candidates)
@@ -66,7 +68,7 @@ def main() -> None:
     )
     model.compile(learning_rate=5e-4)
 
-    print(f"[3/5] training on {args.rows} sentences ...", flush=True)
+    print(f"[3/6] training on {args.rows} sentences ...", flush=True)
     history = model.fit(
         train.texts,
         train.labels,
@@ -76,13 +78,13 @@ def main() -> None:
     )
     print(f"validation accuracy: {history.history['val_accuracy'][-1]:.3f}")
 
-    print("[4/5] predicting three sentences ...", flush=True)
+    print("[4/6] predicting three sentences ...", flush=True)
     labels, probabilities = model.classify(QUESTIONS, verbose=0)
     for text, label, probability in zip(QUESTIONS, labels, probabilities, strict=True):
         print(f"  {label:8} {probability:.3f}  {text}")
 
     folder = Path(args.output_dir) / "saved_model"
-    print(f"[5/5] exporting to {folder} ...", flush=True)
+    print(f"[5/6] exporting to {folder} ...", flush=True)
     model.save_to_preset(str(Path(args.output_dir) / "preset"))
     model.export(folder)
     print("  asking it from a fresh process ...", flush=True)
@@ -92,7 +94,40 @@ def main() -> None:
     if served["labels"] != labels or gap > 1e-5:
         sys.exit(f"the served answers differ: {served}")
     print(f"served answers agree: labels equal, probabilities within {gap:.1e}")
+
+    print("[6/6] serving it, and asking over HTTP ...", flush=True)
+    found = ask_server(folder)
+    if [answer["label"] for answer in found] != labels:
+        sys.exit(f"the server's answers differ: {found}")
+    print(f"  {QUESTIONS[0]!r} is answered with {json.dumps(found[0])}")
     print(f"done in {time.time() - start:.0f} s")
+    print("To try it in a browser, run this and open http://127.0.0.1:8501:")
+    command = os.path.relpath(Path(sys.executable).parent / "keras-bert")
+    print(f"  {command} serve demo={folder}")
+
+
+def ask_server(folder: Path) -> list[dict]:
+    """Starts a server of an export, asks it once, and ends it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]  # free a moment ago, and so most likely now
+    command = [sys.executable, "-m", "keras_bert_cli", "serve", f"demo={folder}"]
+    server = subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.PIPE, text=True)
+    try:
+        for line in server.stderr:
+            if " serving " in line:
+                break
+        else:
+            sys.exit("the server ended before it answered")
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/v1/models/demo:predict",
+            json.dumps({"instances": QUESTIONS}).encode(),
+        )
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.load(reply)["predictions"]
+    finally:
+        server.terminate()
+        server.wait(timeout=60)
+        server.stderr.close()
 
 
 if __name__ == "__main__":
