@@ -257,7 +257,7 @@ def _about(source, kind, table, dev, notes, lengths, model, settings) -> list[tu
     backbone = model.backbone
     rows = [
         ("rows", f"{len(table):,} to train on, {len(dev):,} to score on"),
-        ("data", "\n".join(notes)),
+        *([("data", "\n".join(notes))] if notes else []),
     ]
     if counts := kind.label_counts(table):
         names = [f"{name}: {count:,}" for name, count in counts[:12]]
