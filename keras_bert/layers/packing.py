@@ -123,7 +123,7 @@ def last_tokens(padding_mask):
     Returns:
         int32 [N]; 0 for a text without tokens.
     """
-    held = ops.cast(padding_mask != 0, "int32")
+    held = ops.cast(ops.not_equal(padding_mask, 0), "int32")
     place = ops.cumsum(ops.ones_like(held), axis=1) - 1  # `arange` needs a known length
     return ops.max(held * place, axis=1)
 
@@ -139,7 +139,7 @@ def state_of(x, token):
         float [B, H].
     """
     place = ops.cumsum(ops.ones_like(x[:, :, :1], dtype="int32"), axis=1) - 1  # [B, T, 1]
-    chosen = ops.cast(place == token[:, None, None], x.dtype)
+    chosen = ops.cast(ops.equal(place, token[:, None, None]), x.dtype)
     # A product, whose gradient is a product; that of a gather is a scatter-add.
     return ops.matmul(ops.transpose(chosen, (0, 2, 1)), x)[:, 0, :]
 
