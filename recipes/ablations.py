@@ -72,6 +72,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--steps", type=int, help="of every run")
     parser.add_argument("--minutes", type=float, help="of every run, or at most so many")
+    parser.add_argument(
+        "--rate_steps", type=int, help="of a changing masking rate, if only --minutes are given"
+    )
     parser.add_argument("--report_every", type=int, default=500, help="steps between evaluations")
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[], help="to fine-tune on")
@@ -119,6 +122,8 @@ def work(args: argparse.Namespace, name: str, seed: int) -> None:
         for flag in ("steps", "minutes"):
             if getattr(args, flag):
                 flags += [f"--{flag}", str(getattr(args, flag))]
+        if "--mask_rate" in flags and args.rate_steps and not args.steps:
+            flags += ["--rate_steps", str(args.rate_steps)]
         begin = time.time()
         trained = pretrain.main(flags)
         phases = [trained[key] for key in trained if key.startswith("phase")]
