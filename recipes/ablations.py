@@ -64,7 +64,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--pairs", help="minimal pairs, JSON lines")
     parser.add_argument("--glue_dir", help="GLUE folder, for --tasks")
     parser.add_argument("--output_dir", default="runs/ablations")
-    parser.add_argument("--variants", nargs="*", default=[*VARIANTS], help="names; none: only --add")
+    parser.add_argument(
+        "--variants", nargs="*", default=[*VARIANTS], help="names; none: only --add"
+    )
     parser.add_argument(
         "--add", nargs="+", default=[], metavar="NAME=FLAGS", help="more, as flags of pretrain.py"
     )
@@ -85,7 +87,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--cores", type=int, help="CPU cores of a run; default: a fair share")
     parser.add_argument("--total_minutes", type=float, help="then all is stopped and reported")
     parser.add_argument("--pack", help="folder for results.json and the best run's preset")
-    parser.add_argument("--part_mb", type=float, default=15, help="size of the preset's files there")
+    parser.add_argument(
+        "--part_mb", type=float, default=15, help="size of the preset's files there"
+    )
     parser.add_argument("--worker", nargs=2, metavar=("NAME", "SEED"), help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if not (args.steps or args.minutes):

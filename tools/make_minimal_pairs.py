@@ -92,7 +92,7 @@ def subject_verb(w: Words) -> Pair:
 
 def be_after_phrase(w: Words) -> Pair:
     many = w.flip()
-    noun, other = w.two(THINGS)
+    noun = w.one(THINGS)
     start = f"the {noun[many]} of the {w.one(MEN, WOMEN, PEOPLE)[not many]} "
     is_are = ["is", "are"]
     end = f" {w.word(QUALITIES)} ."

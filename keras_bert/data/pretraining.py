@@ -53,8 +53,8 @@ def pretraining_dataset(
         seed: seed of all draws.
         short_seq_prob: fraction of documents whose rows have a shorter target length, drawn anew
             in each epoch.
-        cross_documents: for "mlm" and "lm": whether a row may continue with the next document, after a
-            [SEP].
+        cross_documents: for "mlm" and "lm": whether a row may continue with the next document,
+            after a [SEP].
         repeat: whether the stream is endless. If not, it is the first epoch, always with the same
             masks, for evaluation. Its last batch may be smaller.
         start: index of the first batch. Earlier ones are counted, not computed.

@@ -179,8 +179,6 @@ class RowStream:
         from keras_bert.data import pairing
 
         segment_ids, padding_mask = pairing.row_masks(first_length, length, self.sequence_length)
-        batch = self.masker(
-            token_ids, padding_mask, self._folded(_MASKS, piece), self._rate(piece)
-        )
+        batch = self.masker(token_ids, padding_mask, self._folded(_MASKS, piece), self._rate(piece))
         batch |= {"segment_ids": segment_ids, "padding_mask": padding_mask}
         return batch | dict(zip(["next_sentence_labels"], labels, strict=False))

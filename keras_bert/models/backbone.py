@@ -68,9 +68,10 @@ class BertBackbone(keras_hub.models.Backbone):
 
     Returns:
         A dict: `sequence_output` float [B, T, H]; `pooled_output` float [B, H], a dense tanh
-        layer on position 0 (if `causal`, on the last token); on request `hidden_states`, a list of num_layers + 1 tensors
-        [B, T, H] starting with the embeddings, and `attention_probabilities`, a list of
-        num_layers tensors [B, N, T, T], or [R, N, P, P] of the packed rows with `packed_from`.
+        layer on position 0 (if `causal`, on the last token); on request `hidden_states`, a list
+        of num_layers + 1 tensors [B, T, H] starting with the embeddings, and
+        `attention_probabilities`, a list of num_layers tensors [B, N, T, T], or [R, N, P, P] of
+        the packed rows with `packed_from`.
 
     Raises:
         TypeError: for an unknown argument.

@@ -24,6 +24,7 @@ from keras_bert.training import (
     Throughput,
     TimeBudget,
     budget,
+    strategy,
     throughput,
     training_flops,
 )
@@ -196,6 +197,23 @@ def test_time_budget_stops_and_drives_the_schedule(tmp_path, monkeypatch):
     other = ShareSchedule(1e-2, warmup=0.5)
     with pytest.raises(ValueError, match="does not run by the schedule.*rate is 0, expected 0.01"):
         fit(model, TimeBudget(45, other))
+
+
+def test_time_budget_drives_a_schedule_made_under_one_device(monkeypatch):
+    clock = Clock(10)
+    monkeypatch.setattr(budget, "monotonic", clock)
+    with strategy("one").scope():
+        schedule = ShareSchedule(1e-2, warmup=0.5)
+        optimizer = AdamW(schedule)
+        model = tiny_model(optimizer)
+    assert model.optimizer is optimizer
+    rates = []
+    time = TimeBudget(45, schedule)
+    fit(
+        model, clock.callback, time, Do(step=lambda _: rates.append(float(optimizer.learning_rate)))
+    )
+    want = [1e-5, 1e-2 * 20 / 35, 1e-2 * 30 / 35, 1e-2 * 10 / 35, 0]
+    np.testing.assert_allclose(rates, want, rtol=1e-5)
 
 
 # === Throughput ===
