@@ -186,8 +186,13 @@ def score(args: argparse.Namespace, preset: Path) -> dict:
 
 
 def halve(preset: Path) -> None:
-    """Stores the weights of a preset in float16, in place."""
+    """Stores the weights of a preset in float16, in place; it computes in float32 when loaded."""
     import h5py
+
+    import keras_bert
+
+    model = keras_bert.BertPretrainer.from_preset(str(preset), dtype="float32")
+    model.save_to_preset(str(preset))
 
     def copy(source, target):
         for key, value in source.attrs.items():
