@@ -99,7 +99,7 @@ def test_optimizers_by_name():
     }
     made = []
     for path, shape in variables.items():
-        variable = keras.Variable(np.ones(shape), name=path.rpartition("/")[2])
+        variable = keras.Variable(np.ones(shape, "float32"), name=path.rpartition("/")[2])
         variable._path = path
         made.append(variable)
     optimizer.build(made)
