@@ -89,13 +89,10 @@ def remade(thing, what: str, may_remake: bool = True):
     Raises:
         ValueError: if it is already in use, or must not be recreated.
     """
-    values = [variable.value for variable in thing.variables]
-    if all(isinstance(value, tf.distribute.DistributedValues) for value in values):
+    in_scope = tf.distribute.get_strategy().extended.variable_created_in_scope
+    if all(in_scope(variable.value) for variable in thing.variables):
         return thing
-    # Variables of a OneDeviceStrategy are ordinary ones. The optimizer stays: a copy would have a
-    # schedule of its own, which `TimeBudget` does not drive.
-    one_device = isinstance(tf.distribute.get_strategy(), tf.distribute.OneDeviceStrategy)
-    if what == "optimizer" and (one_device or (thing.built and count() == 1)):
+    if what == "optimizer" and thing.built and count() == 1:
         return thing
     if not may_remake or (what == "optimizer" and thing.built):
         raise ValueError(
