@@ -190,23 +190,9 @@ def main(argv: list[str] | None = None) -> dict:
 
 
 def make_optimizer(name: str, schedule, weight_decay: float) -> keras.optimizers.Optimizer:
-    """An optimizer by its name.
-
-    Muon (Jordan et al. 2024) is Keras's: it updates matrices; embeddings, vectors and the two
-    columns of the next sentence head get AdamW, at the same rate.
-    """
-    if name != "muon":
-        return {"adamw": training.AdamW, "lamb": training.Lamb}[name](schedule, weight_decay)
-    optimizer = keras.optimizers.Muon(
-        schedule,
-        weight_decay=weight_decay,
-        adam_weight_decay=weight_decay,
-        epsilon=1e-6,
-        global_clipnorm=1.0,
-        exclude_layers=["next_sentence_head"],
-    )
-    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
-    return optimizer
+    """An optimizer by its name."""
+    rules = {"adamw": training.AdamW, "lamb": training.Lamb, "muon": training.Muon}
+    return rules[name](schedule, weight_decay)
 
 
 def masking(args, number: int, steps: list[int], heldout: bool) -> dict:
