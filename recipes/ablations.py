@@ -3,7 +3,7 @@
 Each variant is the base with one change. A run is scored on held-out text at one set of masks, on
 minimal pairs, and after fine-tuning on tasks of GLUE. Runs that are done are not repeated, one that
 was stopped continues, and one that fails does not stop the others.
-Data: folders made by tools/prepare_corpus.py, pairs by tools/make_minimal_pairs.py, GLUE's files.
+Data: folders made by keras-bert corpus, pairs by tools/make_minimal_pairs.py, GLUE's files.
 Results: recipes/README.md.
 Run: python recipes/ablations.py --corpus DIR --heldout DIR --pairs pairs.jsonl --minutes 6
 """
@@ -387,8 +387,7 @@ def main(argv: list[str] | None = None) -> list[dict]:
         work(args, args.worker[0], int(args.worker[1]))
         return []
     runs, begin = Runs(args, argv), time.time()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, runs.stop)
+    before = {n: signal.signal(n, runs.stop) for n in (signal.SIGTERM, signal.SIGINT)}
     jobs = [(name, seed) for seed in args.seeds for name in args.flags]
     fields = fields_of(args.pairs)
     print(heading(args.tasks), flush=True)
@@ -407,6 +406,8 @@ def main(argv: list[str] | None = None) -> list[dict]:
                 print(row(results[-1], args.tasks), flush=True)
             if problem:
                 print(f"{name}-seed{seed}: {problem}", flush=True)
+    for number, handler in before.items():
+        signal.signal(number, handler)
     results.sort(key=lambda r: jobs.index((r["variant"], r["seed"])))
     print(f"\nAll, {time.time() - begin:.0f} s:\n{heading(args.tasks)}")
     print("\n".join(row(result, args.tasks) for result in results), flush=True)

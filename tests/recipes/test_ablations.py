@@ -1,9 +1,13 @@
 """The recipe that compares variants of pre-training."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tarfile
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -13,13 +17,14 @@ from recipes import ablations, pretrain
 ROOT = Path(__file__).parents[2]
 # Takes the place of a run's process: writes a result, fails, or lasts.
 FAKE = """
-import json, pathlib, signal, sys, time
+import json, pathlib, sys, time
 name, seed = sys.argv[-2:]
 folder = pathlib.Path(sys.argv[sys.argv.index("--output_dir") + 1]) / f"{name}-seed{seed}"
 print("tried", name)
 if name == "peak":
     sys.exit("out of memory")
 if name == "deep":
+    (folder / "begun").touch()
     time.sleep(3600)
 (folder / "preset").mkdir(exist_ok=True)
 (folder / "preset" / "weights").write_bytes(bytes(range(256)) * 40)
@@ -62,15 +67,28 @@ def test_runs_side_by_side_report_and_go_on(tmp_path, monkeypatch, capsys):
     assert len(json.loads((tmp_path / "out" / "results.json").read_text())) == 4
 
 
-def test_what_lasts_too_long_is_stopped(tmp_path, monkeypatch, capsys):
+def test_a_signal_ends_the_runs_and_what_is_done_is_reported(tmp_path, monkeypatch, capsys):
     script = tmp_path / "fake.py"
     script.write_text(FAKE)
     monkeypatch.setattr(ablations, "__file__", str(script))
-    command = [*REQUIRED, "--output_dir", str(tmp_path / "runs"), "--variants", "deep", "base"]
-    assert ablations.main([*command, "--total_minutes", "0.05"]) == []
+    handler = signal.getsignal(signal.SIGTERM)
+    begun = tmp_path / "runs" / "deep-seed0" / "begun"
+
+    def stop():
+        while not begun.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    command = [*REQUIRED, "--output_dir", str(tmp_path / "runs")]
+    results = ablations.main([*command, "--variants", "muon", "deep", "base"])
+    thread.join()
+    assert [result["variant"] for result in results] == ["muon"]
     shown = capsys.readouterr().out
-    assert "deep-seed0: the time was over; the same command continues it" in shown
+    assert "deep-seed0: stopped; the same command continues it" in shown
     assert "base-seed0: no time was left to start it" in shown
+    assert signal.getsignal(signal.SIGTERM) is handler
 
 
 def test_variants_are_flags_of_the_recipe():
