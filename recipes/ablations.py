@@ -19,7 +19,7 @@ import sys
 import tarfile
 import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import Queue
 
@@ -391,21 +391,28 @@ def main(argv: list[str] | None = None) -> list[dict]:
     jobs = [(name, seed) for seed in args.seeds for name in args.flags]
     fields = fields_of(args.pairs)
     print(heading(args.tasks), flush=True)
-    results = []
+    results: list[dict] = []
+
+    def report(name: str, seed: int, future: Future) -> None:
+        try:
+            problem = future.result()
+        except Exception:
+            problem = traceback.format_exc()
+        result = read_json(Path(args.output_dir) / f"{name}-seed{seed}" / RESULT)
+        if result:
+            results.append(result | {"fields": fields})
+            print(row(results[-1], args.tasks), flush=True)
+        if problem:
+            print(f"{name}-seed{seed}: {problem}", flush=True)
+
     with ThreadPoolExecutor(runs.count) as pool:
         futures = {pool.submit(runs.run, *job): job for job in jobs}
-        for future in as_completed(futures):
-            name, seed = futures[future]
-            try:
-                problem = future.result()
-            except Exception:
-                problem = traceback.format_exc()
-            result = read_json(Path(args.output_dir) / f"{name}-seed{seed}" / RESULT)
-            if result:
-                results.append(result | {"fields": fields})
-                print(row(results[-1], args.tasks), flush=True)
-            if problem:
-                print(f"{name}-seed{seed}: {problem}", flush=True)
+        pending = set(futures)
+        while pending:
+            # Once a second, or a signal that another thread received would wait for a run's end.
+            done, pending = wait(pending, 1.0, FIRST_COMPLETED)
+            for future in done:
+                report(*futures[future], future)
     for number, handler in before.items():
         signal.signal(number, handler)
     results.sort(key=lambda r: jobs.index((r["variant"], r["seed"])))
