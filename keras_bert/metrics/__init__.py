@@ -3,7 +3,7 @@
 from keras_bert.metrics.classification import evaluate, evaluate_splits
 from keras_bert.metrics.cmrc import cmrc_scores
 from keras_bert.metrics.entity_f1 import entity_scores, tagging_scores
-from keras_bert.metrics.minimal_pairs import minimal_pairs
+from keras_bert.metrics.grammar import minimal_pairs
 from keras_bert.metrics.multilabel import predicted_labels, tune_thresholds
 from keras_bert.metrics.perplexity import Perplexity
 from keras_bert.metrics.semeval import RelationScores, relation_scores
