@@ -11,6 +11,33 @@ from keras_bert.atomic import write_file
 logger = logging.getLogger("keras_bert")
 
 
+def write_heldout(logs: list[Path], path: Path) -> list[dict]:
+    """Writes the held-out losses and metrics over the steps of a run, as a JSON list.
+
+    Args:
+        logs: files by `JsonLines`, one a phase in order; one that is missing is passed over. Of two
+            lines with the same step the later one counts.
+        path: file to write.
+
+    Returns:
+        The list, of dicts with `phase`, from 1, `step` of the whole run, and the numbers by name.
+    """
+    found, before = [], 0
+    for phase, log in enumerate(logs, 1):
+        epochs = {}
+        for line in log.read_text(encoding="utf-8").splitlines() if log.exists() else ():
+            values = json.loads(line)
+            if "epoch" in values:
+                epochs[values["step"]] = values
+        for step, values in sorted(epochs.items()):
+            heldout = {n.removeprefix("val_"): v for n, v in values.items() if n[:4] == "val_"}
+            if heldout:
+                found.append({"phase": phase, "step": before + step, **heldout})
+        before += max(epochs, default=0)
+    write_file(path, (json.dumps(found, indent=1) + "\n").encode())
+    return found
+
+
 def draw_curves(log: str | Path, picture: str | Path) -> list[str]:
     """Draws losses and metrics over the steps of a run, training beside validation.
 

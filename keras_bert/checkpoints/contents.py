@@ -12,6 +12,11 @@ import numpy as np
 HEADS = ("classifier", "token_classifier", "span", "choice")
 PROBLEMS = ("single_label", "multi_label", "regression")  # of a classifier
 MASKED_LM, NEXT_SENTENCE = "masked_lm_head/", "next_sentence_head/"
+# The note of a form that has no place for `causal`.
+NOT_CAUSAL = (
+    "causal=True is kept in keras_bert.json, which this package reads; other programs take the "
+    "model for one that reads in both directions, and give other outputs."
+)
 # Names, in tasks, of the settings in which a masked-LM head may differ.
 TASK_ARGUMENTS = {"activation": "head_activation", "layer_norm_epsilon": "head_epsilon"}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from keras_bert.atomic import write_file
 from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, short, shown
-from keras_bert.checkpoints.contents import HEADS, MASKED_LM, Contents
+from keras_bert.checkpoints.contents import HEADS, MASKED_LM, NOT_CAUSAL, Contents
 from keras_bert.checkpoints.names import BERT_KEYS, Row, expand, to_ours, to_theirs
 from keras_bert.checkpoints.shapes import faults_of, few
 from keras_bert.checkpoints.sidecar import FILE, check_settings, read_sidecar, write_sidecar
@@ -266,7 +266,8 @@ def _faults(
 
 def _notes(contents: Contents) -> list[str]:
     """Notes on what other readers of this format do not see; the sidecar holds it for `read`."""
-    config, notes = contents.config, []
+    config = contents.config
+    notes = [NOT_CAUSAL] if config.get("causal") else []
     activation = config["activation"]
     if activation == "gelu_exact":
         notes.append('hidden_act is written as "gelu", which the original takes for the tanh form.')

@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_bert.checkpoints import huggingface_config as settings
 from keras_bert.checkpoints.checks import check_vocabulary_fits
-from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
+from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, NOT_CAUSAL, Contents
 from keras_bert.checkpoints.huggingface_files import SAFETENSORS, stored_tensors
 from keras_bert.checkpoints.huggingface_names import (
     BUFFERS,
@@ -170,12 +170,15 @@ def _needs_sidecar(contents: Contents) -> bool:
     tuned = contents.thresholds is not None or contents.temperature != 1
     dropped = contents.head == "span" and contents.head_dropout
     numbers = any(not isinstance(label, str) for label in contents.labels or ())
-    return bool(in_text or contents.masked_lm or tuned or dropped or numbers)
+    causal = contents.config.get("causal", False)
+    return bool(in_text or contents.masked_lm or tuned or dropped or numbers or causal)
 
 
 def _take_sidecar(contents: Contents, source: Source) -> None:
     """Takes the six settings that the format cannot hold; it defines all others itself."""
     beside = read_sidecar(source)
+    if beside.get("config", {}).get("causal"):
+        contents.config["causal"] = True
     contents.thresholds = beside.get("thresholds")
     contents.temperature = beside.get("temperature", 1.0)
     contents.masked_lm = beside.get("masked_lm", {})
@@ -223,6 +226,8 @@ def write(contents: Contents, folder: Path) -> list[str]:
     notes += write_tokenizer(contents, folder)
     if _needs_sidecar(contents):
         write_sidecar(contents, folder)
+    if contents.config.get("causal"):
+        notes.append(NOT_CAUSAL)
     return notes
 
 

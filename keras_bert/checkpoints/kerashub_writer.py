@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_bert.atomic import write_file
 from keras_bert.checkpoints.checks import SIZES, check_vocabulary_fits
-from keras_bert.checkpoints.contents import MASKED_LM, Contents
+from keras_bert.checkpoints.contents import MASKED_LM, NOT_CAUSAL, Contents
 from keras_bert.checkpoints.keras_weight_files import overwrite
 from keras_bert.checkpoints.kerashub_names import (
     CLASSIFIER,
@@ -164,7 +164,8 @@ def _write_text(contents: Contents, folder: Path, notes: list[str]):
 
 def _notes(contents: Contents) -> list[str]:
     """Notes on the differences of KerasHub."""
-    config, notes = contents.config, []
+    config = contents.config
+    notes = [NOT_CAUSAL] if config.get("causal") else []
     form = config["activation"]
     if form != "gelu_tanh":
         # all-MiniLM-L6-v2, 4 rows of 50 random ids: 0.009 at most; pooled, 0.0003.

@@ -29,7 +29,7 @@ from keras_bert.models.backbone import BertBackbone
 PACKAGE = "keras_bert>"
 FILES = ("*.json", "*.weights.h5", "assets")
 # Settings of a backbone beside the numbers.
-_FLAGS = ("output_hidden_states", "output_attentions", "gradient_checkpointing")
+_FLAGS = ("output_hidden_states", "output_attentions", "gradient_checkpointing", "causal")
 _OTHERS = ("activation", "adapter_dim", "name", "trainable", "dtype", "frozen", "lora")
 
 

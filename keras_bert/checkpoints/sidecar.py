@@ -21,7 +21,7 @@ from keras_bert.text.tokenizer import SETTINGS
 
 FILE = "keras_bert.json"
 _VERSION = 1
-_CONFIG = ("activation", *NUMBERS)
+_CONFIG = ("activation", "causal", *NUMBERS)
 _MASKED_LM = ("activation", "layer_norm_epsilon")
 
 
@@ -68,8 +68,8 @@ def _check(values: Mapping[str, Any], where: str) -> None:
 
 def _is_config(values: Any) -> bool:
     return isinstance(values, dict) and all(
-        isinstance(value, str)
-        if name == "activation"
+        isinstance(value, str if name == "activation" else bool)
+        if name in ("activation", "causal")
         else is_number(value, NUMBERS.get(name, 0)) and (value > 0 or "epsilon" not in name)
         for name, value in values.items()
     )

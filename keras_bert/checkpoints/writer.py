@@ -115,9 +115,12 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
     head = getattr(model, "head_kind", None)
     if head is None:
         tensors = {n: value for n, value in tensors.items() if not n.startswith("head")}
+    config = {name: getattr(backbone, name) for name in _CONFIG}
+    if backbone.causal:  # named only then: no other form knows it
+        config["causal"] = True
     return Contents(
         source=model.name,
-        config={name: getattr(backbone, name) for name in _CONFIG},
+        config=config,
         tensors=tensors,
         head=head,
         masked_lm=own_masked_lm(model),

@@ -58,6 +58,7 @@ class Masker:
         padding_mask: int32 [N, T], 1 for a token and 0 for padding.
         seed: int32 or int64 [2]. The same seed gives the same masks, and the masks of a row do not
             depend on later rows.
+        rate: float32 scalar that replaces `rate` in this call, from above 0 to 1; or None.
 
     Returns:
         A dict: `token_ids` int32 [N, T] with the masked tokens replaced; `mask_positions` int32
@@ -122,18 +123,13 @@ class Masker:
             )
         self._drawn = tf.constant(drawn, tf.int32)
 
-    def __call__(self, token_ids: Any, padding_mask: Any, seed: Any) -> dict[str, Any]:
-        token_ids = tf.convert_to_tensor(token_ids, tf.int32)
-        padding_mask = tf.convert_to_tensor(padding_mask, tf.int32)
-        length = token_ids.shape[1]
-        if length is None or length < self.max_predictions:
-            raise ValueError(
-                f"rows of {'an unknown number of' if length is None else length} tokens: expected "
-                f"at least max_predictions={self.max_predictions}"
-            )
+    def __call__(
+        self, token_ids: Any, padding_mask: Any, seed: Any, rate: Any = None
+    ) -> dict[str, Any]:
+        token_ids, padding_mask, length = _checked(token_ids, padding_mask, self.max_predictions)
         kinds = tf.gather(self._kinds, token_ids)
         candidates = (kinds != _SPECIAL) & (padding_mask != 0)
-        count = self._count(padding_mask, length)
+        count = self._count(padding_mask, length, rate)
         slots = self.max_predictions
         # One draw for everything, in the order of the rows.
         columns = [length, slots, slots, length if self.max_ngram > 1 else 0]
@@ -163,10 +159,13 @@ class Masker:
         ]
         return np.array(counts, "int32")
 
-    def _count(self, padding_mask: tf.Tensor, length: int) -> tf.Tensor:
+    def _count(self, padding_mask: tf.Tensor, length: int, rate: tf.Tensor | None) -> tf.Tensor:
         """The number of tokens to mask in each row, [N]; there may be fewer candidates."""
         real = tf.reduce_sum(tf.cast(padding_mask != 0, tf.int32), axis=1)
-        return tf.gather(tf.constant(self.counts(length)), real)
+        if rate is None:
+            return tf.gather(tf.constant(self.counts(length)), real)
+        count = tf.cast(tf.round(rate * tf.cast(real, tf.float32)), tf.int32)
+        return tf.minimum(self.max_predictions, tf.maximum(1, count))
 
     def _spans(self, bits: tf.Tensor) -> tf.Tensor:
         """Converts random bits to lengths from 1 to `max_ngram` with probability ~ 1 / length."""
@@ -211,6 +210,68 @@ class Masker:
             "mask_ids": tf.where(used, before, 0),
             "mask_weights": tf.cast(used, tf.float32),
         }
+
+
+class NextTokens:
+    """Predicts the next token of a batch's rows: a language model from left to right.
+
+    Rows stay as they are. A slot is a position to predict from: its label is the token that
+    follows, [SEP] included, and [CLS] predicts the first. For a backbone with `causal=True`, which
+    sees nothing of the label. Reference: Devlin et al. 2019, section 5.1, "LTR & No NSP".
+
+    Args:
+        max_predictions: P, maximum number of predicted tokens in a row. Of a row with more, as many
+            positions are drawn at random.
+
+    Call arguments:
+        token_ids: int32 [N, T].
+        padding_mask: int32 [N, T], 1 for a token and 0 for padding.
+        seed: int32 or int64 [2].
+        rate: None; nothing is masked.
+
+    Returns:
+        A dict as from `Masker`.
+
+    Raises:
+        ValueError: if `max_predictions` is below 1, or in a call rows are shorter or T is not
+            static.
+    """
+
+    def __init__(self, max_predictions: int):
+        if not isinstance(max_predictions, int | np.integer) or max_predictions < 1:
+            raise ValueError(f"max_predictions={max_predictions!r}: expected 1 or more")
+        self.max_predictions = int(max_predictions)
+
+    def __call__(
+        self, token_ids: Any, padding_mask: Any, seed: Any, rate: Any = None
+    ) -> dict[str, Any]:
+        token_ids, padding_mask, length = _checked(token_ids, padding_mask, self.max_predictions)
+        follows = tf.pad(padding_mask[:, 1:] != 0, [[0, 0], [0, 1]])
+        shape = tf.shape(token_ids)
+        order = tf.random.stateless_uniform(shape, seed, None, None, tf.int32, alg="philox")
+        count = tf.minimum(self.max_predictions, tf.reduce_sum(tf.cast(follows, tf.int32), axis=1))
+        positions = choose_pieces(follows, count, self.max_predictions, order)
+        used = positions < length
+        positions = tf.where(used, positions, 0)
+        labels = tf.gather(token_ids, positions + tf.cast(used, tf.int32), batch_dims=1)
+        return {
+            "token_ids": token_ids,
+            "mask_positions": positions,
+            "mask_ids": tf.where(used, labels, 0),
+            "mask_weights": tf.cast(used, tf.float32),
+        }
+
+
+def _checked(token_ids, padding_mask, max_predictions: int) -> tuple[tf.Tensor, tf.Tensor, int]:
+    """A call's rows as tensors, and their length, which has to be static."""
+    token_ids = tf.convert_to_tensor(token_ids, tf.int32)
+    length = token_ids.shape[1]
+    if length is None or length < max_predictions:
+        raise ValueError(
+            f"rows of {'an unknown number of' if length is None else length} tokens: expected "
+            f"at least max_predictions={max_predictions}"
+        )
+    return token_ids, tf.convert_to_tensor(padding_mask, tf.int32), length
 
 
 def _happens(bits: tf.Tensor, share: float) -> tf.Tensor:

@@ -10,7 +10,7 @@ from keras_bert.data.records import CorpusIndex, read_index
 from keras_bert.data.row_stream import RowStream
 from keras_bert.text.tokenizer import BertTokenizer
 
-OBJECTIVES = ("nsp", "sop", "mlm")
+OBJECTIVES = ("nsp", "sop", "mlm", "lm")
 
 
 def pretraining_dataset(
@@ -28,6 +28,8 @@ def pretraining_dataset(
     block_tokens: int = 2_000_000,
     tokenizer: BertTokenizer | None = None,
     num_parallel_calls: int | None = None,
+    final_rate: float | None = None,
+    rate_steps: int | None = None,
     **masking: Any,
 ) -> Any:
     """Streams batches for pre-training, with new sentence pairs and dynamic masking in every epoch.
@@ -40,17 +42,19 @@ def pretraining_dataset(
         folder: the folder of the corpus, see `prepare_corpus`.
         sequence_length: L, number of tokens in a row.
         max_predictions: P, maximum number of masked tokens in a row. The paper uses 20 at length
-            128; use `int(0.15 * sequence_length)` or slightly more.
+            128; use `int(0.15 * sequence_length)` or slightly more. For "lm" the maximum number of
+            tokens to predict: `sequence_length - 1` for all.
         objective: "nsp", pairs for next sentence prediction as in the original, label 0 for the
             true next sentence and 1 for a random one; "sop", pairs for sentence order prediction,
             label 0 in order and 1 swapped; "mlm", text of full length in one segment, without
-            labels. See `pairing.py` for the algorithms.
+            labels; "lm", the same text unmasked, to predict the next token at each position with a
+            backbone of `causal=True`. See `pairing.py` for the algorithms.
         batch_size: B, number of rows in a batch.
         seed: seed of all draws.
         short_seq_prob: fraction of documents whose rows have a shorter target length, drawn anew
             in each epoch.
-        cross_documents: for "mlm": whether a row may continue with the next document, after a
-            [SEP].
+        cross_documents: for "mlm" and "lm": whether a row may continue with the next document,
+            after a [SEP].
         repeat: whether the stream is endless. If not, it is the first epoch, always with the same
             masks, for evaluation. Its last batch may be smaller.
         start: index of the first batch. Earlier ones are counted, not computed.
@@ -59,12 +63,17 @@ def pretraining_dataset(
         tokenizer: tokenizer of the model, to check that the corpus has its vocabulary.
         num_parallel_calls: number of blocks, and of chunks to mask, computed in parallel. By
             default `tf.data` decides.
-        **masking: further settings of `Masker`, such as `rate` or `unit`.
+        final_rate: the masking rate goes linearly from `rate` to this one (Wettig et al. 2023 and
+            Ankner et al. 2024 find more masks better at first); None for a fixed rate. It is a
+            function of the position in the stream, in chunks of 512 rows, so a resumed run
+            continues with it; with `repeat=False` the rate is `rate` at all rows.
+        rate_steps: number of batches after which `final_rate` is reached, and kept.
+        **masking: further settings of `Masker`, such as `rate` or `unit`; none for "lm".
 
     Returns:
         A `tf.data.Dataset` of dicts (see `contract.py`): `token_ids`, `segment_ids` and
         `padding_mask` int32 [B, L], `mask_positions` and `mask_ids` int32 [B, P], `mask_weights`
-        float32 [B, P], and `next_sentence_labels` int32 [B] unless the objective is "mlm". Shapes
+        float32 [B, P], and with pairs `next_sentence_labels` int32 [B]. Shapes
         are static if it repeats. Its attribute `starting_at` is a function from a number of batches
         to the same dataset as `skip`, but much faster; datasets derived from it, such as by `map`,
         do not have it.
@@ -81,9 +90,10 @@ def pretraining_dataset(
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"objective={objective!r}: expected one of {', '.join(OBJECTIVES)}")
-    if cross_documents and objective != "mlm":
+    pairs = objective in ("nsp", "sop")
+    if cross_documents and pairs:
         raise ValueError(f"cross_documents=True: expected objective='mlm', not {objective!r}")
-    specials = 2 if objective == "mlm" else 3
+    specials = 3 if pairs else 2
     if sequence_length < specials + 2:
         raise ValueError(
             f"sequence_length={sequence_length}: expected at least {specials + 2}, for {specials} "
@@ -96,7 +106,19 @@ def pretraining_dataset(
         raise ValueError(f"start={start}: expected 0 or more")
     if not 0 <= short_seq_prob <= 1:
         raise ValueError(f"short_seq_prob={short_seq_prob}: expected 0 to 1")
-    _check_cap(max_predictions, sequence_length, specials, masking.get("rate", 0.15))
+    rate = masking.get("rate", 0.15)
+    rates = _rates(rate, final_rate, rate_steps, batch_size) if repeat else None
+    if objective != "lm":
+        most = max(rate, final_rate or rate) if repeat else rate
+        _check_cap(max_predictions, sequence_length, specials, most)
+    elif masking or final_rate is not None:
+        given = ", ".join([*masking, *(["final_rate"] if final_rate is not None else [])])
+        raise ValueError(f"objective='lm' masks nothing: expected no {given}")
+    elif max_predictions > sequence_length - 1:
+        raise ValueError(
+            f"max_predictions={max_predictions}: expected at most {sequence_length - 1}, the "
+            "tokens of a row that follow another"
+        )
     index = read_index(folder)
     if objective == "nsp":
         _check_documents(index, sequence_length)
@@ -114,7 +136,8 @@ def pretraining_dataset(
         ),
         joined=cross_documents,
         tokenizer=own,
-        masker=_masker(index, own, max_predictions, masking),
+        masker=_masker(index, own, max_predictions, masking, objective),
+        rates=rates,
         sequence_length=sequence_length,
         batch_size=batch_size,
         seed=seed,
@@ -176,10 +199,31 @@ def _check_tokenizer(index: CorpusIndex, own: BertTokenizer, other: BertTokenize
         )
 
 
-def _masker(index: CorpusIndex, own: BertTokenizer, max_predictions: int, settings: dict) -> Any:
-    from keras_bert.data.masking import Masker
+def _rates(
+    rate: float, final_rate: float | None, steps: int | None, batch_size: int
+) -> tuple[float, float, int] | None:
+    """The settings of a falling or rising masking rate, for `RowStream`."""
+    if (final_rate is None) != (steps is None):
+        raise ValueError(
+            f"final_rate={final_rate}, rate_steps={steps}: expected both or neither of them"
+        )
+    if final_rate is None or steps is None:
+        return None
+    if not 0 < final_rate <= 1:
+        raise ValueError(f"final_rate={final_rate!r}: expected above 0 and up to 1")
+    if steps < 1:
+        raise ValueError(f"rate_steps={steps}: expected 1 or more")
+    return rate, final_rate, steps * batch_size
+
+
+def _masker(
+    index: CorpusIndex, own: BertTokenizer, max_predictions: int, settings: dict, objective: str
+) -> Any:
+    from keras_bert.data.masking import Masker, NextTokens
 
     try:
+        if objective == "lm":
+            return NextTokens(max_predictions)
         return Masker(own, max_predictions, **settings)
     except ValueError as error:
         raise ValueError(f"{index.folder}: {error}") from error

@@ -28,7 +28,9 @@ class RowStream:
         make_spans: a function of `pairing.py`, with its settings.
         joined: whether the spans are those of the joined documents.
         tokenizer: tokenizer of the corpus.
-        masker: masks rows.
+        masker: masks rows, or chooses the tokens to predict.
+        rates: (first, final, rows): the masking rate goes linearly from the first to the final one
+            over so many rows of the stream, and stays there; None for the masker's own.
         sequence_length: length of a row.
         batch_size: number of rows in a batch.
         seed: seed of all draws.
@@ -42,6 +44,7 @@ class RowStream:
     joined: bool
     tokenizer: BertTokenizer
     masker: Any
+    rates: tuple[float, float, int] | None
     sequence_length: int
     batch_size: int
     seed: int
@@ -162,10 +165,20 @@ class RowStream:
         labels = () if spans.labels is None else (spans.labels,)
         return token_ids, spans.first_length, spans.length, *labels
 
+    def _rate(self, piece):
+        """The masking rate of a chunk of rows, by its place in the stream; None for a fixed one."""
+        import tensorflow as tf
+
+        if self.rates is None:
+            return None
+        first, final, rows = self.rates
+        done = tf.minimum(tf.cast(piece * MASKED_TOGETHER, tf.float32) / rows, 1.0)
+        return first + (final - first) * done
+
     def _masked(self, piece, token_ids, first_length, length, *labels):
         from keras_bert.data import pairing
 
         segment_ids, padding_mask = pairing.row_masks(first_length, length, self.sequence_length)
-        batch = self.masker(token_ids, padding_mask, self._folded(_MASKS, piece))
+        batch = self.masker(token_ids, padding_mask, self._folded(_MASKS, piece), self._rate(piece))
         batch |= {"segment_ids": segment_ids, "padding_mask": padding_mask}
         return batch | dict(zip(["next_sentence_labels"], labels, strict=False))

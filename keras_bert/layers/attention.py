@@ -25,18 +25,28 @@ NO_GROUP = -1
 class AttentionMask(keras.layers.Layer):
     """Computes which tokens may attend to which, once for all blocks.
 
+    Args:
+        causal: whether tokens attend only to themselves and to tokens before them in their row, as
+            in a language model that reads from left to right (Radford et al. 2018). The attention
+            kernel has no such mask and is then not used.
+
     Call arguments:
         padding_mask: int or bool [B, T], 1 for a token and 0 for padding.
         sequence_ids: int [B, T] or None. If several texts are packed into a row, tokens attend only
             to tokens with the same id.
 
     Returns:
-        bool [B, 1, 1, T], or [B, 1, T, T] with `sequence_ids`: True where attention is allowed.
-        With kernels in use, int32 [B, 2, T], see `keras_bert.kernels.attend`.
+        bool [B, 1, 1, T], or [B, 1, T, T] with `sequence_ids` or `causal`: True where attention is
+        allowed. With kernels in use and not `causal`, int32 [B, 2, T], see
+        `keras_bert.kernels.attend`.
     """
 
+    def __init__(self, causal: bool = False, **kwargs):
+        super().__init__(**kwargs)
+        self.causal = causal
+
     def call(self, padding_mask, sequence_ids=None):
-        if kernels.in_use():
+        if kernels.in_use() and not self.causal:
             ids = ops.zeros_like(padding_mask) if sequence_ids is None else sequence_ids
             ids = ops.cast(ids, "int32")
             seen = ops.where(ops.cast(padding_mask, "bool"), ids, NO_GROUP)
@@ -46,12 +56,19 @@ class AttentionMask(keras.layers.Layer):
         if sequence_ids is not None:
             same = sequence_ids[:, :, None] == sequence_ids[:, None, :]  # [B, T, T]
             allowed = ops.logical_and(allowed, same[:, None])  # [B, 1, T, T]
+        if self.causal:
+            place = ops.arange(ops.shape(padding_mask)[1])
+            before = place[:, None] >= place[None, :]  # [T, T], queries by keys
+            allowed = ops.logical_and(allowed, before[None, None])  # [B, 1, T, T]
         return allowed
 
     def compute_output_spec(self, padding_mask, sequence_ids=None):
         batch, length = padding_mask.shape
-        queries = 1 if sequence_ids is None else length
+        queries = 1 if sequence_ids is None and not self.causal else length
         return keras.KerasTensor((batch, 1, queries, length), dtype="bool")
+
+    def get_config(self):
+        return super().get_config() | {"causal": self.causal}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -63,7 +63,7 @@ def unpack_texts(x, padding_mask, packed_from):
     """
     rows, width, hidden_dim = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
     length = ops.shape(padding_mask)[1]
-    begins = _begins(x, padding_mask, packed_from)
+    begins = _cells(x, padding_mask, packed_from)
     slots = ops.shape(begins)[1]
     at = ops.cast(ops.argmax(begins, axis=-1), "int32")  # [R, S]
     at = at + ops.arange(rows, dtype="int32")[:, None] * width
@@ -91,30 +91,71 @@ def unpack_texts(x, padding_mask, packed_from):
     return unpack(x)
 
 
-def unpack_first(x, padding_mask, packed_from, training=None):
-    """Returns to each text the hidden state of its first token.
+def unpack_one(x, padding_mask, packed_from, last: bool = False, training=None):
+    """Returns to each text the hidden state of its first or last token.
 
     Args:
         x: float [R, P, H].
         padding_mask: int [N, T] of the texts.
         packed_from: int [R, P].
+        last: whether it is that of the last token.
         training: whether a gradient will be computed.
 
     Returns:
         float [N, H]; arbitrary for a text without tokens.
     """
-    begins = _begins(x, padding_mask, packed_from)
+    cells = _cells(x, padding_mask, packed_from, last_tokens(padding_mask) if last else 0)
     if training:
         # A product, whose gradient is a product; that of a gather is a scatter-add.
-        first = ops.matmul(ops.cast(begins, x.dtype), x)  # [R, S, H]
+        one = ops.matmul(ops.cast(cells, x.dtype), x)  # [R, S, H]
     else:
-        at = ops.cast(ops.argmax(begins, axis=-1), "int32")  # [R, S]
-        first = ops.take_along_axis(x, at[:, :, None], axis=1)
-    return ops.reshape(first, (-1, x.shape[-1]))
+        at = ops.cast(ops.argmax(cells, axis=-1), "int32")  # [R, S]
+        one = ops.take_along_axis(x, at[:, :, None], axis=1)
+    return ops.reshape(one, (-1, x.shape[-1]))
 
 
-def _begins(x, padding_mask, packed_from):
-    """The cell in which each text of a row begins, bool [R, S, P]."""
-    slots = ops.shape(padding_mask)[0] // ops.shape(x)[0]
-    first_cells = ops.arange(slots, dtype="int32")[None, :, None] * ops.shape(padding_mask)[1]
-    return packed_from[:, None, :] == first_cells
+def last_tokens(padding_mask):
+    """The index of the last token of each text.
+
+    Args:
+        padding_mask: int or bool [N, T], 1 for tokens and 0 for padding.
+
+    Returns:
+        int32 [N]; 0 for a text without tokens.
+    """
+    held = ops.cast(ops.not_equal(padding_mask, 0), "int32")
+    place = ops.cumsum(ops.ones_like(held), axis=1) - 1  # `arange` needs a known length
+    return ops.max(held * place, axis=1)
+
+
+def state_of(x, token):
+    """The hidden state of one token of each row.
+
+    Args:
+        x: float [B, T, H].
+        token: its index, int32 [B].
+
+    Returns:
+        float [B, H].
+    """
+    place = ops.cumsum(ops.ones_like(x[:, :, :1], dtype="int32"), axis=1) - 1  # [B, T, 1]
+    chosen = ops.cast(ops.equal(place, token[:, None, None]), x.dtype)
+    # A product, whose gradient is a product; that of a gather is a scatter-add.
+    return ops.matmul(ops.transpose(chosen, (0, 2, 1)), x)[:, 0, :]
+
+
+def _cells(x, padding_mask, packed_from, token=0):
+    """The cell of one token of each text of a row, bool [R, S, P].
+
+    Args:
+        x: float [R, P, H].
+        padding_mask: int [N, T].
+        packed_from: int [R, P].
+        token: its index in the text, an integer or int32 [N].
+    """
+    rows = ops.shape(x)[0]
+    slots = ops.shape(padding_mask)[0] // rows
+    cells = ops.arange(slots, dtype="int32")[None, :] * ops.shape(padding_mask)[1]  # [1, S]
+    if not isinstance(token, int):
+        cells = cells + ops.reshape(token, (rows, slots))
+    return packed_from[:, None, :] == cells[:, :, None]

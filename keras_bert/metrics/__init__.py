@@ -4,6 +4,7 @@ from keras_bert.metrics.calibration import Calibration, best_temperature, calibr
 from keras_bert.metrics.classification import evaluate, evaluate_splits
 from keras_bert.metrics.cmrc import cmrc_scores
 from keras_bert.metrics.entity_f1 import entity_scores, tagging_scores
+from keras_bert.metrics.grammar import minimal_pairs
 from keras_bert.metrics.multilabel import predicted_labels, tune_thresholds
 from keras_bert.metrics.perplexity import Perplexity
 from keras_bert.metrics.semeval import RelationScores, relation_scores
@@ -24,6 +25,7 @@ __all__ = [
     "entity_scores",
     "evaluate",
     "evaluate_splits",
+    "minimal_pairs",
     "predicted_labels",
     "relation_scores",
     "squad_v1_scores",

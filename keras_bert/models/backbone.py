@@ -13,7 +13,13 @@ from keras_bert.layers import (
     EncoderBlock,
 )
 from keras_bert.layers.initializers import blank_weights, truncated_normal
-from keras_bert.layers.packing import pack_texts, unpack_first, unpack_texts
+from keras_bert.layers.packing import (
+    last_tokens,
+    pack_texts,
+    state_of,
+    unpack_one,
+    unpack_texts,
+)
 
 # Inputs that a call accepts in addition to the three of the functional model.
 OPTIONAL_INPUTS = ("position_ids", "sequence_ids", "token_embeddings", "packed_from")
@@ -46,6 +52,9 @@ class BertBackbone(keras_hub.models.Backbone):
         gradient_checkpointing: recompute each block in the backward pass to save memory.
         adapter_dim: bottleneck size of the two adapters in each block (Houlsby et al. 2019);
             None for no adapters. See `keras_bert.models.tune`.
+        causal: whether tokens attend only to themselves and to tokens before them, for pre-training
+            from left to right (the objective "lm" of `pretraining_dataset`). The pooled output is
+            then that of the last token, the only one that has seen the text. BERT's is False.
         dtype: Keras dtype policy or its name, such as "mixed_bfloat16".
 
     Call arguments:
@@ -59,9 +68,10 @@ class BertBackbone(keras_hub.models.Backbone):
 
     Returns:
         A dict: `sequence_output` float [B, T, H]; `pooled_output` float [B, H], a dense tanh
-        layer on position 0; on request `hidden_states`, a list of num_layers + 1 tensors
-        [B, T, H] starting with the embeddings, and `attention_probabilities`, a list of
-        num_layers tensors [B, N, T, T], or [R, N, P, P] of the packed rows with `packed_from`.
+        layer on position 0 (if `causal`, on the last token); on request `hidden_states`, a list
+        of num_layers + 1 tensors [B, T, H] starting with the embeddings, and
+        `attention_probabilities`, a list of num_layers tensors [B, N, T, T], or [R, N, P, P] of
+        the packed rows with `packed_from`.
 
     Raises:
         TypeError: for an unknown argument.
@@ -90,6 +100,7 @@ class BertBackbone(keras_hub.models.Backbone):
         output_attentions: bool = False,
         gradient_checkpointing: bool = False,
         adapter_dim: int | None = None,
+        causal: bool = False,
         dtype=None,
         **kwargs,
     ):
@@ -110,6 +121,8 @@ class BertBackbone(keras_hub.models.Backbone):
             check_count(name, value, least)
         check_number("layer_norm_epsilon", layer_norm_epsilon)
         check_number("initializer_range", initializer_range)
+        if not isinstance(causal, bool):
+            raise TypeError(f"causal={causal!r}: expected True or False")
         # === Layers ===
         self.embeddings = BertEmbeddings(
             vocabulary_size,
@@ -122,7 +135,7 @@ class BertBackbone(keras_hub.models.Backbone):
             dtype=dtype,
             name="embeddings",
         )
-        self.attention_mask = AttentionMask(dtype=dtype, name="attention_mask")
+        self.attention_mask = AttentionMask(causal, dtype=dtype, name="attention_mask")
         self.blocks = [
             EncoderBlock(
                 num_heads,
@@ -149,6 +162,7 @@ class BertBackbone(keras_hub.models.Backbone):
         )
 
         # === Functional model ===
+        self.causal = causal
         self.output_hidden_states = output_hidden_states
         self.output_attentions = output_attentions
         names = ("token_ids", "segment_ids", "padding_mask")
@@ -190,13 +204,15 @@ class BertBackbone(keras_hub.models.Backbone):
             hidden_states.append(x)
             attention_probabilities.append(probabilities)
 
-        if packed_from is None:
-            first = x[:, 0, :]
-        else:
+        if packed_from is not None:
             texts = (inputs["padding_mask"], packed_from)
-            first = unpack_first(x, *texts, training)
+            pooled = unpack_one(x, *texts, last=self.causal, training=training)
             hidden_states = [unpack_texts(state, *texts) for state in hidden_states]
-        outputs = {"sequence_output": hidden_states[-1], "pooled_output": self.pooler(first)}
+        elif self.causal:
+            pooled = state_of(x, last_tokens(rows["padding_mask"]))
+        else:
+            pooled = x[:, 0, :]
+        outputs = {"sequence_output": hidden_states[-1], "pooled_output": self.pooler(pooled)}
         if self.output_hidden_states:
             outputs["hidden_states"] = hidden_states
         if self.output_attentions:
@@ -335,6 +351,7 @@ class BertBackbone(keras_hub.models.Backbone):
             "output_attentions": self.output_attentions,
             "gradient_checkpointing": self.gradient_checkpointing,
             "adapter_dim": self.adapter_dim,
+            "causal": self.causal,
             **self._tuning(),
         }
 

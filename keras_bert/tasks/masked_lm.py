@@ -15,11 +15,14 @@ from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.from_checkpoint import saved_pretraining_heads
 from keras_bert.tasks.masked_batches import holds_texts, masked_source, model_inputs
 from keras_bert.tasks.task import Answer, BertTask, Rows
+from keras_bert.tasks.text_scores import TextScore, fill_scores, row_chunks, score_rows
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
 from keras_bert.text.padding import pack
 from keras_bert.text.prompts import MASK, candidate_ids, check_has_mask, mask_positions, prompt_rows
 from keras_bert.training.task_metrics import CHOICES, CLASSES
+
+LOGITS = 1 << 26  # numbers kept at once while texts are scored: 256 MB
 
 
 @dataclass(frozen=True)
@@ -244,6 +247,55 @@ class BertMaskedLM(BertTask):
         )
         return Examples(tuple(decoded))
 
+    def score(
+        self, texts: str | list[str], batch_size: int = 256, **kwargs
+    ) -> TextScore | list[TextScore]:
+        """Computes the log-likelihood of texts, by token.
+
+        The pseudo-log-likelihood of Salazar et al. 2020: each token in turn is replaced by [MASK]
+        and predicted from all others, in a row of its own. With a causal backbone it is the
+        log-likelihood, each token predicted from those before it, a row a text. The softmax is
+        computed in float64 from the model's logits. Tokens of a text that is longer than
+        `sequence_length` are scored in windows.
+
+        Args:
+            texts: a text, or a list of N.
+            batch_size: predicted tokens of a batch.
+            **kwargs: as `keras.Model.predict`, without a progress bar by default.
+
+        Returns:
+            A `TextScore` with `tokens`, `log_probs` and their sum, `total`; a list of N for a list.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if the vocabulary has no [MASK], or the model has no preprocessor.
+
+        Example:
+
+        >>> model.score("The keys are here.").total > model.score("The keys is here.").total
+        """
+        if isinstance(texts, str | bytes):
+            return self.score([texts], batch_size, **kwargs)[0]
+        self.check_has_preprocessor()
+        tokenizer = self.preprocessor.tokenizer
+        check_has_mask(tokenizer)
+        batch_size, kwargs = check_batch_size(batch_size), {"verbose": 0} | kwargs
+        (texts,) = self._texts(texts).columns
+        ids = tokenizer.tokenize(texts).to_list() if texts else []
+        length, size = self.preprocessor.sequence_length, tokenizer.vocabulary_size()
+        found = [np.zeros(len(text), "float32") for text in ids]
+        rows = score_rows(ids, tokenizer, length, self.backbone.causal)
+        for part, inputs in row_chunks(rows, LOGITS // size, tokenizer.pad_token_id):
+            together = max(1, batch_size // inputs["mask_positions"].shape[1])
+            # The backbone's table may have more rows than there are tokens.
+            logits = self.predict(inputs, together, **kwargs)["mlm"][..., :size]
+            fill_scores(found, ids, part, logits)
+        vocabulary = tokenizer.get_vocabulary()
+        return [
+            TextScore([vocabulary[i] for i in text], scores)
+            for text, scores in zip(ids, found, strict=True)
+        ]
+
     def signatures(self, top_k: int | None = None, targets: list[str] | None = None):
         """Lists `serving_default`, the candidate tokens for each [MASK].
 
@@ -264,6 +316,11 @@ class BertMaskedLM(BertTask):
         """
         tokenizer = self.preprocessor.tokenizer
         check_has_mask(tokenizer)
+        if self.backbone.causal:
+            raise ValueError(
+                "a causal backbone predicts the next token and fills no [MASK]: expected one with "
+                "causal=False; `score` serves both"
+            )
         candidates, top_k = candidate_ids(tokenizer, top_k, targets)
         kept = partial(_likeliest, candidates, top_k, tokenizer.vocabulary_size())
         answers = partial(self._fills, top_k)
@@ -377,7 +434,7 @@ class BertMaskedLM(BertTask):
         raise TypeError("expected no labels: the tokens to predict stand in the texts")
 
     def _learns_from_texts(self) -> bool:
-        return True
+        return not self.backbone.causal  # whose batches are those of the objective "lm"
 
     def _takes(self, x, y=None) -> bool:
         """Checks the type of data for `fit` and `evaluate`; returns whether they are texts."""

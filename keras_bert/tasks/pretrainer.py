@@ -166,7 +166,7 @@ class BertPretrainer(BertMaskedLM):
         return Rows(ids | {"mask_positions": tf.zeros([tf.shape(first)[0], 1], tf.int32)})
 
     def _learns_from_texts(self) -> bool:
-        return not self.has_next_sentence
+        return super()._learns_from_texts() and not self.has_next_sentence
 
     def get_config(self):
         return super().get_config() | {"next_sentence": self.has_next_sentence}

@@ -272,6 +272,8 @@ def _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept) -> list[tu
         part = {n: np.asarray(_cut(n, value, rows, width)) for n, value in ids.items()}
         source = task.source(part, batch_size=batch_size, labelled=False)
         outputs = task.predict_batches(source.one_pass(), kwargs)
+        if isinstance(source, PackedSource):
+            outputs = keras.tree.map_structure(source.in_order, outputs)
         # The last batch may be padded with rows.
         outputs = keras.tree.map_structure(lambda v, rows=rows: v[: len(rows)], outputs)
         if kept is not None:

@@ -5,7 +5,7 @@ from keras_bert.training.callbacks import BestWeights, ValidationScores
 from keras_bert.training.durations import total_steps
 from keras_bert.training.guards import StopOnNaN
 from keras_bert.training.log import JsonLines
-from keras_bert.training.optimizers import AdamW, Lamb
+from keras_bert.training.optimizers import AdamW, Lamb, Muon
 from keras_bert.training.rate_scales import layerwise_rate_scales
 from keras_bert.training.resume import Resume
 from keras_bert.training.schedules import ShareSchedule, WarmupDecay
@@ -17,6 +17,7 @@ __all__ = [
     "BestWeights",
     "JsonLines",
     "Lamb",
+    "Muon",
     "Resume",
     "ShareSchedule",
     "StopOnNaN",

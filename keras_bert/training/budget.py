@@ -22,7 +22,8 @@ class TimeBudget(keras.callbacks.Callback):
     Args:
         seconds: the budget.
         schedule: the schedule of the model's optimizer, or None. Its `share` is set before the
-            first step and after each: elapsed / seconds, at most 1.
+            first step and after each. It counts from the end of the first step, which takes the
+            compilation, or there would be no warm-up: 0 until then, and 1 when the time is over.
         until: fraction of the budget at which training stops. Another `fit` may use the rest, with
             a `TimeBudget` that continues from this one's state: `rest.set_state(b.get_state())`.
 
@@ -40,7 +41,8 @@ class TimeBudget(keras.callbacks.Callback):
         self.seconds, self.until = seconds, until
         self.schedule = schedule
         self._before, self._begin = 0.0, None
-        self._restored = 0.0
+        self._first: float | None = None  # elapsed at the end of the run's first step
+        self._restored: dict = {}
 
     def elapsed(self) -> float:
         """Seconds of the run so far, including those before a resume."""
@@ -48,15 +50,16 @@ class TimeBudget(keras.callbacks.Callback):
 
     def get_state(self) -> dict:
         """The state that `Resume` saves."""
-        return {"elapsed": self.elapsed()}
+        return {"elapsed": self.elapsed(), "first": self._first}
 
     def set_state(self, state: dict) -> None:
         """Continues, in the next `fit`, from the state of `get_state`.
 
         Args:
-            state: a dict with `elapsed`, seconds.
+            state: a dict with `elapsed` and `first`, seconds in all and until the end of the first
+                step.
         """
-        self._restored = state["elapsed"]
+        self._restored = state
 
     def on_train_begin(self, logs=None):
         strategy = getattr(self.model, "distribute_strategy", None)
@@ -67,11 +70,14 @@ class TimeBudget(keras.callbacks.Callback):
             )
         if self.schedule is not None:
             self._check_schedule()
-        self._before, self._restored = self._restored, 0.0
+        self._before, self._first = self._restored.get("elapsed", 0.0), self._restored.get("first")
+        self._restored = {}
         self._begin = monotonic()
         self._report()
 
     def after_step(self, logs):
+        if self._first is None:
+            self._first = self.elapsed()
         if self._report() >= self.until * self.seconds:
             self.model.stop_training = True
 
@@ -81,7 +87,10 @@ class TimeBudget(keras.callbacks.Callback):
     def _report(self) -> float:
         elapsed = self.elapsed()
         if self.schedule is not None:
-            self.schedule.share.assign(min(1.0, elapsed / self.seconds))
+            first = elapsed if self._first is None else self._first
+            rest = self.seconds - first
+            share = (elapsed - first) / rest if rest > 0 else 1.0
+            self.schedule.share.assign(min(1.0, share))
         return elapsed
 
     def _check_schedule(self) -> None:

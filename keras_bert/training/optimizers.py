@@ -1,7 +1,9 @@
-"""AdamW and LAMB, the optimizers of BERT."""
+"""AdamW and LAMB, the optimizers of BERT, and Muon."""
 
 import logging
 import math
+import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -200,6 +202,7 @@ class Optimizer(keras.optimizers.Optimizer):
             columns = [gradients, values, *zip(*slots, strict=True)]
             joined = [_joined([column[i] for i in indices]) for column in columns]
             value, new_slots = self._updated(
+                indices[0],
                 joined[0],
                 joined[1],
                 joined[2:],
@@ -235,7 +238,21 @@ class Optimizer(keras.optimizers.Optimizer):
         constants = [ops.convert_to_tensor(number, "float32") for number in numbers]
         return _Scalars(ops.cast(rate, "float32"), *corrections, *constants)
 
-    def _updated(self, gradient, value, slots, decay, rate, shared):
+    def _updated(self, index, gradient, value, slots, decay, rate, shared):
+        """One update of a variable, or of several joined into one.
+
+        Args:
+            index: of the variable, or the first of them.
+            gradient: its clipped gradient.
+            value: its value.
+            slots: [momentum, velocity].
+            decay: as `_change`.
+            rate: the rate, float32 scalar.
+            shared: from `_scalars`.
+
+        Returns:
+            (the new value, new slots).
+        """
         gradient, old, momentum, velocity = (
             ops.cast(tensor, "float32") for tensor in (gradient, value, *slots)
         )
@@ -270,6 +287,7 @@ class Optimizer(keras.optimizers.Optimizer):
         slots = self._momentums[i], self._velocities[i]
         shared = self._scalars(self.iterations, learning_rate)
         value, new_slots = self._updated(
+            i,
             gradient,
             variable,
             slots,
@@ -369,14 +387,145 @@ class Lamb(Optimizer):
         return change * ops.where(both, ours / ops.where(both, theirs, 1.0), 1.0)
 
 
-def _joined(vectors: list):
-    return vectors[0] if len(vectors) == 1 else ops.concatenate(vectors)
+@keras.saving.register_keras_serializable(package="keras_bert")
+class Muon(Optimizer):
+    """Orthogonalized momentum for the matrices inside the network (Jordan et al. 2024, "Muon").
+
+        m = momentum * m + g,  u = NewtonSchulz(g + momentum * m)
+        p = p - rate * (rms * sqrt(max(rows, columns)) * u + weight_decay * p)
+
+    The iteration makes all singular values of an update about equal. The factor gives its elements
+    the size of AdamW's, so that AdamW's rate and decay fit (Liu et al. 2025, arXiv 2502.16982,
+    section 2.2). All other variables are updated as by `AdamW`, at the same rate: vectors,
+    embeddings and heads.
+
+    `keras.optimizers.Muon` has the same updates of matrices. It makes them one by one, and outside
+    of the compiled step; here all matrices of one shape are a single batch.
+
+    For other arguments and weight decay see `Optimizer`.
+
+    Args:
+        learning_rate: as `Optimizer`.
+        weight_decay: as `Optimizer`.
+        momentum: decay rate of the momentum of matrices.
+        newton_schulz_steps: number of Newton-Schulz iterations.
+        rms: root mean square of an update, as a fraction of the rate.
+        exclude: patterns, searched in the paths of variables, of matrices to leave to AdamW.
+        **kwargs: as `Optimizer`.
+
+    Attributes:
+        orthogonal: after `build`, whether each variable is such a matrix.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    def __init__(
+        self,
+        learning_rate=1e-3,
+        weight_decay: float = 0.01,
+        momentum: float = 0.95,
+        newton_schulz_steps: int = 5,
+        rms: float = 0.2,
+        exclude: Sequence[str] = ("embeddings", "head"),
+        **kwargs,
+    ):
+        if not 0 <= momentum < 1:
+            raise ValueError(f"momentum={momentum}: expected 0 <= momentum < 1")
+        if newton_schulz_steps < 1:
+            raise ValueError(f"newton_schulz_steps={newton_schulz_steps}: expected 1 or more")
+        if not 0 < rms < math.inf:
+            raise ValueError(f"rms={rms}: expected a number above 0")
+        super().__init__(learning_rate, weight_decay, **kwargs)
+        self.momentum, self.rms = momentum, rms
+        self.newton_schulz_steps = newton_schulz_steps
+        self.exclude = tuple(exclude)
+
+    def build(self, variables) -> None:
+        """As `Optimizer.build`."""
+        if self.built:
+            return
+        variables = list(variables)
+        self.orthogonal = [
+            len(v.shape) == 2 and not any(re.search(pattern, v.path) for pattern in self.exclude)
+            for v in variables
+        ]
+        super().build(variables)
+
+    def _groups(self, values):
+        groups: dict[Any, list[int]] = {}
+        others = []
+        for group in super()._groups(values):
+            i = group[0]
+            if self.orthogonal[i]:
+                value = values[i]
+                key = (tuple(value.shape), str(value.dtype), self._decays[i], self._scales[i])
+                groups.setdefault(key, []).append(i)
+            else:
+                others.append(group)
+        return [*others, *groups.values()]
+
+    def _updated(self, index, gradient, value, slots, decay, rate, shared):
+        if not self.orthogonal[index]:
+            return super()._updated(index, gradient, value, slots, decay, rate, shared)
+        gradient, old, momentum, velocity = (
+            ops.cast(tensor, "float32") for tensor in (gradient, value, *slots)
+        )
+        momentum = self.momentum * momentum + gradient
+        direction = gradient + self.momentum * momentum
+        change = orthogonalized(direction, self.newton_schulz_steps)
+        change = change * (self.rms * math.sqrt(max(value.shape[-2:])))
+        change = self._change(change, old, decay)
+        return ops.cast(old - rate * change, value.dtype), [momentum, velocity]
+
+    def _change(self, direction, value, decay):
+        return direction if decay is None else direction + decay * value
+
+    def get_config(self) -> dict:
+        return super().get_config() | {
+            "momentum": self.momentum,
+            "newton_schulz_steps": self.newton_schulz_steps,
+            "rms": self.rms,
+            "exclude": list(self.exclude),
+        }
+
+
+def orthogonalized(x, steps: int = 5):
+    """Matrices with the singular vectors of others, and singular values near 1.
+
+    Newton-Schulz iteration with the coefficients of Jordan et al. 2024, whose singular values end
+    between about 0.7 and 1.2.
+
+    Args:
+        x: float32 [..., rows, columns].
+        steps: number of iterations.
+
+    Returns:
+        float32 of the same shape; zeros for zeros.
+    """
+    flat = x.shape[-2] > x.shape[-1]
+    axes = (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)
+    x = ops.transpose(x, axes) if flat else x
+    x = x / (ops.sqrt(ops.sum(ops.square(x), axis=(-2, -1), keepdims=True)) + 1e-7)
+    for _ in range(steps):
+        gram = ops.matmul(x, ops.transpose(x, axes))
+        x = 3.4445 * x + ops.matmul(-4.7750 * gram + 2.0315 * ops.matmul(gram, gram), x)
+    return ops.transpose(x, axes) if flat else x
+
+
+def _joined(variables: list):
+    """Vectors concatenated, or matrices of one shape stacked."""
+    if len(variables) == 1:
+        return variables[0]
+    return ops.concatenate(variables) if len(variables[0].shape) == 1 else ops.stack(variables)
 
 
 def _parted(joined, like: list) -> list:
-    """Splits the result of `_joined` into vectors of these lengths."""
+    """Splits the result of `_joined` into variables like these."""
     if len(like) == 1:
         return [joined]
+    if len(like[0].shape) > 1:
+        return [joined[i] for i in range(len(like))]
     ends = np.cumsum([vector.shape[0] for vector in like])[:-1].tolist()
     return ops.split(joined, ends)
 

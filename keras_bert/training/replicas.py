@@ -124,8 +124,8 @@ def remade(thing, what: str, may_remake: bool = True):
     Raises:
         ValueError: if it is already in use, or must not be recreated.
     """
-    values = [variable.value for variable in thing.variables]
-    if all(isinstance(value, tf.distribute.DistributedValues) for value in values):
+    in_scope = tf.distribute.get_strategy().extended.variable_created_in_scope
+    if all(in_scope(variable.value) for variable in thing.variables):
         return thing
     if what == "optimizer" and thing.built and count() == 1:
         return thing

@@ -8,7 +8,9 @@ from keras import ops
 DECAYS = ("linear", "polynomial", "cosine", "constant")
 
 
-def decay_factor(share, decay: str = "linear", power: float = 1.0, end: float = 0.0):
+def decay_factor(
+    share, decay: str = "linear", power: float = 1.0, end: float = 0.0, hold: float = 0.0
+):
     """The shape of a decay from 1 to `end`.
 
     Args:
@@ -18,11 +20,13 @@ def decay_factor(share, decay: str = "linear", power: float = 1.0, end: float = 
             to `end` instead of 0. "constant": 1.
         power: exponent of the polynomial.
         end: the value at share 1.
+        hold: fraction at which the decay begins; the value is 1 until then. With a linear decay
+            this is the trapezoid schedule.
 
     Returns:
         float32 tensor of the shape of `share`.
     """
-    share = ops.clip(ops.cast(share, "float32"), 0.0, 1.0)
+    share = ops.clip((ops.cast(share, "float32") - hold) / (1.0 - hold), 0.0, 1.0)
     if decay == "constant":
         return ops.ones_like(share)
     if decay == "cosine":
@@ -54,6 +58,8 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         power: exponent of a polynomial decay.
         end: final rate as a fraction of the peak.
         original: whether to use the original schedule; linear or polynomial only.
+        hold: fraction of the updates after the warm-up that run at the peak, before the decay: 0.8
+            with a linear decay is a trapezoid.
 
     Attributes:
         variables: the variable that holds peak, length and warm-up after `make_adjustable`; empty
@@ -72,8 +78,9 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         power: float = 1.0,
         end: float = 0.0,
         original: bool = False,
+        hold: float = 0.0,
     ):
-        _check_shape(peak, decay, power, end)
+        _check_shape(peak, decay, power, end, hold)
         if not 0 <= warmup_steps < (math.inf if total_steps is None else total_steps):
             raise ValueError(
                 f"warmup_steps={warmup_steps}, total_steps={total_steps}: expected "
@@ -90,6 +97,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.decay = decay
         self.power = power
         self.end = end
+        self.hold = hold
         self.original = original
         self.variables = []
 
@@ -132,7 +140,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         peak, warmup_steps, rise_per_step, begin, share_per_step = numbers
         rise = (step + (0.0 if self.original else 1.0)) * rise_per_step
         share = (step - begin) * share_per_step
-        fall = decay_factor(share, self.decay, self.power, self.end)
+        fall = decay_factor(share, self.decay, self.power, self.end, self.hold)
         return peak * ops.where(step < warmup_steps, rise, fall)
 
     def _numbers(self) -> list[float]:
@@ -151,6 +159,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
             "power": self.power,
             "end": self.end,
             "original": self.original,
+            "hold": self.hold,
         }
 
 
@@ -169,6 +178,7 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
         decay: "linear", "polynomial", "cosine" or "constant".
         power: exponent of a polynomial decay.
         end: final rate as a fraction of the peak.
+        hold: fraction of the run after the warm-up at the peak, before the decay.
 
     Attributes:
         share: float32 scalar variable, 0 at first. It is a state of the run, not a setting: it is
@@ -186,8 +196,9 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
         decay: str = "linear",
         power: float = 1.0,
         end: float = 0.0,
+        hold: float = 0.0,
     ):
-        _check_shape(peak, decay, power, end)
+        _check_shape(peak, decay, power, end, hold)
         if not 0 <= warmup < 1:
             raise ValueError(f"warmup={warmup}: expected a share, 0 <= warmup < 1")
         self.peak = peak
@@ -195,6 +206,7 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.decay = decay
         self.power = power
         self.end = end
+        self.hold = hold
         self.share = keras.Variable(
             0.0,
             dtype="float32",
@@ -206,9 +218,8 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         share = ops.convert_to_tensor(self.share)
-        fall = decay_factor(
-            (share - self.warmup) / (1.0 - self.warmup), self.decay, self.power, self.end
-        )
+        after = (share - self.warmup) / (1.0 - self.warmup)
+        fall = decay_factor(after, self.decay, self.power, self.end, self.hold)
         if not self.warmup:
             return self.peak * fall
         rise = ops.maximum(share / self.warmup, 1e-3)
@@ -221,10 +232,11 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
             "decay": self.decay,
             "power": self.power,
             "end": self.end,
+            "hold": self.hold,
         }
 
 
-def _check_shape(peak, decay, power, end) -> None:
+def _check_shape(peak, decay, power, end, hold) -> None:
     """Raises a ValueError if the settings of a curve are inconsistent."""
     if not 0 <= peak < math.inf:
         raise ValueError(f"peak={peak}: expected a rate of 0 or more")
@@ -239,4 +251,9 @@ def _check_shape(peak, decay, power, end) -> None:
         raise ValueError(
             f"end={end} with decay={decay!r}: expected a share of the peak from 0 to 1, and none "
             "for a constant rate"
+        )
+    if not 0 <= hold < 1 or (hold and decay == "constant"):
+        raise ValueError(
+            f"hold={hold} with decay={decay!r}: expected a share, 0 <= hold < 1, and none for a "
+            "constant rate"
         )

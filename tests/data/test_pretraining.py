@@ -371,3 +371,77 @@ def test_benchmark(corpus, capsys):
     result = main([str(corpus), *arguments])
     assert result == json.loads(capsys.readouterr().out)
     assert len(result["rows_per_second"]) == 2 and result["best"] >= result["median"] > 0
+
+
+# === Next tokens, and masking rates ===
+
+
+def test_next_tokens_are_those_that_follow(corpus):
+    settings = SETTINGS | {"objective": "lm", "max_predictions": 31}
+    batches = list(pretraining_dataset(corpus, repeat=False, **settings).as_numpy_iterator())
+    plain = SETTINGS | {"objective": "mlm"}
+    for batch in batches:
+        check_batch(batch, require=["mask_positions", "mask_ids", "mask_weights"])
+        assert "next_sentence_labels" not in batch
+        ids, lengths = batch["token_ids"], batch["padding_mask"].sum(1)
+        assert not np.isin(ids, [SPECIALS.index("[MASK]")]).any()
+        for row, length in enumerate(lengths):
+            used = batch["mask_weights"][row] == 1
+            assert used.sum() == length - 1  # all but the last token, which nothing follows
+            positions = batch["mask_positions"][row][used]
+            assert positions.tolist() == list(range(length - 1))
+            assert batch["mask_ids"][row][used].tolist() == ids[row, 1:length].tolist()
+            assert not batch["mask_ids"][row][~used].any()
+    # The same rows as for masks, before masking.
+    masked = next(pretraining_dataset(corpus, repeat=False, **plain).as_numpy_iterator())
+    np.testing.assert_array_equal(unmasked(masked), batches[0]["token_ids"])
+
+
+def test_some_next_tokens_of_a_row_are_drawn(corpus):
+    settings = SETTINGS | {"objective": "lm", "max_predictions": 5}
+    first, second = pretraining_dataset(corpus, **settings).take(2).as_numpy_iterator()
+    long = first["padding_mask"].sum(1) == 32
+    assert long.any() and (first["mask_weights"][long] == 1).all()
+    positions = first["mask_positions"][long]
+    assert (np.diff(positions, axis=1) > 0).all() and len(np.unique(positions)) > 10
+    follows = np.take_along_axis(first["token_ids"][long], positions + 1, axis=1)
+    np.testing.assert_array_equal(follows, first["mask_ids"][long])
+
+
+def test_masking_rate_falls_with_the_rows_and_goes_on_where_it_stopped(corpus):
+    settings = SETTINGS | {"objective": "mlm", "max_predictions": 16, "short_seq_prob": 0.0}
+    stream = pretraining_dataset(corpus, rate=0.5, final_rate=0.1, rate_steps=64, **settings)
+    batches = list(stream.take(100).as_numpy_iterator())
+    weights = np.concatenate([batch["mask_weights"].sum(1) for batch in batches])
+    lengths = np.concatenate([batch["padding_mask"].sum(1) for batch in batches])
+    chunks = np.arange(len(weights)) // 512 * 512  # those that are masked together
+    rates = 0.5 - 0.4 * np.minimum(chunks / (64 * 40), 1)
+    # Candidates are all tokens but [CLS] and [SEP]; halves round to even, as Python's do.
+    wanted = np.array(
+        [min(16, n - 2, max(1, round(float(r) * n))) for r, n in zip(rates, lengths, strict=True)]
+    )
+    assert np.abs(weights - wanted).max() <= 1 and np.mean(weights != wanted) < 0.02  # float32
+    for first in (7, 70):
+        again = next(stream.starting_at(first).as_numpy_iterator())
+        for name, value in again.items():
+            np.testing.assert_array_equal(value, batches[first][name])
+    # Held-out rows have the first rate, wherever they stand.
+    kept = pretraining_dataset(corpus, repeat=False, rate=0.1, **settings | {"max_predictions": 5})
+    batch = next(kept.as_numpy_iterator())
+    assert batch["mask_weights"].sum(1).max() == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"final_rate": 0.1}, "final_rate=0.1, rate_steps=None: expected both or neither"),
+        ({"final_rate": 1.5, "rate_steps": 3}, "final_rate=1.5: expected above 0 and up to 1"),
+        ({"final_rate": 0.1, "rate_steps": 0}, "rate_steps=0: expected 1 or more"),
+        ({"objective": "lm", "rate": 0.2}, "objective='lm' masks nothing: expected no rate"),
+        ({"objective": "lm", "max_predictions": 32}, "max_predictions=32: expected at most 31"),
+        ({"objective": "lm", "max_predictions": 0}, "max_predictions=0: expected 1 or more"),
+    ],
+)
+def test_rates_and_next_tokens_that_cannot_be(corpus, settings, message):
+    with pytest.raises(ValueError, match=message):
+        pretraining_dataset(corpus, **SETTINGS | settings)

@@ -109,6 +109,7 @@ def counted(monkeypatch):
         ({"output_attentions": True}, 0, 4, 2),  # probabilities are wanted
         ({"adapter_dim": 4}, 2, 0, 2),  # something stands between
         ({"num_heads": 4}, 0, 4, 2),  # heads of 16 units
+        ({"causal": True}, 0, 4, 2),  # the kernel has no such mask
         ({"activation": "relu"}, 2, 4, 0),
     ],
 )
@@ -230,3 +231,13 @@ def test_the_trial_tells_right_from_wrong(monkeypatch):
 
     monkeypatch.setattr("keras_bert.kernels.residual_norm.run", wrong)
     assert use.largest_error() > use.MOST_OFF
+
+
+def test_a_causal_encoder_is_the_same_with_kernels(without_gpu, monkeypatch):
+    for module in MODULES:
+        monkeypatch.setattr(f"keras_bert.kernels.{module}.FLOATS", {"float32": "f32"})
+    model = backbone(dtype="float32", causal=True)
+    for packed in (False, True):
+        inputs = ids(np.random.default_rng(0), packed)
+        found, wanted = (run(model, inputs, used)[0] for used in (True, False))
+        np.testing.assert_allclose(found, wanted, atol=2e-5)

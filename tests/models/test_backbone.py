@@ -184,3 +184,46 @@ def test_keras_file_loads_in_a_fresh_process(tmp_path, inputs):
     np.testing.assert_allclose(
         np.load(tmp_path / "output.npy"), model(inputs)["sequence_output"], rtol=0, atol=1e-6
     )
+
+
+def test_a_causal_token_sees_nothing_that_follows(inputs):
+    model = small(causal=True)
+    whole = model(inputs)
+    for length in (1, 4, 10):
+        part = model({name: value[:, :length] for name, value in inputs.items()})
+        np.testing.assert_allclose(
+            part["sequence_output"], whole["sequence_output"][:, :length], rtol=0, atol=2e-6
+        )
+    changed = dict(inputs, token_ids=inputs["token_ids"].copy())
+    changed["token_ids"][0, 6] = (changed["token_ids"][0, 6] + 1) % 31
+    moved = np.abs(model(changed)["sequence_output"][0] - whole["sequence_output"][0]).max(-1)
+    assert moved[:6].max() == 0 and moved[6:].min() > 0
+    # The pooled output is that of the last token, by the pooler's own weights in float64.
+    kernel, bias = (np.asarray(weight, "float64") for weight in model.pooler.weights)
+    for row, length in enumerate((11, 7, 3)):
+        last = np.asarray(whole["sequence_output"], "float64")[row, length - 1]
+        pooled = np.tanh(last @ kernel + bias)
+        np.testing.assert_allclose(whole["pooled_output"][row], pooled, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_causal_texts_packed_in_one_row_match_themselves_alone(inputs, training):
+    """Rows of 7 and 3 tokens, in the second and first place of a row of 13."""
+    model = small(causal=True, hidden_dropout=0.0, attention_dropout=0.0)
+    texts = {name: value[[2, 1]] for name, value in inputs.items()}
+    alone = model(texts)
+    cells = np.array([[*range(3), *range(11, 18), -1, -1, -1]])
+    packed = model(texts | {"packed_from": cells}, training=training)
+    mask = texts["padding_mask"].astype(bool)
+    np.testing.assert_allclose(
+        packed["sequence_output"][mask], alone["sequence_output"][mask], rtol=0, atol=2e-6
+    )
+    np.testing.assert_allclose(packed["pooled_output"], alone["pooled_output"], rtol=0, atol=2e-6)
+
+
+def test_causal_is_kept_and_off_by_default():
+    assert small().get_config()["causal"] is False
+    again = BertBackbone.from_config(small(causal=True).get_config())
+    assert again.causal and again.attention_mask.causal
+    with pytest.raises(TypeError, match="causal=1: expected True or False"):
+        small(causal=1)

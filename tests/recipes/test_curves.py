@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from curves import draw_curves
+from curves import draw_curves, write_heldout
 
 LINES = [
     {"epoch": 0, "step": 5, "loss": 3.0, "mlm_perplexity": 20.0, "step_ms": 9.0, "val_loss": 3.5},
@@ -40,3 +40,16 @@ def test_without_matplotlib_a_warning_says_so(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert draw_curves(written(tmp_path / "log.jsonl", LINES), tmp_path / "curves.png") == []
     assert "matplotlib" in caplog.text
+
+
+def test_heldout_numbers_over_the_steps_of_all_phases(tmp_path):
+    first = written(tmp_path / "first.jsonl", LINES)
+    second = written(tmp_path / "second.jsonl", [{"epoch": 0, "step": 4, "val_loss": 1.5}])
+    logs = [first, tmp_path / "missing.jsonl", second]
+    expected = [
+        {"phase": 1, "step": 5, "loss": 3.5},
+        {"phase": 1, "step": 10, "loss": 3.0},
+        {"phase": 3, "step": 14, "loss": 1.5},
+    ]
+    assert write_heldout(logs, tmp_path / "heldout.json") == expected
+    assert json.loads((tmp_path / "heldout.json").read_text()) == expected

@@ -2,33 +2,12 @@
 
 import json
 
-import numpy as np
 import pytest
 
 import keras_bert
-from keras_bert.data import prepare_corpus
 from recipes import pretrain
 
 pytest.importorskip("apache_beam")
-
-WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on a mat dog ran home and slept . it was late"
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    """24 documents of 6 sentences each, as records."""
-    folder = tmp_path_factory.mktemp("corpus")
-    rng = np.random.default_rng(0)
-    words = WORDS.split()[5:]
-    documents = (
-        "\n".join(" ".join(rng.choice(words, rng.integers(3, 9))) for _ in range(6))
-        for _ in range(24)
-    )
-    text = folder / "text.txt"
-    text.write_text("\n\n".join(documents) + "\n")
-    tokenizer = keras_bert.BertTokenizer(WORDS.split(), lowercase=True)
-    prepare_corpus([str(text)], str(folder / "records"), tokenizer, shards=2)
-    return str(folder / "records")
 
 
 def flags(corpus, output, steps):
@@ -73,8 +52,50 @@ def test_phases_that_do_not_fit_are_refused(corpus, tmp_path, capsys):
     for more, message in (
         (["--shares", "1"], "--lengths has 2, --shares has 1"),
         (["--shares", "0.5", "0.4"], "add up to 0.9"),
-        (["--minutes", "1"], "not allowed with"),
+        (["--mask_rate", "0.4", "0.2", "0.1"], "--mask_rate has 3 values"),
+        (["--rate_steps", "5"], "--rate_steps needs two values of --mask_rate"),
     ):
         with pytest.raises(SystemExit):
             pretrain.main([*flags(corpus, tmp_path, "8"), *more])
         assert message in capsys.readouterr().err
+    flags_of_time = [*flags(corpus, tmp_path, "8")[:6], "--minutes", "1"]
+    for flags_given, message in (
+        (flags_of_time[:-2], "--steps and --minutes is required"),
+        ([*flags_of_time, "--mask_rate", "0.4", "0.2"], "pass --rate_steps as well"),
+    ):
+        with pytest.raises(SystemExit):
+            pretrain.main(flags_given)
+        assert message in capsys.readouterr().err
+
+
+def test_masking_rate_of_each_phase(corpus, tmp_path):
+    args = pretrain.parse([*flags(corpus, tmp_path, "8"), "--mask_rate", "0.4", "0.2"])
+    first, second = (pretrain.masking(args, n, [6, 2], heldout=False) for n in (0, 1))
+    assert first == {
+        "unit": "piece",
+        "rate": 0.4,
+        "final_rate": pytest.approx(0.25),
+        "rate_steps": 6,
+    }
+    assert second["rate"] == pytest.approx(0.25) and second["final_rate"] == pytest.approx(0.2)
+    assert pretrain.masking(args, 0, [6, 2], heldout=True) == {"unit": "piece", "rate": 0.2}
+    args.rate_steps = 4
+    assert pretrain.masking(args, 0, [0, 0], heldout=False)["rate_steps"] == 4
+    assert pretrain.masking(args, 1, [0, 0], heldout=False) == {"unit": "piece", "rate": 0.2}
+
+
+def test_optimizers_by_name():
+    for name in pretrain.OPTIMIZERS:
+        optimizer = pretrain.make_optimizer(name, 1e-3, 0.02)
+        assert type(optimizer).__name__.lower() == name
+
+
+@pytest.mark.slow
+def test_minutes_end_a_run_with_a_falling_rate(corpus, tmp_path):
+    command = [*flags(corpus, tmp_path, "8")[:6], "--minutes", "0.2", "--size", "L1_H64"]
+    command += ["--lengths", "16", "--predictions", "6", "--shares", "1", "--batch_sizes", "8"]
+    command += ["--mask_rate", "0.4", "0.2", "--rate_steps", "20", "--objective", "mlm"]
+    results = pretrain.main([*command, "--strategy", "one", "--hold", "0.5", "--report_every", "9"])
+    assert results["phase1"]["steps"] >= 1 and results["phase1"]["heldout"]["mlm_perplexity"] > 1
+    curve = json.loads((tmp_path / "heldout.json").read_text())
+    assert curve[-1]["step"] == results["phase1"]["steps"]

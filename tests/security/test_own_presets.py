@@ -68,6 +68,7 @@ def policy(kind, **config):
         ("adapter_dim", [0, 10**9, True]),
         ("output_hidden_states", ["x"]),
         ("gradient_checkpointing", [CALL]),
+        ("causal", ["yes", 1, CALL]),
         ("activation", [CALL, FUNCTION, LAMBDA, "os>system", "exec", ["relu"], None]),
     ],
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import scipy.special
 import tensorflow as tf
 
 from keras_bert import (
@@ -17,7 +18,9 @@ from keras_bert import (
     BertPretrainer,
     BertTokenizer,
 )
+from keras_bert.metrics import minimal_pairs
 from keras_bert.tasks.masked_lm import put_in
+from keras_bert.text.prompts import MASK
 from keras_bert.training import Resume
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
@@ -453,3 +456,117 @@ def test_other_forms_get_a_new_head(caplog):
         np.testing.assert_array_equal(a, b)
     size = model.preprocessor.tokenizer.vocabulary_size()
     assert len(model.fill("the [MASK]", top_k=size)[0]) == size
+
+
+# === score ===
+
+
+def log_probs_in_float64(model, ids, causal=False):
+    """log P of each token of a text by the model's weights, a loop over tokens in NumPy's float64.
+
+    The network is written out here: of one row without padding, one head at a time, at dropout 0.
+    """
+    w = {x.path: np.asarray(x, "float64") for x in model.weights}
+    cls, sep, mask = (model.preprocessor.tokenizer.token_to_id(t) for t in ("[CLS]", "[SEP]", MASK))
+
+    def dense(x, name):
+        return x @ w[f"{name}/kernel"] + w[f"{name}/bias"]
+
+    def norm(x, name, epsilon=1e-12):
+        x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon)
+        return x * w[f"{name}/gamma"] + w[f"{name}/beta"]
+
+    def gelu(x):
+        return 0.5 * x * (1 + scipy.special.erf(x / np.sqrt(2)))
+
+    words = w["embeddings/word/embeddings"]
+
+    def logits(row, at):
+        x = (
+            words[row]
+            + w["embeddings/position_table"][: len(row)]
+            + w["embeddings/segment_table"][0]
+        )
+        x = norm(x, "embeddings/layer_norm")
+        q, k, v = (dense(x, f"block_0/attention/{name}") for name in ("query", "key", "value"))
+        parts = []
+        for head in np.split(np.arange(q.shape[1]), model.backbone.num_heads):
+            scores = q[:, head] @ k[:, head].T / np.sqrt(len(head))
+            if causal:
+                scores = np.where(np.tri(len(row), dtype=bool), scores, -np.inf)
+            scores = np.exp(scores - scores.max(1, keepdims=True))
+            parts.append(scores / scores.sum(1, keepdims=True) @ v[:, head])
+        x = norm(
+            x + dense(np.concatenate(parts, 1), "block_0/attention/output"),
+            "block_0/attention_norm",
+        )
+        y = dense(gelu(dense(x, "block_0/intermediate")), "block_0/feedforward_output")
+        x = norm(x + y, "block_0/feedforward_norm")[at]
+        x = norm(gelu(dense(x, "masked_lm_head/dense")), "masked_lm_head/layer_norm")
+        return (x @ words.T + w["masked_lm_head/output_bias"])[: len(WORDS)]
+
+    found = []
+    for place, token in enumerate(ids):
+        row = [cls, *ids, sep]
+        if not causal:
+            row[place + 1] = mask
+        values = logits(row, place if causal else place + 1)
+        found.append(values[token] - scipy.special.logsumexp(values))
+    return found
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_score_is_that_of_a_loop_in_float64(causal):
+    model = masked_lm(table=25, causal=causal)  # more rows than tokens
+    texts = ["paris is the capital of france.", "", "rome", "a big city", "nowhere is"]
+    found = model.score(texts, batch_size=3)
+    assert [len(score.tokens) for score in found] == [7, 0, 1, 3, 2]
+    assert found[0].tokens == "paris is the capital of france .".split()
+    assert found[4].tokens == ["[UNK]", "is"]
+    for score in found:
+        ids = [WORDS.index(token) for token in score.tokens]
+        wanted = log_probs_in_float64(model, ids, causal)
+        np.testing.assert_allclose(score.log_probs, wanted, rtol=0, atol=2e-6)
+        assert score.total == pytest.approx(sum(wanted), abs=1e-5)
+    single = model.score(texts[0])
+    np.testing.assert_allclose(single.log_probs, found[0].log_probs, rtol=0, atol=1e-6)
+    assert model.score([]) == []
+
+
+def test_long_texts_are_scored_in_windows():
+    rng = np.random.default_rng(0)
+    words = [str(w) for w in rng.choice(WORDS[5:15], 23)]
+    ids = [WORDS.index(word) for word in words]
+    room = 10  # tokens of a row of 12
+    model = masked_lm(length=12)
+    (found,) = model.score([" ".join(words)])
+    assert found.tokens == words
+    for place in range(23):  # in the middle of its window, or as close as the ends allow
+        start = min(max(place - 5, 0), 23 - room)
+        window = ids[start : start + room]
+        wanted = log_probs_in_float64(model, window)[place - start]
+        assert found.log_probs[place] == pytest.approx(wanted, abs=2e-6)
+    model = masked_lm(length=12, causal=True)
+    (found,) = model.score([" ".join(words)])
+    windows = [(0, 0, 10), (5, 10, 15), (10, 15, 20), (15, 20, 23)]
+    for start, begin, end in windows:
+        wanted = log_probs_in_float64(model, ids[start:end], causal=True)[begin - start :]
+        np.testing.assert_allclose(found.log_probs[begin:end], wanted, rtol=0, atol=2e-6)
+
+
+def test_a_causal_model_scores_and_does_not_fill():
+    model = masked_lm(causal=True)
+    with pytest.raises(ValueError, match="causal backbone predicts the next token"):
+        model.fill("the [MASK]")
+    model.compile()
+    with pytest.raises(TypeError, match="expected a tf.data.Dataset of batches"):
+        model.fit(TEXTS)
+    with pytest.raises(TypeError):
+        model.score([3])
+
+
+def test_minimal_pairs_by_a_model(untrained):
+    pairs = [{"good": TEXTS[0], "bad": TEXTS[0].replace("is", "of"), "paradigm": "verb"}]
+    good, bad = (untrained.score(pairs[0][side]).total for side in ("good", "bad"))
+    assert minimal_pairs(untrained, pairs)["accuracy"] == float(good > bad)

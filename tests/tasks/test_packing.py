@@ -20,7 +20,7 @@ from keras_bert import (
 )
 from keras_bert.data.packed_rows import PackedSource
 from keras_bert.tasks import task as tasks_task
-from keras_bert.training import AdamW
+from keras_bert.training import AdamW, strategy
 
 WORDS = "rain wind storm harbour boats calm sun sea".split()
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
@@ -79,6 +79,20 @@ def test_predictions_and_scores_are_those_of_rows_alone():
     for model in (plain, packing):
         model.scores = model.evaluate(rows, labels, 16, weights, verbose=0)
     np.testing.assert_allclose(packing.scores, plain.scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize("batch_size", [100, 40])
+def test_predictions_under_a_strategy_are_in_the_order_of_the_texts(batch_size):
+    with strategy("one").scope():
+        packing = classifier(num_classes=3)
+        packing.compile(AdamW(1e-2), packing=True)
+    plain, rows = classifier(num_classes=3), texts(70)
+    expected = plain.predict(rows, verbose=0)
+    found = packing.predict(rows, batch_size, verbose=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    (labels, odds), (wanted, wanted_odds) = (m.classify(rows, batch_size) for m in (packing, plain))
+    np.testing.assert_array_equal(labels, wanted)
+    np.testing.assert_allclose(odds, wanted_odds, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("given", [texts, ids])

@@ -1,5 +1,6 @@
 """The optimizers against their published rules in float64, through Keras and as pure functions."""
 
+import contextlib
 import logging
 
 import keras
@@ -8,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertBackbone, BertClassifier
-from keras_bert.training.optimizers import AdamW, Lamb
+from keras_bert.training.optimizers import AdamW, Lamb, Muon, orthogonalized
 from keras_bert.training.rate_scales import layerwise_rate_scales
 from keras_bert.training.schedules import ShareSchedule, WarmupDecay
 
@@ -290,7 +291,7 @@ def test_layerwise_rate_scales():
             layerwise_rate_scales(model, decay)
 
 
-@pytest.mark.parametrize("rule", [AdamW, Lamb])
+@pytest.mark.parametrize("rule", [AdamW, Lamb, Muon])
 @pytest.mark.parametrize("rate", [WarmupDecay(0.1, 30, 5, "cosine"), ShareSchedule(0.1, 0.2), 0.5])
 def test_optimizers_travel_through_their_config(rule, rate):
     optimizer = rule(
@@ -326,3 +327,114 @@ def test_optimizers_travel_through_their_config(rule, rate):
 def test_settings_out_of_range(setting, message):
     with pytest.raises(ValueError, match=message):
         AdamW(0.1, **setting)
+
+
+# === Muon ===
+
+SHAPES = {
+    "block_0/query/kernel": (7, 5),
+    "block_1/query/kernel": (7, 5),
+    "block_0/intermediate/kernel": (5, 7),
+    "embeddings/word/embeddings": (11, 5),
+    "masked_lm_head/dense/kernel": (5, 5),
+    "block_0/query/bias": (5,),
+    "block_1/query/bias": (5,),
+}
+
+
+def named_variables():
+    rng = np.random.default_rng(3)
+    made = []
+    for path, shape in SHAPES.items():
+        *scopes, name = path.split("/")
+        with contextlib.ExitStack() as stack:
+            for scope in scopes:
+                stack.enter_context(keras.name_scope(scope))
+            made.append(keras.Variable(rng.normal(size=shape).astype("float32"), name=name))
+    assert [variable.path for variable in made] == [*SHAPES]
+    return made
+
+
+def some_gradients(steps=6):
+    rng = np.random.default_rng(4)
+    return [[rng.normal(size=s).astype("float32") for s in SHAPES.values()] for _ in range(steps)]
+
+
+@pytest.mark.parametrize("way", ["keras", "pure"])
+def test_muon_on_matrices_is_that_of_keras_and_adamw_on_the_rest(way):
+    """Keras's is another implementation, one matrix at a time."""
+    found, by_keras, by_adamw = named_variables(), named_variables(), named_variables()
+    muon = Muon(0.02, DECAY, global_clipnorm=None)
+    other = keras.optimizers.Muon(0.02, weight_decay=DECAY)
+    adamw = AdamW(0.02, DECAY, global_clipnorm=None)
+    muon.build(found)
+    values = [tf.constant(variable.numpy()) for variable in found]
+    slots = [[tf.zeros_like(value)] * 2 for value in values]
+    for step, gradients in enumerate(some_gradients()):
+        gradients = [tf.constant(gradient) for gradient in gradients]
+        if way == "keras":
+            muon.apply(gradients, found)
+        else:
+            values, slots = tf.function(muon.updated)(
+                gradients, values, slots, tf.constant(step), tf.constant(0.02)
+            )
+        other.apply(gradients, by_keras)
+        adamw.apply(gradients, by_adamw)
+    values = [variable.numpy() for variable in found] if way == "keras" else values
+    for i, path in enumerate(SHAPES):
+        wanted = by_keras if path.startswith("block") and path.endswith("kernel") else by_adamw
+        np.testing.assert_allclose(values[i], wanted[i].numpy(), rtol=0, atol=3e-5, err_msg=path)
+    assert np.abs(by_keras[0].numpy() - by_adamw[0].numpy()).max() > 0.01
+
+
+def test_orthogonalized_matrices_match_float64_and_have_singular_values_near_one():
+    rng = np.random.default_rng(0)
+    for shape in ((3, 6, 4), (2, 5, 9), (8, 8)):
+        x = rng.normal(size=shape)
+        found = np.asarray(orthogonalized(tf.constant(x, tf.float32)))
+        for matrix, result in zip(
+            x.reshape(-1, *shape[-2:]), found.reshape(-1, *shape[-2:]), strict=True
+        ):
+            u, s, v = np.linalg.svd(matrix, full_matrices=False)
+            s = s / np.linalg.norm(s)
+            for _ in range(5):  # the polynomial acts on the singular values alone
+                s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
+            np.testing.assert_allclose(result, u @ np.diag(s) @ v, rtol=0, atol=2e-4)
+    singular = np.linalg.svd(
+        np.asarray(orthogonalized(tf.constant(rng.normal(size=(4, 9)), tf.float32)))
+    )[1]
+    assert 0.5 < singular.min() and singular.max() < 1.3
+    assert not np.asarray(orthogonalized(tf.zeros((3, 2)))).any()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"momentum": 1.0}, "momentum=1.0: expected 0 <= momentum < 1"),
+        ({"newton_schulz_steps": 0}, "newton_schulz_steps=0: expected 1 or more"),
+        ({"rms": 0.0}, "rms=0.0: expected a number above 0"),
+    ],
+)
+def test_settings_of_muon_that_do_not_fit(setting, message):
+    with pytest.raises(ValueError, match=message):
+        Muon(**setting)
+
+
+def test_muon_trains_a_model_and_matches_itself_in_one_piece():
+    model = classifier()
+    model.compile(Muon(1e-2))
+    model.optimizer.build(model.trainable_variables)
+    chosen = [
+        variable.path
+        for variable, orthogonal in zip(
+            model.trainable_variables, model.optimizer.orthogonal, strict=True
+        )
+        if orthogonal
+    ]
+    assert len(chosen) == 2 * 6 + 1  # six kernels a block, and the pooler's
+    assert not any("embeddings" in path or "head" in path for path in chosen)
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(1, 31, (24, 9)).astype("int32")
+    x = {"token_ids": tokens, "segment_ids": tokens * 0, "padding_mask": tokens * 0 + 1}
+    losses = model.fit(x, tokens[:, 1] % 3, epochs=12, batch_size=8, verbose=0).history["loss"]
+    assert losses[-1] < 0.5 * losses[0]

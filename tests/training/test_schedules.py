@@ -59,6 +59,24 @@ def test_curves_match_plain_python(decay, power, end):
     assert float(schedule(29)) == pytest.approx(3.0 if decay == "constant" else 3.0 * end)
 
 
+@pytest.mark.parametrize("decay", ["linear", "cosine"])
+def test_a_trapezoid_holds_its_peak(decay):
+    schedule = WarmupDecay(3.0, 25, 5, decay, hold=0.6)
+    want = [3.0 * (t + 1) / 5 for t in range(5)] + [3.0] * 12
+    want += [3.0 * curve((t - 17) / 8, decay) for t in range(17, 30)]
+    np.testing.assert_allclose([schedule(t) for t in range(30)], want, atol=1e-6)
+    shares = ShareSchedule(3.0, 0.2, decay, hold=0.6)
+    for share, wanted in ((0.1, 1.5), (0.2, 3.0), (0.68, 3.0), (0.84, 3 * curve(0.5, decay))):
+        shares.share.assign(share)
+        assert float(shares(0)) == pytest.approx(wanted, abs=1e-5)
+    for made in (schedule, shares):
+        config = keras.optimizers.schedules.serialize(made)
+        assert keras.optimizers.schedules.deserialize(config).hold == 0.6
+    for wrong in ({"hold": 1.0}, {"hold": -0.1}, {"hold": 0.5, "decay": "constant"}):
+        with pytest.raises(ValueError, match="hold=.*expected a share"):
+            ShareSchedule(1.0, **wrong)
+
+
 @pytest.mark.parametrize(("decay", "power"), [("linear", 1.0), ("polynomial", 2.0)])
 def test_the_original_jumps_down_at_the_end_of_warm_up(decay, power):
     schedule = WarmupDecay(3.0, 23, 5, decay, power, original=True)

@@ -1,0 +1,430 @@
+"""Pre-trains variants of one recipe, several at once on each GPU, and compares them.
+
+Each variant is the base with one change. A run is scored on held-out text at one set of masks, on
+minimal pairs, and after fine-tuning on tasks of GLUE. Runs that are done are not repeated, one that
+was stopped continues, and one that fails does not stop the others.
+Data: folders made by keras-bert corpus, pairs by tools/make_minimal_pairs.py, GLUE's files.
+Results: recipes/README.md.
+Run: python recipes/ablations.py --corpus DIR --heldout DIR --pairs pairs.jsonl --minutes 6
+"""
+
+import argparse
+import io
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import traceback
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from queue import Queue
+
+# Flags of pretrain.py. The first is that of the shipped preset's first phase.
+BASE = (
+    "--size L6_H256 --lengths 128 --shares 1 --predictions 20 --batch_sizes 256 --objective nsp "
+    "--learning_rate 7e-4 --warmup 0.05 --weight_decay 0.01 --dropout 0"
+)
+VARIANTS = {
+    "base": "",
+    "no_nsp": "--objective mlm --cross_documents",
+    "masks": "--mask_rate 0.3 0.15 --predictions 39",
+    "short": "--lengths 64 128 --shares 0.7 0.3 --predictions 10 20 --batch_sizes 512 256",
+    "peak": "--learning_rate 1.5e-3 --warmup 0.1",
+    "hold": "--hold 0.6",
+    "muon": "--optimizer muon --learning_rate 2e-3",
+    "lamb": "--optimizer lamb --learning_rate 4e-3 --batch_sizes 1024 --warmup 0.1",
+    "deep": "--size L12_H192",
+    "dropout": "--dropout 0.1",
+    "words": "--mask_unit word",
+    "decay": "--weight_decay 0.1",
+    "causal": "--objective lm --cross_documents --predictions 127",
+}
+# Flags of glue.py, as for the shipped preset.
+TASKS = {
+    "cola": "--sequence_length 64 --batch_size 32 --epochs 4 --learning_rate 1e-4",
+    "mrpc": "--sequence_length 128 --batch_size 32 --epochs 4 --learning_rate 3e-4",
+    "sst2": "--sequence_length 64 --batch_size 128 --epochs 3 --learning_rate 2e-4",
+    "qnli": "--sequence_length 128 --batch_size 32 --epochs 3 --learning_rate 1e-4",
+    "mnli": "--sequence_length 128 --batch_size 32 --epochs 3 --learning_rate 1e-4",
+    "rte": "--sequence_length 128 --batch_size 32 --epochs 4 --learning_rate 1e-4",
+    "stsb": "--sequence_length 128 --batch_size 32 --epochs 4 --learning_rate 1e-4",
+}
+HEADLINES = {"cola": "matthews", "mrpc": "f1", "stsb": "spearman"}  # the others: accuracy
+RESULT = "result.json"
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser.add_argument("--corpus", required=True, help="folder of the prepared corpus")
+    parser.add_argument("--heldout", required=True, help="and of one to evaluate on")
+    parser.add_argument("--pairs", help="minimal pairs, JSON lines")
+    parser.add_argument("--glue_dir", help="GLUE folder, for --tasks")
+    parser.add_argument("--output_dir", default="runs/ablations")
+    parser.add_argument(
+        "--variants", nargs="*", default=[*VARIANTS], help="names; none: only --add"
+    )
+    parser.add_argument(
+        "--add", nargs="+", default=[], metavar="NAME=FLAGS", help="more, as flags of pretrain.py"
+    )
+    parser.add_argument("--base", default="", help="flags of pretrain.py that change the base")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--steps", type=int, help="of every run")
+    parser.add_argument("--minutes", type=float, help="of every run, or at most so many")
+    parser.add_argument(
+        "--rate_steps", type=int, help="of a changing masking rate, if only --minutes are given"
+    )
+    parser.add_argument("--report_every", type=int, default=500, help="steps between evaluations")
+    parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
+    parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[], help="to fine-tune on")
+    parser.add_argument("--task_seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--task_limit", type=int, help="examples to train on, of each task")
+    parser.add_argument("--gpus", nargs="+", default=[""], help="their numbers; none: CPU")
+    parser.add_argument("--per_gpu", type=int, default=1, help="runs at once on each")
+    parser.add_argument("--cores", type=int, help="CPU cores of a run; default: a fair share")
+    parser.add_argument("--total_minutes", type=float, help="then all is stopped and reported")
+    parser.add_argument("--pack", help="folder for results.json and the best run's preset")
+    parser.add_argument(
+        "--part_mb", type=float, default=15, help="size of the preset's files there"
+    )
+    parser.add_argument("--worker", nargs=2, metavar=("NAME", "SEED"), help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if not (args.steps or args.minutes):
+        parser.error("one of the arguments --steps and --minutes is required")
+    if args.tasks and not args.glue_dir:
+        parser.error("--tasks needs --glue_dir")
+    known = dict(VARIANTS)
+    for text in args.add:
+        name, equals, flags = text.partition("=")
+        if not equals or not name.isidentifier():
+            parser.error(f"--add {text!r}: expected NAME=FLAGS")
+        known[name] = flags
+    if unknown := [name for name in args.variants if name not in known]:
+        parser.error(f"--variants: unknown {', '.join(unknown)}; known are {', '.join(known)}")
+    added = [name for name in known if name not in VARIANTS and name not in args.variants]
+    args.flags = {name: known[name] for name in [*args.variants, *added]}
+    return args
+
+
+# === One run, in a process of its own ===
+
+
+def work(args: argparse.Namespace, name: str, seed: int) -> None:
+    """Trains and scores one run, or what is missing of it."""
+    folder = Path(args.output_dir) / f"{name}-seed{seed}"
+    result = read_json(folder / RESULT)
+    if "heldout" not in result:
+        import pretrain
+
+        flags = shlex.split(" ".join([BASE, args.base, args.flags[name]]))
+        flags += ["--corpus", args.corpus, "--heldout", args.heldout, "--seed", str(seed)]
+        flags += ["--output_dir", str(folder), "--report_every", str(args.report_every)]
+        flags += ["--dtype", args.dtype, "--strategy", "one", "--resume"]
+        for flag in ("steps", "minutes"):
+            if getattr(args, flag):
+                flags += [f"--{flag}", str(getattr(args, flag))]
+        if "--mask_rate" in flags and args.rate_steps and not args.steps:
+            flags += ["--rate_steps", str(args.rate_steps)]
+        begin = time.time()
+        trained = pretrain.main(flags)
+        phases = [trained[key] for key in trained if key.startswith("phase")]
+        result |= {
+            "variant": name,
+            "seed": seed,
+            "flags": args.flags[name],
+            "weights": trained["parameters"],
+            "steps": sum(phase["steps"] for phase in phases),
+            "seconds": sum(phase["seconds"] for phase in phases),
+            "own_heldout": phases[-1].get("heldout"),
+            "curve": read_json(folder / "heldout.json"),
+        }
+        result |= score(args, folder / "preset")
+        result["seconds_in_all"] = time.time() - begin
+        halve(folder / "preset")
+        write_json(folder / RESULT, result)
+    for task in args.tasks:
+        if len(result.get(task, {}).get("by_seed", [])) >= len(args.task_seeds):
+            continue
+        import glue
+
+        flags = ["--task", task, "--preset", str(folder / "preset"), "--data_dir", args.glue_dir]
+        flags += ["--train_split", "train", "train_slice", "--dev_split", "dev_slice", "dev"]
+        flags += [*shlex.split(TASKS[task]), "--dtype", args.dtype, "--padding", "full"]
+        flags += ["--output_dir", str(folder / "tasks"), "--strategy", "one"]
+        flags += ["--seed", *map(str, args.task_seeds)]
+        flags += ["--limit", str(args.task_limit)] if args.task_limit else []
+        result[task] = glue.main(flags)
+        write_json(folder / RESULT, result)
+
+
+def score(args: argparse.Namespace, preset: Path) -> dict:
+    """Held-out text, in pairs of segments and in one, at fixed masks; and minimal pairs."""
+    import keras_bert
+    from keras_bert.data import pretraining_dataset
+    from keras_bert.metrics import minimal_pairs
+
+    model = keras_bert.BertPretrainer.from_preset(str(preset), next_sentence=False, dtype="float32")
+    model.compile()
+    length = min(128, model.backbone.max_sequence_length)
+    settings = {"sequence_length": length, "tokenizer": model.preprocessor.tokenizer}
+    if model.backbone.causal:
+        forms = {"next_token": {"objective": "lm", "max_predictions": length - 1}}
+    else:
+        forms = {name: {"max_predictions": length * 20 // 128} for name in ("heldout", "text")}
+        forms["text"] |= {"objective": "mlm"}
+    found: dict = {"heldout": {}}
+    for name, form in forms.items():
+        rows = pretraining_dataset(args.heldout, repeat=False, **settings, **form)
+        scores = model.evaluate(rows, return_dict=True, verbose=0)
+        found[name] = {key: scores[f"mlm_{key}"] for key in ("accuracy", "perplexity")}
+    if args.pairs:
+        found["pairs"] = minimal_pairs(model, args.pairs)
+    return found
+
+
+def halve(preset: Path) -> None:
+    """Stores the weights of a preset in float16, in place; it computes in float32 when loaded."""
+    import h5py
+
+    import keras_bert
+
+    model = keras_bert.BertPretrainer.from_preset(str(preset), dtype="float32")
+    model.save_to_preset(str(preset))
+
+    def copy(source, target):
+        for key, value in source.attrs.items():
+            target.attrs[key] = value
+        for key, value in source.items():
+            if isinstance(value, h5py.Group):
+                copy(value, target.create_group(key))
+                continue
+            data = value[()]
+            target[key] = data.astype("float16") if data.dtype == "float32" else data
+            for name, attribute in value.attrs.items():
+                target[key].attrs[name] = attribute
+
+    for path in preset.glob("*.weights.h5"):
+        smaller = path.with_suffix(".half")
+        with h5py.File(path) as source, h5py.File(smaller, "w") as target:
+            copy(source, target)
+        smaller.replace(path)
+
+
+def read_json(path: Path):
+    """The content of a file; {} if there is none."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def write_json(path: Path, content) -> None:
+    """Writes a file that is never half written."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    new.replace(path)
+
+
+# === All runs ===
+
+
+class Runs:
+    """Starts runs, so many at once on each GPU, and stops them when the time is over.
+
+    Args:
+        args: the flags.
+        argv: the same, to pass on.
+    """
+
+    def __init__(self, args: argparse.Namespace, argv: list[str]):
+        self.args, self.argv = args, argv
+        places = [gpu for _ in range(args.per_gpu) for gpu in args.gpus]
+        cores = sorted(os.sched_getaffinity(0))
+        share = args.cores or max(1, len(cores) // len(places))
+        self.free: Queue = Queue()
+        for number, gpu in enumerate(places):
+            chosen = [cores[(number * share + i) % len(cores)] for i in range(share)]
+            self.free.put((gpu, set(chosen)))
+        self.count = len(places)
+        self.end = time.time() + 60 * (args.total_minutes or 1e9)
+        self.processes: set[subprocess.Popen] = set()
+
+    def stop(self, *_) -> None:
+        """Ends all runs, each after the step that it makes; for signals."""
+        self.end = 0.0
+        for process in list(self.processes):
+            process.send_signal(signal.SIGTERM)
+
+    def run(self, name: str, seed: int) -> str | None:
+        """Waits for a place, and runs; gives the reason why it did not finish, or None."""
+        place = gpu, cores = self.free.get()
+        folder = Path(self.args.output_dir) / f"{name}-seed{seed}"
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            left = self.end - time.time()
+            if left < 1:
+                return "no time was left to start it"
+            environment = os.environ | {"CUDA_VISIBLE_DEVICES": gpu or "-1"}
+            environment["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"  # several share a card
+            with (folder / "output.txt").open("a") as output:
+                process = subprocess.Popen(
+                    [sys.executable, __file__, *self.argv, "--worker", name, str(seed)],
+                    env=environment,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
+                self.processes.add(process)
+                os.sched_setaffinity(process.pid, cores)
+                try:
+                    code = process.wait(left)
+                except subprocess.TimeoutExpired:
+                    process.send_signal(signal.SIGTERM)  # saves the step that runs
+                    try:
+                        process.wait(15)
+                    except subprocess.TimeoutExpired:
+                        process.kill()
+                        process.wait()
+                    return "the time was over; the same command continues it"
+                finally:
+                    self.processes.discard(process)
+            if self.end == 0.0:
+                return "stopped; the same command continues it"
+            if code:
+                return f"ended with status {code}: {tail(folder / 'output.txt')}"
+            return None
+        finally:
+            self.free.put(place)
+
+
+def tail(path: Path, lines: int = 12) -> str:
+    """The last lines of a file."""
+    text = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n    ".join(text[-lines:])
+
+
+def row(result: dict, tasks: list[str]) -> str:
+    """A line of the table."""
+
+    def number(value, digits=3):
+        return "-" if value is None else f"{value:.{digits}f}"
+
+    def of(name, key):
+        return result.get(name, {}).get(key)
+
+    first = "next_token" if "next_token" in result else "heldout"
+    own = next((v for k, v in (result.get("own_heldout") or {}).items() if "nsp_acc" in k), None)
+    fields = field_means(result)
+    cells = [
+        f"{result['variant']}-{result['seed']}",
+        f"{result['weights'] / 1e6:.1f}M",
+        str(result["steps"]),
+        f"{result['seconds']:.0f}",
+        number(own),
+        *("*" * (first != "heldout") + number(of(first, "accuracy")),),
+        number(of(first, "perplexity"), 2),
+        number(of("text", "accuracy")),
+        number(of("text", "perplexity"), 2),
+        *(number(fields.get(field)) for field in FIELDS),
+        number(of("pairs", "macro_accuracy")),
+    ]
+    for task in tasks:
+        found = result.get(task, {}).get(HEADLINES.get(task, "accuracy"))
+        cells.append(f"{found['mean']:.3f}±{found['deviation']:.3f}" if found else "-")
+    return "| " + " | ".join(cells) + " |"
+
+
+FIELDS = ("agreement", "forms", "binding", "licensing", "islands")
+
+
+def field_means(result: dict) -> dict[str, float]:
+    """The mean accuracy of the paradigms of each field of tools/make_minimal_pairs.py."""
+    by_paradigm = result.get("pairs", {}).get("by_paradigm", {})
+    fields = result.get("fields", {})
+    found: dict[str, list[float]] = {}
+    for paradigm, scores in by_paradigm.items():
+        found.setdefault(fields.get(paradigm, "other"), []).append(scores["accuracy"])
+    return {field: sum(values) / len(values) for field, values in found.items()}
+
+
+def heading(tasks: list[str]) -> str:
+    """The first two lines of the table."""
+    names = ["run", "weights", "steps", "s", "next sentence", "pairs acc", "ppl", "text acc", "ppl"]
+    names += [*FIELDS, "all pairs", *tasks]
+    return f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
+
+
+def fields_of(pairs: str | None) -> dict[str, str]:
+    """The field of each paradigm, from a file of pairs."""
+    if not pairs:
+        return {}
+    lines = Path(pairs).read_text(encoding="utf-8").splitlines()
+    return {pair["paradigm"]: pair.get("field", "other") for pair in map(json.loads, lines)}
+
+
+def pack(args: argparse.Namespace, results: list[dict]) -> None:
+    """Writes all results, and the preset of the lowest held-out perplexity in parts."""
+    folder = Path(args.pack)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "results.json", results)
+    ranked = [r for r in results if r.get("text")]
+    if not ranked:
+        return
+    best = min(ranked, key=lambda r: r["text"]["perplexity"])
+    name = f"{best['variant']}-seed{best['seed']}"
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:xz") as archive:
+        archive.add(Path(args.output_dir) / name / "preset", name)
+    data, size = content.getvalue(), int(args.part_mb * 1e6)
+    for number, start in enumerate(range(0, len(data), size)):
+        (folder / f"preset.tar.xz.{number}").write_bytes(data[start : start + size])
+    print(f"packed {name}: `cat preset.tar.xz.* | tar xJ`", flush=True)
+
+
+def main(argv: list[str] | None = None) -> list[dict]:
+    argv = sys.argv[1:] if argv is None else argv
+    args = parse(argv)
+    if args.worker:
+        work(args, args.worker[0], int(args.worker[1]))
+        return []
+    runs, begin = Runs(args, argv), time.time()
+    before = {n: signal.signal(n, runs.stop) for n in (signal.SIGTERM, signal.SIGINT)}
+    jobs = [(name, seed) for seed in args.seeds for name in args.flags]
+    fields = fields_of(args.pairs)
+    print(heading(args.tasks), flush=True)
+    results: list[dict] = []
+
+    def report(name: str, seed: int, future: Future) -> None:
+        try:
+            problem = future.result()
+        except Exception:
+            problem = traceback.format_exc()
+        result = read_json(Path(args.output_dir) / f"{name}-seed{seed}" / RESULT)
+        if result:
+            results.append(result | {"fields": fields})
+            print(row(results[-1], args.tasks), flush=True)
+        if problem:
+            print(f"{name}-seed{seed}: {problem}", flush=True)
+
+    with ThreadPoolExecutor(runs.count) as pool:
+        futures = {pool.submit(runs.run, *job): job for job in jobs}
+        pending = set(futures)
+        while pending:
+            # Once a second, or a signal that another thread received would wait for a run's end.
+            done, pending = wait(pending, 1.0, FIRST_COMPLETED)
+            for future in done:
+                report(*futures[future], future)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    results.sort(key=lambda r: jobs.index((r["variant"], r["seed"])))
+    print(f"\nAll, {time.time() - begin:.0f} s:\n{heading(args.tasks)}")
+    print("\n".join(row(result, args.tasks) for result in results), flush=True)
+    for result in results:
+        curve = [(p["step"], round(p.get("mlm_accuracy") or 0, 3)) for p in result["curve"]]
+        print(f"{result['variant']}-{result['seed']}, held-out accuracy by step: {curve}")
+    if args.pack:
+        pack(args, results)
+    return results
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""The recipe that compares variants of pre-training."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from recipes import ablations, pretrain
+
+ROOT = Path(__file__).parents[2]
+# Takes the place of a run's process: writes a result, fails, or lasts.
+FAKE = """
+import json, pathlib, sys, time
+name, seed = sys.argv[-2:]
+folder = pathlib.Path(sys.argv[sys.argv.index("--output_dir") + 1]) / f"{name}-seed{seed}"
+print("tried", name)
+if name == "peak":
+    sys.exit("out of memory")
+if name == "deep":
+    (folder / "begun").touch()
+    time.sleep(3600)
+(folder / "preset").mkdir(exist_ok=True)
+(folder / "preset" / "weights").write_bytes(bytes(range(256)) * 40)
+scores = {"accuracy": 0.25, "perplexity": 9.0 if name == "muon" else 11.0}
+result = {"variant": name, "seed": int(seed), "weights": 9.1e6, "steps": 7, "seconds": 3.0}
+result |= {"heldout": scores, "text": scores, "curve": [{"step": 7, "mlm_accuracy": 0.25}]}
+result["pairs"] = {"macro_accuracy": 0.5, "by_paradigm": {"p": {"accuracy": 0.5}}}
+(folder / "result.json").write_text(json.dumps(result))
+"""
+REQUIRED = ["--corpus", "c", "--heldout", "h", "--steps", "3"]
+
+
+def test_runs_side_by_side_report_and_go_on(tmp_path, monkeypatch, capsys):
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE)
+    monkeypatch.setattr(ablations, "__file__", str(script))
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text(json.dumps({"paradigm": "p", "field": "binding"}))
+    command = [*REQUIRED, "--pairs", str(pairs), "--output_dir", str(tmp_path / "runs")]
+    command += ["--per_gpu", "2", "--variants", "base", "peak", "muon", "--seeds", "0", "1"]
+    results = ablations.main([*command, "--pack", str(tmp_path / "out"), "--part_mb", "0.0005"])
+    names = [(result["variant"], result["seed"]) for result in results]
+    assert names == [("base", 0), ("muon", 0), ("base", 1), ("muon", 1)]
+    shown = capsys.readouterr().out
+    assert "peak-seed0: ended with status 1: tried peak\n    out of memory" in shown
+    row = next(line for line in shown.splitlines() if line.startswith("| muon-1"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    heading = ablations.heading([]).splitlines()[0].strip("|").split("|")
+    by_name = dict(zip([name.strip() for name in heading], cells, strict=True))
+    assert by_name["weights"] == "9.1M" and by_name["binding"] == by_name["all pairs"] == "0.500"
+    assert by_name["ppl"] == "9.00" and by_name["agreement"] == "-"
+    assert "packed muon-seed0" in shown
+    parts = sorted((tmp_path / "out").glob("preset.tar.xz.*"))
+    assert len(parts) > 1 and max(part.stat().st_size for part in parts) <= 500
+    whole = tmp_path / "preset.tar.xz"
+    whole.write_bytes(b"".join(part.read_bytes() for part in parts))
+    with tarfile.open(whole) as archive:
+        content = archive.extractfile("muon-seed0/weights").read()
+    assert content == bytes(range(256)) * 40
+    assert len(json.loads((tmp_path / "out" / "results.json").read_text())) == 4
+
+
+def test_a_signal_ends_the_runs_and_what_is_done_is_reported(tmp_path, monkeypatch, capsys):
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE)
+    monkeypatch.setattr(ablations, "__file__", str(script))
+    handler = signal.getsignal(signal.SIGTERM)
+    begun = tmp_path / "runs" / "deep-seed0" / "begun"
+
+    def stop():
+        while not begun.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    command = [*REQUIRED, "--output_dir", str(tmp_path / "runs")]
+    results = ablations.main([*command, "--variants", "muon", "deep", "base"])
+    thread.join()
+    assert [result["variant"] for result in results] == ["muon"]
+    shown = capsys.readouterr().out
+    assert "deep-seed0: stopped; the same command continues it" in shown
+    assert "base-seed0: no time was left to start it" in shown
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_variants_are_flags_of_the_recipe():
+    for name, flags in ablations.VARIANTS.items():
+        given = ["--corpus", "c", "--heldout", "h", "--steps", "10"]
+        args = pretrain.parse([*ablations.BASE.split(), *flags.split(), *given])
+        assert (args.objective == "lm") == (name == "causal")
+        if flags:  # one change: the others are the base's
+            base = vars(pretrain.parse([*ablations.BASE.split(), *given]))
+            changed = {key for key, value in vars(args).items() if base[key] != value}
+            assert changed == {flag[2:] for flag in flags.split() if flag.startswith("--")}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--variants", "nonsense"], "--variants: unknown nonsense; known are base, "),
+        (["--add", "x"], "--add 'x': expected NAME=FLAGS"),
+        (["--tasks", "cola"], "--tasks needs --glue_dir"),
+    ],
+)
+def test_flags_that_are_wrong(more, message, capsys):
+    with pytest.raises(SystemExit):
+        ablations.main([*REQUIRED, *more])
+    assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        ablations.main(REQUIRED[:4])
+    assert "--steps and --minutes is required" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_two_variants_from_records_to_scores(corpus, tmp_path):
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text(json.dumps({"good": "the cat sat", "bad": "the sat cat", "paradigm": "p"}))
+    command = [sys.executable, "recipes/ablations.py", "--corpus", corpus, "--heldout", corpus]
+    command += ["--pairs", str(pairs), "--output_dir", str(tmp_path / "runs"), "--steps", "6"]
+    command += ["--variants", "base", "causal", "--report_every", "3", "--pack", str(tmp_path)]
+    base = "--size L1_H64 --lengths 24 --predictions 4 --batch_sizes 8"
+    command += ["--base", base, "--add", "lm=--objective lm --predictions 23 --optimizer muon"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    results = {r["variant"]: r for r in json.loads((tmp_path / "results.json").read_text())}
+    assert set(results) == {"base", "lm"}, done.stdout  # causal asks for 127 of 24 tokens
+    assert "causal-seed0: ended with status 1" in done.stdout
+    assert 0 < results["base"]["heldout"]["accuracy"] < 1 and "next_token" in results["lm"]
+    assert [point["step"] for point in results["base"]["curve"]] == [3, 6]
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert "| base-0 |" in again.stdout, again.stderr[-2000:]
