@@ -108,6 +108,10 @@ class Kind:
         """Arguments of `from_preset` that follow from the examples."""
         return {}
 
+    def facts(self, table: Table) -> dict[str, Any]:
+        """Facts about the labels that metrics.json holds for the page."""
+        return {}
+
     def texts(self, table: Table) -> list[tuple[str, ...]]:
         """The texts of each example, which share a row of the model."""
         return list(zip(*table.data.columns, strict=True))
@@ -237,6 +241,9 @@ class Regress(Classify):
     def settings(self, *tables):
         return {"problem": self.problem, "num_classes": 1}
 
+    def facts(self, table):
+        return {"label_range": [min(table.data.labels), max(table.data.labels)]}
+
     def strata(self, table):
         ordered = sorted(table.data.labels)
         tenths = [ordered[len(ordered) * i // 10] for i in range(1, 10)]
@@ -272,6 +279,9 @@ class Embed(Regress):
                 notes=(*table.notes, f"scores are divided by {bound:g}, to be cosines"),
             )
         return table
+
+    def facts(self, table):
+        return {}
 
     def settings(self, *tables):
         return {"loss": "contrastive" if tables[0].data.labels is None else "cosine"}

@@ -131,6 +131,7 @@ def train(
         "epochs": history,
         "seconds": round(time.monotonic() - begin, 1),
         "rows": facts["rows"],
+        **kind.facts(table),
     }
     model.save_to_preset(str(output / runs.PRESET))
     runs.write(output / runs.METRICS, metrics)

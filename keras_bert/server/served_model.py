@@ -88,9 +88,9 @@ def find_place(source: str | Path) -> Place:
         place = find_place(folder / ("export" if has_export else "preset"))
         metrics = folder / "metrics.json"
         if metrics.is_file():
-            content = parse_json(metrics.read_text(encoding="utf-8"), metrics)
-            # The command's runs hold more than their scores.
-            place.metrics = content.get("scores", content) if isinstance(content, dict) else None
+            place.metrics = parse_json(metrics.read_text(encoding="utf-8"), metrics)
+            if isinstance(place.metrics, dict):
+                place.metrics.pop("epochs", None)  # the page shows the run, not its history
         return place
     if folder.is_dir() and not any((folder / n).exists() for n in ("config.json", "modules.json")):
         if not list(folder.glob("*.ckpt*")) and not (folder / "bert_config.json").exists():
