@@ -82,11 +82,13 @@ class Kind:
         task: name of the class in `keras_bert`.
         monitor: the score that the best epoch is chosen by.
         mode: "max" or "min".
+        updates: least number of updates that epochs are chosen for.
         signature: that of the export which answers rows of a file.
     """
 
     task = "BertClassifier"
     monitor, mode = "accuracy", "max"
+    updates = 300  # fewer leave a new head untrained
 
     def read(self, source: Source, labelled: bool = True) -> Table:
         """Reads a file.
@@ -301,6 +303,7 @@ class Tag(Kind):
 
     task = "BertTokenClassifier"
     monitor = "f1"
+    updates = 1500  # entities are rare among words
 
     def read(self, source, labelled=True):
         if Path(source.path.name.removesuffix(".gz")).suffix in (".jsonl", ".parquet"):

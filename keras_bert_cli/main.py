@@ -15,7 +15,10 @@ from keras_bert_cli.terminal import FAILED, INTERRUPTED, UNEXPECTED, USAGE, quie
 
 # Its base of all errors in flags, which has no public name where Typer brings its own click.
 ClickException = typer.BadParameter.__mro__[2]
+SAVED = 143  # with which `keras_bert.training.Resume` ends a process after saving
 EXPECTED = (ValueError, TypeError, OSError, ImportError)  # errors of what the user gave
+
+STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")  # keras_bert.training.strategy
 
 app = typer.Typer(
     name="keras-bert",
@@ -170,24 +173,16 @@ def train(
         seed,
         strategy,
     )
-    try:
-        found = work(
-            task.value,
-            Source(file, *rest),
-            dev and Source(dev, *rest),
-            settings,
-            output,
-            dry_run=dry_run,
-            resume=resume,
-            limit=limit,
-        )
-    except SystemExit as stop:
-        if stop.code != 143:
-            raise
-        terminal.note(
-            f"stopped; the step is saved in {output}: go on with the same command and --resume"
-        )
-        raise typer.Exit(INTERRUPTED) from None
+    found = work(
+        task.value,
+        Source(file, *rest),
+        dev and Source(dev, *rest),
+        settings,
+        output,
+        dry_run=dry_run,
+        resume=resume,
+        limit=limit,
+    )
     terminal.result(found)
 
 
@@ -469,6 +464,23 @@ def corpus(
     terminal.result(found | {"output": str(output)})
 
 
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def pretrain(context: typer.Context) -> None:
+    """Pre-train a BERT on a prepared corpus."""
+    from keras_bert_cli.pretrain_flags import parse
+
+    parse(context.args)  # wrong flags and --help end here
+    _start()
+    from keras_bert_cli.pretrain import main as work
+    from keras_bert_cli.runs import saved_on_interrupt
+
+    with saved_on_interrupt():
+        work(context.args)
+
+
 def _start(*files: Path | None, accelerator: bool = True) -> None:
     """Imports the package, after checks that need none of it: the import takes seconds.
 
@@ -515,6 +527,11 @@ def run(arguments: list[str] | None = None) -> int:
     """
     try:
         return app(arguments, standalone_mode=False) or 0
+    except SystemExit as stop:
+        if stop.code != SAVED:
+            return stop.code or 0
+        terminal.note("stopped; the step is saved: the same command with --resume goes on")
+        return INTERRUPTED
     except ClickException as error:
         _trace()
         error.show()

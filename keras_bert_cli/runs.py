@@ -10,6 +10,8 @@ checkpoints/    the state of an unfinished run, for --resume
 
 import functools
 import json
+import signal
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,16 @@ def write(path: Path, value: dict[str, Any]) -> None:
     from keras_bert.atomic import write_file
 
     write_file(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+@contextmanager
+def saved_on_interrupt():
+    """Turns Ctrl-C into SIGTERM, on which `Resume` finishes the step and saves it."""
+    before = signal.signal(signal.SIGINT, lambda *_: signal.raise_signal(signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Run:

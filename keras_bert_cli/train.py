@@ -4,10 +4,8 @@ import importlib.metadata
 import importlib.util
 import math
 import shutil
-import signal
 import statistics
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,6 @@ from keras_bert_cli.terminal import Progress, duration, number, terminal
 # Learning rates that train well, by the width of the encoder up to which they hold. Devlin et al.
 # 2019, appendix A.3, give 2e-5 to 5e-5 for widths 768 and 1024; narrower models need more.
 LEARNING_RATES = ((128, 5e-4), (256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
-UPDATES = 300  # fewer leave a new head untrained
 EPOCHS = (3, 20)
 SMALL = 1000  # rows below which batches are smaller
 MEASURED = 2000  # rows whose lengths are counted
@@ -217,7 +214,7 @@ def _completed(settings: Settings, kind: Kind, rows: int, lengths, most: int | N
     batch_size = settings.batch_size or (16 if rows < SMALL else 32)
     epochs = settings.epochs
     if epochs is None:
-        epochs = min(max(EPOCHS[0], math.ceil(UPDATES * batch_size / rows)), EPOCHS[1])
+        epochs = min(max(EPOCHS[0], math.ceil(kind.updates * batch_size / rows)), EPOCHS[1])
     length = settings.sequence_length
     if length is None:
         wanted = 32 * math.ceil(float(np.quantile(lengths, 0.99)) / 32)
@@ -352,16 +349,6 @@ class _Epochs(keras.callbacks.Callback):
             self._bar.close()
 
 
-@contextmanager
-def _saved_on_interrupt():
-    """Turns Ctrl-C into SIGTERM, on which `Resume` finishes the step and saves it."""
-    before = signal.signal(signal.SIGINT, lambda *_: signal.raise_signal(signal.SIGTERM))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def _fit(kind: Kind, model, table: Table, dev: Table, settings: Settings, output: Path):
     """Trains; leaves the weights of the best epoch in the model."""
     monitor = kind.monitor
@@ -385,7 +372,7 @@ def _fit(kind: Kind, model, table: Table, dev: Table, settings: Settings, output
     extra = {"class_weight": settings.class_weight} if settings.class_weight else {}
     best.parent.mkdir(parents=True, exist_ok=True)
     terminal.note("compiling the first step ...")
-    with _saved_on_interrupt():
+    with runs.saved_on_interrupt():
         model.fit(
             x,
             y,

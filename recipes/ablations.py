@@ -23,7 +23,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import Queue
 
-# Flags of pretrain.py. The first is that of the shipped preset's first phase.
+# Flags of keras-bert pretrain. The first is that of the shipped preset's first phase.
 BASE = (
     "--size L6_H256 --lengths 128 --shares 1 --predictions 20 --batch_sizes 256 --objective nsp "
     "--learning_rate 7e-4 --warmup 0.05 --weight_decay 0.01 --dropout 0"
@@ -68,9 +68,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--variants", nargs="*", default=[*VARIANTS], help="names; none: only --add"
     )
     parser.add_argument(
-        "--add", nargs="+", default=[], metavar="NAME=FLAGS", help="more, as flags of pretrain.py"
+        "--add", nargs="+", default=[], metavar="NAME=FLAGS", help="more, as flags of pretrain"
     )
-    parser.add_argument("--base", default="", help="flags of pretrain.py that change the base")
+    parser.add_argument("--base", default="", help="flags of pretrain that change the base")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--steps", type=int, help="of every run")
     parser.add_argument("--minutes", type=float, help="of every run, or at most so many")
@@ -117,7 +117,7 @@ def work(args: argparse.Namespace, name: str, seed: int) -> None:
     folder = Path(args.output_dir) / f"{name}-seed{seed}"
     result = read_json(folder / RESULT)
     if "heldout" not in result:
-        import pretrain
+        from keras_bert_cli import pretrain
 
         flags = shlex.split(" ".join([BASE, args.base, args.flags[name]]))
         flags += ["--corpus", args.corpus, "--heldout", args.heldout, "--seed", str(seed)]

@@ -4,7 +4,8 @@ import argparse
 import importlib.util
 from pathlib import Path
 
-STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
+from keras_bert_cli.main import STRATEGIES
+
 SWITCH = {"auto": "auto", "on": True, "off": False}  # of arguments that are "auto", True or False
 PARTS = ("train", "dev", "test")  # of tagged data
 

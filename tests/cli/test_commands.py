@@ -17,7 +17,7 @@ HELP = """
 import sys
 from keras_bert_cli.main import run
 for command in ([], ["train"], ["evaluate"], ["predict"], ["info"], ["convert"], ["vocab"],
-                ["corpus"]):
+                ["corpus"], ["serve"], ["explain"], ["pretrain"]):
     assert run([*command, "--help"]) == 0, command
 loaded = {"tensorflow", "keras", "keras_bert", "numpy"} & set(sys.modules)
 assert not loaded, loaded

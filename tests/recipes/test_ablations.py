@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from recipes import ablations, pretrain
+from keras_bert_cli import pretrain_flags as pretrain
+from recipes import ablations
 
 ROOT = Path(__file__).parents[2]
 # Takes the place of a run's process: writes a result, fails, or lasts.

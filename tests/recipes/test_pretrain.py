@@ -1,11 +1,11 @@
-"""The pre-training recipe from text to a preset, on a corpus of a few sentences."""
+"""`keras-bert pretrain` from text to a preset, on a corpus of a few sentences."""
 
 import json
 
 import pytest
 
 import keras_bert
-from recipes import pretrain
+from keras_bert_cli import pretrain, pretrain_flags
 
 pytest.importorskip("apache_beam")
 
@@ -69,7 +69,7 @@ def test_phases_that_do_not_fit_are_refused(corpus, tmp_path, capsys):
 
 
 def test_masking_rate_of_each_phase(corpus, tmp_path):
-    args = pretrain.parse([*flags(corpus, tmp_path, "8"), "--mask_rate", "0.4", "0.2"])
+    args = pretrain_flags.parse([*flags(corpus, tmp_path, "8"), "--mask_rate", "0.4", "0.2"])
     first, second = (pretrain.masking(args, n, [6, 2], heldout=False) for n in (0, 1))
     assert first == {
         "unit": "piece",
@@ -85,7 +85,7 @@ def test_masking_rate_of_each_phase(corpus, tmp_path):
 
 
 def test_optimizers_by_name():
-    for name in pretrain.OPTIMIZERS:
+    for name in pretrain_flags.OPTIMIZERS:
         optimizer = pretrain.make_optimizer(name, 1e-3, 0.02)
         assert type(optimizer).__name__.lower() == name
 

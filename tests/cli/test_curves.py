@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from curves import draw_curves, write_heldout
+from keras_bert_cli.curves import draw_curves, write_heldout
 
 LINES = [
     {"epoch": 0, "step": 5, "loss": 3.0, "mlm_perplexity": 20.0, "step_ms": 9.0, "val_loss": 3.5},
