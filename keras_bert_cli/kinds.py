@@ -83,7 +83,6 @@ class Kind:
         monitor: the score that the best epoch is chosen by.
         mode: "max" or "min".
         updates: least number of updates that epochs are chosen for.
-        signature: that of the export which answers rows of a file.
     """
 
     task = "BertClassifier"
