@@ -106,7 +106,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(trained, reviews, capsys, monkey
     with monkeypatch.context() as patched:
         patched.setattr(_Epochs, "on_epoch_end", interrupting)
         assert run(command) == 130
-    assert "go on with the same command and --resume" in capsys.readouterr().err
+    assert "the same command with --resume goes on" in capsys.readouterr().err
     assert run(["evaluate", "runs/reviews", "reviews.csv"]) == 1
     assert "an unfinished run" in capsys.readouterr().err
     assert run([*command, "--resume"]) == 0
