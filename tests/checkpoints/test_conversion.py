@@ -10,7 +10,7 @@ from keras_bert.checkpoints import contents_of, open_checkpoint, save_checkpoint
 from keras_bert.checkpoints.contents import Contents
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.tasks.conversion import convert_checkpoint
-from tools import convert_checkpoint as tool
+from keras_bert_cli.main import run
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "Éa", "sat"]
 CONFIG = {
@@ -199,15 +199,14 @@ def test_no_head_for_next_sentences_is_needed(tmp_path):
     assert list(model.output) == ["mlm"] and not model.loading_report.new
 
 
-def test_tool_of_the_command_line(tmp_path, capsys):
+def test_the_command(tmp_path, capsys):
     save_checkpoint(make("classifier"), tmp_path / "google", "google")
     target = str(tmp_path / "hf")
-    tool.main(["--from", str(tmp_path / "google"), "--to", target, "--format", "huggingface"])
+    assert run(["convert", str(tmp_path / "google"), target, "--to", "huggingface"]) == 0
     assert "hf: huggingface" in capsys.readouterr().out
     config = json.loads((tmp_path / "hf" / "config.json").read_text())
     assert config["architectures"] == ["BertForSequenceClassification"]
-    with pytest.raises(SystemExit):
-        tool.main(["--from", "x", "--to", "y", "--format", "onnx"])
+    assert run(["convert", "x", "y", "--to", "onnx"]) == 2
 
 
 def test_what_cannot_be_written(tmp_path):
