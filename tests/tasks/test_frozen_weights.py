@@ -153,6 +153,7 @@ def test_low_rank_updates_merge_into_int8_kernels():
     assert kernel.dtype == "int8"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
 def test_low_rank_updates_do_not_merge_into_int4_kernels():
     model = make()

@@ -37,7 +37,9 @@ def same(found, expected):
     assert found == expected and [*map(type, found)] == [*map(type, expected)]
 
 
-@pytest.mark.parametrize("kind", [BertClassifier, BertRelationClassifier])
+@pytest.mark.parametrize(
+    "kind", [BertClassifier, pytest.param(BertRelationClassifier, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_names_keep_their_type(kind, labels, tmp_path):
     model = make(kind, labels)

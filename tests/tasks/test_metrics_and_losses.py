@@ -594,7 +594,9 @@ def test_class_weights_without_classes_are_refused(task):
             make(task).fit(x, y, class_weight=given, verbose=0)
 
 
-@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1.0])
+@pytest.mark.parametrize(
+    "wrong", [float("nan"), pytest.param(float("inf"), marks=pytest.mark.slow), -1.0]
+)
 @pytest.mark.parametrize("task", [t for t in TASKS if t not in ("masked", "pretrainer")])
 def test_weights_that_are_no_weights_are_refused_with_their_row(task, wrong):
     import tensorflow as tf

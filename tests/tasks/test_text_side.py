@@ -40,7 +40,13 @@ def like(model, tokenizer_settings, settings):
     return other
 
 
-@pytest.mark.parametrize("kind", made.KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind in ("classifier", "answerer") else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in made.KINDS
+    ],
+)
 def test_settings_that_change_after_use_are_heeded(kind):
     model = made.make(kind)
     before = ask(kind, model)
