@@ -33,7 +33,7 @@ div.kb { padding: .75rem 1rem; border-radius: 8px; }
 .kb .scroll { overflow-x: auto; }
 .kb table { border-collapse: collapse; font-size: .9rem; }
 .kb table.wide { width: 100%; }
-.kb th { color: var(--soft); font-weight: 600; font-size: .8rem; }
+.kb th { color: var(--soft); font-weight: 600; font-size: .8rem; overflow-wrap: normal; }
 .kb th, .kb td { text-align: left; vertical-align: top; padding: .4rem .9rem .4rem 0; }
 .kb td { overflow-wrap: break-word; }
 .kb td.long { min-width: 13rem; }
