@@ -174,6 +174,46 @@ class ModelServer:
         self._authorize(request)
         return JSONResponse([describe(model) for model in self.models.values()])
 
+    async def explanation(self, request: Request) -> Response:
+        """POST /v1/keras_bert/explain/NAME: why a model answers so, for the page.
+
+        The body is that of a request for predictions, of one row. The reply has "meaning", the
+        output that is explained, in words; "output" and "baseline_output"; "error" of the method;
+        "texts"; and "words" with "text", its index, "start" and "end" in characters, and "score".
+        """
+        self._authorize(request)
+        name = request.path_params["name"]
+        self.in_flight += 1
+        try:
+            model = self.models.get(name)
+            if model is None:
+                raise not_found(name, None)
+            version = model.version(None, None)
+            signatures = version.export.contract["signatures"]
+            asked = parse_predict(await self._body(request), signatures, self._limits)
+            if asked.rows != 1:
+                raise RequestError(400, f"inputs: {asked.rows} rows; expected 1 to explain")
+            found = await model.explain([_plain(v.tolist()) for v in asked.inputs.values()])
+        except ClientDisconnect:
+            return Response(status_code=_CLIENT_GONE)
+        finally:
+            self.in_flight -= 1
+        words = found.words
+        rows = zip(words.sides.tolist(), words.spans.tolist(), words.scores.tolist(), strict=True)
+        return JSONResponse(
+            {
+                "meaning": found.meaning,
+                "output": float(found.output),
+                "baseline_output": float(found.baseline_output),
+                "error": float(found.error),
+                "texts": list(found.texts),
+                "words": [
+                    {"text": side, "start": start, "end": end, "score": score}
+                    for side, (start, end), score in rows
+                ],
+            }
+        )
+
     async def rest(self, request: Request) -> Response:
         """TensorFlow Serving's paths under /v1/."""
         self._authorize(request)
@@ -359,6 +399,13 @@ def shown_name(name: str) -> str:
     return shown(unquote(name), quote=False)
 
 
+def _plain(value):
+    """Nested lists with strings in place of bytes."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.decode("utf-8") if isinstance(value, bytes) else value
+
+
 def describe(model: ServedModel) -> dict[str, Any]:
     """What a model is, without a path of this machine.
 
@@ -369,7 +416,7 @@ def describe(model: ServedModel) -> dict[str, Any]:
         "name"; "state", "ready" or "loading"; "versions" and "version_labels"; and of the newest
         version that answers, from its contract: "task", the class; "signatures" with inputs and
         outputs; "labels" of its classes or None; "settings", "weights", "packages", and "example",
-        a request; "scores" of the run, or None.
+        a request; "scores" of the run, or None; "explains", whether `explanation` answers.
     """
     found = model.available()
     said: dict[str, Any] = {
@@ -378,6 +425,7 @@ def describe(model: ServedModel) -> dict[str, Any]:
         "versions": [version.number for version in found],
         "version_labels": model.labels,
         "scores": model.place.metrics,
+        "explains": model.explains,
     }
     if not found:
         return said
@@ -561,6 +609,7 @@ def create_app(
     server = ModelServer(served, limits, metrics, keys)
     routes = [
         Route("/v1/keras_bert/models", server.listing),
+        Route("/v1/keras_bert/explain/{name:path}", server.explanation, methods=["POST"]),
         # In TensorFlow Serving the letters' case does not count here.
         *(Route(f"/{v}1/{{rest:path}}", server.rest, methods=_METHODS) for v in "vV"),
         Route("/healthz", server.health),

@@ -22,6 +22,8 @@ from keras_bert.serving.export_contract import read_contract
 LABELS = "version_labels.json"  # in a base folder: {"stable": 1, "canary": 2}
 SAVED_MODEL = "saved_model.pb"
 _LARGEST = 2**63 - 1  # a version is an int64
+EXPLAINING = 8  # explanations that wait or are computed, of a model
+STEPS = 16  # of integrated gradients: a fourth of the time of 64, and a picture like theirs
 log = logging.getLogger("keras_bert.server")
 
 
@@ -287,6 +289,8 @@ class ServedModel:
     def __post_init__(self):
         self._executor = ThreadPoolExecutor(self.settings.threads, f"model-{self.name}")
         self._loader = ThreadPoolExecutor(1, f"load-{self.name}")
+        self._explainer = ThreadPoolExecutor(1, f"explain-{self.name}")
+        self._explaining, self._task = 0, None
         self._scratch: tempfile.TemporaryDirectory | None = None
         self._tasks: set[asyncio.Task] = set()
 
@@ -322,6 +326,52 @@ class ServedModel:
         raise RequestError(
             404, f"Servable not found for request: Specific({self.name}, {number[:20]})"
         )
+
+    @property
+    def explains(self) -> bool:
+        """Whether answers can be explained: an export has no gradients, a preset has."""
+        return self.place.preset is not None
+
+    async def explain(self, columns: list[list]) -> Any:
+        """Explains the answer to an example, by `keras_bert.explain.attributions`.
+
+        The task is loaded for the first of them. They are computed one at a time.
+
+        Args:
+            columns: a column for each input, of one value.
+
+        Returns:
+            The `Attribution`.
+
+        Raises:
+            RequestError: if the model cannot be explained, the example is wrong, or too many wait.
+        """
+        if not self.explains:
+            raise RequestError(
+                400, f"model {self.name}: served from an export; serve its preset to explain it"
+            )
+        if self._explaining >= EXPLAINING:
+            raise RequestError(
+                503, f"model {self.name}: too many explanations wait", {"Retry-After": "5"}
+            )
+        self._explaining += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._explainer, self._attribution, columns)
+        finally:
+            self._explaining -= 1
+
+    def _attribution(self, columns: list[list]):
+        from keras_bert.explain import attributions
+
+        if self._task is None:
+            self._task = load_task(self.place.preset)
+        texts = columns[0] if len(columns) == 1 else tuple(columns)
+        try:
+            (found,) = attributions(self._task, texts, steps=STEPS)
+        except (TypeError, ValueError) as error:
+            raise RequestError(400, str(error)) from error
+        return found
 
     # === Loading ===
 
@@ -435,7 +485,9 @@ class ServedModel:
         """Exports the preset into a folder that only this user can read."""
         self._scratch = tempfile.TemporaryDirectory(prefix="keras_bert-serve-")
         folder = Path(self._scratch.name) / "1"
-        export_preset(self.place.preset, folder)
+        task = load_task(self.place.preset)
+        log.info("exporting %s as %s", self.place.preset, type(task).__name__)
+        task.export(folder, verbose=0)
         return folder
 
     async def close(self) -> None:
@@ -446,16 +498,16 @@ class ServedModel:
             await asyncio.wait(self._tasks)
         self._executor.shutdown(wait=True)
         self._loader.shutdown(wait=True)
+        self._explainer.shutdown(wait=True)
         if self._scratch is not None:
             self._scratch.cleanup()
 
 
-def export_preset(preset: str, folder: Path) -> None:
-    """Exports the task of a preset.
+def load_task(preset: str):
+    """Loads the task of a preset or checkpoint.
 
     Args:
         preset: as `from_preset` takes it.
-        folder: the export to write.
 
     Raises:
         ValueError: if the preset has no head, so that there is nothing to answer.
@@ -472,8 +524,7 @@ def export_preset(preset: str, folder: Path) -> None:
             f"preset {preset!r} is a network without a head: expected the preset of a task, as "
             "save_to_preset writes it"
         )
-    log.info("exporting %s as %s", preset, task.__name__)
-    task.from_preset(preset).export(folder, verbose=0)
+    return task.from_preset(preset)
 
 
 def read_labels(path: Path) -> dict[str, int]:

@@ -20,6 +20,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from keras_bert import BertClassifier
+from keras_bert.explain import attributions
 from keras_bert.server import served_model
 from keras_bert.serving.export import answers_of
 from keras_bert.serving.export_contract import (
@@ -702,6 +703,40 @@ def test_keyboard_alone(server, page):
         seen.append(element.accessible_name)
     assert seen[:4] == ["Skip to the model", "Model", "Text", "Add a second text"]
     assert "Answer" in seen and any("Drop a file" in name for name in seen)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return tiny("classifier")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_why(scheme, server, page, task, monkeypatch):
+    monkeypatch.setattr(served_model.ServedModel, "explains", True)
+    monkeypatch.setattr(served_model, "load_task", lambda preset: task)
+    page.open(server.port, "classifier", 390, scheme)
+    page.write("text", "The harbour froze")
+    page.until(lambda: page.texts(".why button") == ["Why?"])
+    page.button("Why?").click()
+    page.until(lambda: page.texts(".why h3") == ["Why"])
+    (expected,) = attributions(task, ["The harbour froze"], steps=served_model.STEPS)
+    most = max(abs(score) for score in expected.words.scores)
+    strong = {
+        word: "raises" if score > 0 else "lowers"
+        for word, score in zip(expected.words.words, expected.words.scores, strict=True)
+        if abs(score) > 0.05 * most
+    }
+    marks = page.driver.find_elements(By.CSS_SELECTOR, ".why .passage mark")
+    found = {mark.text: mark.get_attribute("class") for mark in marks}
+    assert strong.items() <= found.items() and len(strong) > 1
+    assert page.driver.execute_script(CONTRAST) == []
+    # Another text has another answer, whose reasons are not there yet.
+    page.write("text", "a red boat")
+    page.until(lambda: page.texts(".why button") == ["Why?"])
+    monkeypatch.undo()  # served from an export: nothing to explain it by
+    page.open(server.port, "classifier")
+    page.write("text", "a red boat")
+    assert page.headline() and page.texts(".why button") == []
 
 
 def test_a_key_is_asked_for(exported, page, tmp_path, monkeypatch):

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from keras_bert.explain import attributions
 from keras_bert.server import create_app, serve
-from keras_bert.server.served_model import default_name, find_place, refusal
+from keras_bert.server.served_model import STEPS, default_name, find_place, refusal
 from tests.server.half_model import write_model
 from tests.server.live import Gate, in_thread, live
 
@@ -194,7 +195,20 @@ def test_the_preset_of_a_run_is_exported_and_served(tmp_path):
         assert status == 200 and answer["predictions"][0]["label"] == label[0]
         assert answer["predictions"][0]["probability"] == pytest.approx(probability[0])
         (said,) = server.ask("GET", "/v1/keras_bert/models")[1]
-        assert said["scores"] == {"accuracy": 0.75}
+        assert said["scores"] == {"accuracy": 0.75} and said["explains"]
+        # Why: what `attributions` says; of one row, and of presets alone.
+        path, body = "/v1/keras_bert/explain/reviews", {"inputs": {"text": ["rain wind"]}}
+        status, why = server.ask("POST", path, json.dumps(body))
+        (right,) = attributions(model, ["rain wind"], steps=STEPS)
+        assert status == 200 and why["texts"] == ["rain wind"] and why["meaning"] == right.meaning
+        assert [word["score"] for word in why["words"]] == pytest.approx(
+            right.words.scores.tolist(), abs=1e-5
+        )
+        assert [[word["start"], word["end"]] for word in why["words"]] == [[0, 4], [5, 9]]
+        for wrong, said in (({"text": ["a", "b"]}, "2 rows"), ({"word": ["a"]}, "'text'")):
+            status, answer = server.ask("POST", path, json.dumps({"inputs": wrong}))
+            assert status == 400 and said in answer["error"]
+        assert server.ask("POST", "/v1/keras_bert/explain/no", json.dumps(body))[0] == 404
         folder = server.server.models["reviews"].place.export
         assert folder.is_dir()
         assert folder.parent.stat().st_mode & 0o077 == 0  # nobody else reads it

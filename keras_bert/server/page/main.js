@@ -13,6 +13,7 @@ import { programs } from "./programs.js";
 import { relate } from "./relate.js";
 import { blamed, key, listModels, predict, ServerError } from "./server.js";
 import { tag } from "./tag.js";
+import { why } from "./why.js";
 
 const PAUSE = 450; // milliseconds without typing, after which the model is asked
 const MODIFIER = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl";
@@ -204,8 +205,8 @@ function open(model) {
     try {
       const replies = await Promise.all(requests.map((request) => predict(model, request, signal)));
       code.reply(replies[0]);
-      // An explanation of this answer has its place below it, from `requests` and `replies`.
-      answerBox.replaceChildren(h("h2.unseen", { id: "answer-title" }, "Answer"), ...page.show(replies, requests));
+      const parts = [...page.show(replies, requests), why(model, requests, signal)];
+      answerBox.replaceChildren(h("h2.unseen", { id: "answer-title" }, "Answer"), ...parts.filter(Boolean));
       spoken.textContent = inShort(answerBox);
     } catch (error) {
       if (signal.aborted) return;

@@ -74,6 +74,15 @@ export async function predict(model, { signature, inputs }, signal) {
 }
 
 /**
+ * Asks why a model answers a request so; the request has one row.
+ * @returns {Promise<object>} as `explanation` of the server's app.py gives it
+ */
+export const explain = (model, { signature, inputs }, signal) =>
+  ask(`${address()}/v1/keras_bert/explain/${encodeURIComponent(model.name)}`, {
+    method: "POST", body: JSON.stringify({ signature_name: signature, inputs }), signal,
+  });
+
+/**
  * The words of a server's message that a person needs, and the input that it is about.
  * @param {string} message such as "inputs: 'text'[0]: 9 characters; expected at most 5"
  * @param {string[]} names inputs of the signature
