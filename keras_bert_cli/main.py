@@ -1,5 +1,6 @@
 """The commands and their options. TensorFlow is imported by a command's work, not by its help."""
 
+import logging
 import os
 import sys
 import traceback
@@ -557,6 +558,9 @@ def _trace() -> None:
 
 def main() -> None:
     """Runs the command, and ends the process with its exit code."""
+    if "--debug" not in sys.argv:
+        # It warns of functions that are traced again, which are here those of several tokenizers.
+        logging.getLogger("tensorflow").setLevel(logging.ERROR)
     sys.exit(run())
 
 

@@ -5,7 +5,6 @@ output holds one JSON object and nothing else.
 """
 
 import json
-import logging
 import os
 import sys
 import time
@@ -89,8 +88,6 @@ def quiet_start():
     if terminal.debug:
         yield
         return
-    # It warns of functions that are traced again, which are here those of several tokenizers.
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     sys.stderr.flush()
     kept = os.dup(2)
     with open(os.devnull, "wb") as nothing:

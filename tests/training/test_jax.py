@@ -18,7 +18,8 @@ slow = pytest.mark.slow  # a minute, most of it compilation
 FIT = """
 import json, numpy as np
 from keras_bert import BertBackbone, BertClassifier
-backbone = BertBackbone(31, 2, 2, 12, 24, max_sequence_length=11, hidden_dropout=0.0)
+shape = dict(max_sequence_length=11, hidden_dropout=0.0, attention_dropout=0.0)
+backbone = BertBackbone(31, 2, 2, 12, 24, **shape)
 model = BertClassifier(backbone, num_classes=3, dropout=0.0)
 rng = np.random.default_rng(3)
 model.set_weights([rng.normal(0, 0.1, w.shape).astype(w.dtype) for w in model.get_weights()])
