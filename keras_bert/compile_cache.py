@@ -48,7 +48,7 @@ def enable(devices: str = "GPU", cards: list[str] | None = None) -> Path | None:
     The store is `keras_bert/compiled` in the user's cache (`XDG_CACHE_HOME`, by default
     `~/.cache`). It belongs to the user alone, since programs in it are executed, and does not grow
     beyond `LIMIT`. The environment variable KERAS_BERT_COMPILE_CACHE=0 turns it off; a folder that
-    the user gave TensorFlow himself in TF_XLA_FLAGS is left to him.
+    the user set in TF_XLA_FLAGS is used in its place.
 
     Args:
         devices: types of devices whose programs are kept, as TensorFlow names them.

@@ -101,7 +101,7 @@ def train(
     with devices.scope():
         model = _make(kind, (table, dev), settings)
     settings = _with_rate(settings, model.backbone.hidden_dim)
-    compile_model(model, settings)
+    model.compile(learning_rate=settings.learning_rate)
     steps = math.ceil(len(table) / settings.batch_size) * settings.epochs
     about = _about(source, kind, table, dev, notes, lengths, model, settings)
     terminal.table(about, str(source.path))
@@ -123,7 +123,7 @@ def train(
     begin = time.monotonic()
     history, monitor = _fit(kind, model, table, dev, settings, output)
     metrics = {
-        "scores": _scores(kind, model, dev, settings.batch_size),
+        "scores": scores(kind, model, dev, settings.batch_size),
         "monitor": monitor,
         "epochs": history,
         "seconds": round(time.monotonic() - begin, 1),
@@ -148,16 +148,6 @@ def draw(kind: Kind, model, table: Table, folder: Path, batch_size: int) -> str 
     x, y = _x_y(kind, table)
     files = errors(model, x, y, explained=EXPLAINED, batch_size=batch_size).write(folder)
     return str(next(file for file in files if file.suffix == ".html"))
-
-
-def scores(kind: Kind, model, table: Table, batch_size: int = 32) -> dict[str, float]:
-    """Scores a model on labelled examples; the loss and perplexity of a masked language model."""
-    return _scores(kind, model, table, batch_size)
-
-
-def compile_model(model, settings: Settings) -> None:
-    """Compiles a model for the run."""
-    model.compile(learning_rate=settings.learning_rate)
 
 
 def _has(package: str) -> bool:
@@ -288,7 +278,8 @@ def _validation(kind: Kind, table: Table):
     return (x,) if y is None else (x, y)
 
 
-def _scores(kind: Kind, model, table: Table, batch_size: int) -> dict[str, float]:
+def scores(kind: Kind, model, table: Table, batch_size: int) -> dict[str, float]:
+    """Scores a model on labelled examples; the loss and perplexity of a masked language model."""
     x, y = _x_y(kind, table)
     if isinstance(kind, FillIn):
         found = model.evaluate(x, batch_size=batch_size, return_dict=True, verbose=0)
