@@ -18,7 +18,7 @@ FOLDER = TOOLS.parent / "keras_bert" / "kernels" / "ir"
 NUMBERS = {"length": "i32", "heads": "i32", "rows": "i32", "hidden": "i32", "threshold": "i32"}
 NUMBERS |= {"scale": "fp32", "factor": "fp32", "epsilon": "fp32"}
 TYPES = {"groups": "*i32", "seed": "*u32"}
-TYPES |= dict.fromkeys(("log_sums", "means", "slopes", "gamma", "beta", "sums"), "*fp32")
+TYPES |= dict.fromkeys(("log_sums", "deltas", "means", "slopes", "gamma", "beta", "sums"), "*fp32")
 
 
 def files() -> dict:

@@ -58,9 +58,12 @@ def attend(qkv, groups, heads: int, rate: float = 0.0, seed=None):
 
         def gradient(*args, upstream=None):
             (upstream,) = args if upstream is None else (upstream,)
+            upstream = ops.cast(upstream, qkv.dtype)
+            products = ops.cast(out, "float32") * ops.cast(upstream, "float32")
+            deltas = ops.sum(ops.reshape(products, (batch, length, heads, head_dim)), axis=-1)
             (change,) = run(
                 backward,
-                [qkv, groups, seed, out, log_sums, ops.cast(upstream, qkv.dtype)],
+                [qkv, groups, seed, log_sums, ops.transpose(deltas, (0, 2, 1)), upstream],
                 [((batch, length, width), qkv.dtype)],
                 numbers | dropout,
                 grid,

@@ -9,7 +9,9 @@ from keras import ops
 from keras_bert.arguments import check_number
 
 # A 32-bit hash from github.com/skeeto/hash-prospector: shifts by 16, 15 and 15 with these two
-# factors in between. Our tests check that units are dropped independently.
+# factors in between; it makes numbers of seeds. Rows and columns have a shorter one, and a unit the
+# product of its row's, made odd, and its column's: one operation. Our tests check that units are
+# dropped independently.
 SHIFTS = (16, 15)
 FACTORS = (0x21F0AAAD, 0xD35A2D97)
 
@@ -100,13 +102,13 @@ def kept_units(shape, rate: float, seed):
     numbers = [ops.convert_to_tensor(np.uint32(n)) for n in (*SHIFTS, *FACTORS)]
     key = _mixed(_mixed(first, numbers) + second, numbers)
     start = ops.unstack(_mixed(key + np.array([1, 2], "uint32"), numbers), 2)
+    _, shift, factor, _ = numbers
     rows, columns = (
-        _mixed(ops.cast(ops.arange(n, dtype="int32"), "uint32") + s, numbers)
+        (ops.cast(ops.arange(n, dtype="int32"), "uint32") + s) * factor
         for n, s in zip((math.prod(shape[:-1]), shape[-1]), start, strict=True)
     )
-    _, shift, first, second = numbers
-    place = ops.bitwise_xor(rows[:, None], columns) * first
-    place = ops.bitwise_xor(place, ops.right_shift(place, shift)) * second
+    rows, columns = (ops.bitwise_xor(x, ops.right_shift(x, shift)) for x in (rows, columns))
+    place = ops.bitwise_or(rows, np.uint32(1))[:, None] * columns
     return ops.reshape(place >= np.uint32(round(rate * 2**32)), shape)
 
 

@@ -56,7 +56,7 @@ def _forward(numbers, qkv, groups, seed):
     return _joined(ops.matmul(p * factors, v)), log_sums
 
 
-def _backward(numbers, qkv, groups, seed, out, log_sums, d_out):
+def _backward(numbers, qkv, groups, seed, log_sums, deltas, d_out):
     q, k, v, p, factors, _ = _probabilities(numbers, qkv, groups, seed)
     batch, heads, length, units = q.shape
 
@@ -64,9 +64,9 @@ def _backward(numbers, qkv, groups, seed, out, log_sums, d_out):
         x = ops.reshape(ops.cast(x, "float32"), (batch, length, heads, units))
         return ops.transpose(x, (0, 2, 1, 3))
 
-    d_out, out = split(d_out), split(out)
+    d_out = split(d_out)
     d_p = ops.matmul(d_out, ops.transpose(v, (0, 1, 3, 2))) * factors
-    d_s = p * (d_p - ops.sum(d_out * out, -1, keepdims=True)) * numbers["scale"]
+    d_s = p * (d_p - deltas[..., None]) * numbers["scale"]
     turned = ops.transpose(d_s, (0, 1, 3, 2))
     d_v = ops.matmul(ops.transpose(p * factors, (0, 1, 3, 2)), d_out)
     changes = [_joined(v) for v in (ops.matmul(d_s, k), ops.matmul(turned, q), d_v)]

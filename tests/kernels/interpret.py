@@ -30,11 +30,12 @@ def kept(rows: int, columns: int, seed) -> torch.Tensor:
     """What `keras_bert.layers.dropout.kept_units` says, once more."""
     wrap = np.uint64(2**32)
     key = hashed((hashed(seed[0]) + np.uint64(seed[1])) % wrap)
-    row = hashed((np.arange(rows).astype("uint64") + hashed((key + np.uint64(1)) % wrap)) % wrap)
-    column = np.arange(columns).astype("uint64") + hashed((key + np.uint64(2)) % wrap)
-    x = row[:, None] ^ hashed(column % wrap)
-    x = (x * np.uint64(0x21F0AAAD)) % wrap
-    x = ((x ^ (x >> np.uint64(15))) * np.uint64(0xD35A2D97)) % wrap
+    numbers = []
+    for count, which in ((rows, 1), (columns, 2)):
+        start = hashed((key + np.uint64(which)) % wrap)
+        x = (np.arange(count).astype("uint64") + start) * np.uint64(0x21F0AAAD) % wrap
+        numbers.append(x ^ (x >> np.uint64(15)))
+    x = ((numbers[0][:, None] | np.uint64(1)) * numbers[1]) % wrap
     return torch.tensor(x >= round(RATE * 2**32))
 
 
@@ -105,19 +106,23 @@ def check_attention(batch=3, length=70, heads=2, units=32):
     groups[0, 1, 50:] = -1  # padding
     groups[1, :, 30:] = 1  # two texts
     groups[2, 1] = -1  # nothing: a row that fills a batch
-    d_out[2] = 0
     seeds = torch.tensor(seed, dtype=torch.int32)
     out, log_sums = torch.zeros(batch, length, hidden).half(), torch.zeros(batch, heads, length)
     d_qkv = torch.zeros_like(qkv)
     numbers = {"length": length, "heads": heads, "scale": 1 / math.sqrt(units), **DROPOUT}
     grid, sizes = (2, heads, batch), {"D": units, "BLOCK": 64}
     attention.forward[grid](qkv, groups, seeds, out, log_sums, **numbers, **sizes, DROP=True)
-    attention.backward[grid](qkv, groups, seeds, out, log_sums, d_out, d_qkv, **numbers, **sizes)
+    deltas = (out.float() * d_out.float()).reshape(batch, length, heads, units).sum(-1)
+    deltas = deltas.transpose(1, 2).contiguous()
+    given = qkv, groups, seeds, log_sums, deltas, d_out
+    attention.backward[grid](*given, d_qkv, **numbers, **sizes)
     leaf = qkv.double().requires_grad_(True)
     q, k, v = leaf.reshape(batch, length, 3, heads, units).permute(2, 0, 3, 1, 4)
     seen = groups[:, 0, :, None] == groups[:, 1, None, :]
     scores = q @ k.transpose(-1, -2) / math.sqrt(units)
-    p = torch.softmax(scores.masked_fill(~seen[:, None], -1e9), -1)
+    # As in float32, in which -1e9 + score is -1e9, and has the gradient of the score.
+    unseen = scores - scores.detach() - 1e9
+    p = torch.softmax(torch.where(seen[:, None], scores, unseen), -1)
     drop = kept(batch * heads * length, length, seed).reshape(p.shape) * DROPOUT["factor"]
     wanted = ((p * drop) @ v).transpose(1, 2).reshape(batch, length, hidden)
     wanted.backward(d_out.double())

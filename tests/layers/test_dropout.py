@@ -28,10 +28,9 @@ def test_units_are_those_of_the_hash_in_whole_numbers():
     expected = np.zeros((2, 3, 5), bool)
     for row in range(6):
         for column in range(5):
-            start = [(n + mixed((key + i) % 2**32)) % 2**32 for i, n in ((1, row), (2, column))]
-            x = mixed(start[0]) ^ mixed(start[1])
-            x = x * FACTORS[0] % 2**32
-            x = (x ^ x >> 15) * FACTORS[1] % 2**32
+            places = (row, mixed((key + 1) % 2**32)), (column, mixed((key + 2) % 2**32))
+            row_hash, column_hash = ((n + start) * FACTORS[0] % 2**32 for n, start in places)
+            x = (row_hash ^ row_hash >> 15 | 1) * (column_hash ^ column_hash >> 15) % 2**32
             expected[row // 3, row % 3, column] = x >= round(rate * 2**32)
     assert np.array_equal(kept_units((2, 3, 5), rate, np.array(seed, "int64")), expected)
 
@@ -65,6 +64,17 @@ def test_neighbours_have_nothing_to_do_with_each_other():
         assert deviations((a & b).mean(), 0.01, a.size) < 4
     square = found[1:, 1:] & found[:-1, :-1] & found[1:, :-1] & found[:-1, 1:]
     assert deviations(square.mean(), 1e-4, square.size) < 4
+
+
+def test_no_two_rows_or_columns_are_alike():
+    """The largest correlation of all pairs is that of chance."""
+    found = dropped(1500, 1000, 0.1, (3, 0))
+    z = (found - 0.1) / 0.3
+    for x in (z, z.T):
+        pairs = np.triu_indices(len(x), 1)
+        products = (x @ x.T / np.sqrt(x.shape[1]))[pairs]
+        assert abs(products.var() - 1) < 0.01
+        assert np.abs(products).max() < 9  # 7 at random: the tail is not that of a normal variable
 
 
 def test_one_unit_over_many_steps():

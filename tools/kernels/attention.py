@@ -5,7 +5,8 @@ Source of the IR in `keras_bert/kernels`, made by `tools/make_kernels.py`. Algor
 values of a token stand in one row of 3 * H. Dropout by the hash of `keras_bert.layers.dropout`, on
 the same places of [B, N, T, T].
 
-Scores are kept times log2(e), so that a power of two gives the probability.
+Logarithms are to base 2, so that a power of two gives the probability. What is done for each score
+decides about the speed, more than the products: scales are applied to the sums, not to the scores.
 """
 
 import triton
@@ -29,13 +30,25 @@ def dropout_key(seed):
 
 
 @triton.jit
-def kept(row_places, column_places, key, threshold):
-    """Of places of rows and of columns, broadcast, say [R, 1] and [1, C]."""
-    row_hash = mixed(tl.cast(row_places, tl.uint32) + mixed(key + 1))
-    column_hash = mixed(column_places.to(tl.uint32) + mixed(key + 2))
-    place = (row_hash ^ column_hash) * 0x21F0AAAD
-    place = (place ^ (place >> 15)) * 0xD35A2D97
-    return place >= tl.cast(threshold, tl.uint32)
+def row_numbers(places, key):
+    return hashed(places, key + 1) | 1
+
+
+@triton.jit
+def column_numbers(places, key):
+    return hashed(places, key + 2)
+
+
+@triton.jit
+def hashed(places, key):
+    x = (tl.cast(places, tl.uint32) + mixed(key)) * 0x21F0AAAD
+    return x ^ (x >> 15)
+
+
+@triton.jit
+def kept(rows, columns, threshold):
+    """Of numbers of rows and of columns, broadcast, say [R, 1] and [1, C]."""
+    return rows * columns >= tl.cast(threshold, tl.uint32)
 
 
 @triton.jit
@@ -62,31 +75,35 @@ def forward(
     first = qkv + batch * length * (3 * hidden) + head * D
     groups += batch * 2 * length
     q = tl.load(first + rows[:, None] * (3 * hidden) + units[None, :], mask=there, other=0)
+    row_groups = tl.load(groups + rows, mask=rows < length, other=0)
     top = tl.full([BLOCK], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK], tl.float32)
     context = tl.zeros([BLOCK, D], tl.float32)
-    row_places = (batch.to(tl.int32) * heads + head) * length + rows
+    to_log2 = scale * LOG2_E
     if DROP:
         key = dropout_key(seed)
+        row_places = (batch.to(tl.int32) * heads + head) * length + rows
+        row_number = row_numbers(row_places, key)[:, None]
     for start in range(0, length, BLOCK):
         columns = start + tl.arange(0, BLOCK)
         at = columns[:, None] * (3 * hidden) + units[None, :]
         held = columns[:, None] < length
         k = tl.load(first + hidden + at, mask=held, other=0)
         v = tl.load(first + 2 * hidden + at, mask=held, other=0)
-        s = tl.dot(q, tl.trans(k)) * (scale * LOG2_E)
-        row_groups = tl.load(groups + rows, mask=rows < length, other=0)
-        column_groups = tl.load(groups + length + columns, mask=columns < length, other=0)
-        s += tl.where(row_groups[:, None] == column_groups[None, :], 0.0, FORBIDDEN)
-        s = tl.where((columns < length)[None, :], s, float("-inf"))
+        # A column that is not there is in no query's group. Only a row that sees nothing counts it.
+        column_groups = tl.load(groups + length + columns, mask=columns < length, other=NO_GROUP)
+        s = tl.dot(q, tl.trans(k))
+        s = tl.where(row_groups[:, None] == column_groups[None, :], s, FORBIDDEN)
         new_top = tl.maximum(top, tl.max(s, 1))
-        p = tl.exp2(s - new_top[:, None])
-        shrink = tl.exp2(top - new_top)
+        p = tl.exp2(s * to_log2 - (new_top * to_log2)[:, None])
+        shrink = tl.exp2((top - new_top) * to_log2)
         total = total * shrink + tl.sum(p, 1)
         if DROP:
-            p = tl.where(kept(row_places[:, None], columns[None, :], key, threshold), p, 0.0)
+            p = tl.where(kept(row_number, column_numbers(columns, key)[None, :], threshold), p, 0.0)
         context = context * shrink[:, None] + tl.dot(p.to(v.dtype), v)
         top = new_top
+    counted = tl.cdiv(length, BLOCK) * BLOCK
+    total = tl.where(top > 0.5 * FORBIDDEN, total, total * (length / counted))
     if DROP:
         context = context * (factor / total)[:, None]
     else:
@@ -94,30 +111,20 @@ def forward(
     out += batch * length * hidden + head * D
     tl.store(out + rows[:, None] * hidden + units[None, :], context.to(q.dtype), mask=there)
     log_sums += (batch * heads + head) * length
-    tl.store(log_sums + rows, top + tl.log2(total), rows < length)
+    tl.store(log_sums + rows, top * to_log2 + tl.log2(total), rows < length)
 
 
 @triton.jit
-def score_gradient(
-    q, k, v, d_out, log_sum, delta, groups, rows, columns, row_places, key,
-    length, scale, threshold, factor,
-):  # fmt: skip
-    """(probabilities after dropout, gradient of the scores), in the type of q, [C, R].
-
-    Of a row that is not there both are zero. Of a column that is not there they are finite, also
-    where the row sees no column: its key is zero, and its own gradients are not stored.
-    """
-    s = tl.dot(k, tl.trans(q)) * (scale * LOG2_E)
-    row_groups = tl.load(groups + rows, mask=rows < length, other=0)
-    column_groups = tl.load(groups + length + columns, mask=columns < length, other=NO_GROUP)
-    s += tl.where(row_groups[None, :] == column_groups[:, None], 0.0, FORBIDDEN)
-    p = tl.exp2(s - log_sum[None, :])
-    d_p = tl.dot(v, tl.trans(d_out))
-    keep = kept(row_places[None, :], columns[:, None], key, threshold)
-    dropped = tl.where(keep, p * factor, 0.0)
-    d_p = tl.where(keep, d_p * factor, 0.0)
-    d_s = p * (d_p - delta[None, :]) * scale
-    return dropped.to(q.dtype), d_s.to(q.dtype)
+def row_sums(log_sums, deltas, groups, rows, length, scale):
+    """What a gradient needs of its rows: (log_sum, log2 of the probability of what they do not
+    see, delta, group). A row that sees nothing attends to all; of one that is not there all
+    probabilities are zero."""
+    there = rows < length
+    log_sum = tl.load(log_sums + rows, mask=there, other=float("inf"))
+    sees_nothing = log_sum < 0.5 * FORBIDDEN * scale * LOG2_E
+    unseen = tl.where(sees_nothing, -tl.log2(length * 1.0), FORBIDDEN)
+    delta = tl.load(deltas + rows, mask=there, other=0)
+    return log_sum, unseen, delta, tl.load(groups + rows, mask=there, other=0)
 
 
 @triton.jit
@@ -125,8 +132,8 @@ def backward(
     qkv,
     groups,
     seed,
-    out,
     log_sums,
+    deltas,  # float32 [B, N, T], sums of out * d_out over a head's units
     d_out,  # bfloat16 [B, T, N, D]
     d_qkv,  # bfloat16 [B, T, 3, N, D]
     length,
@@ -142,50 +149,49 @@ def backward(
     units = tl.arange(0, D)
     first = qkv + batch * length * (3 * hidden) + head * D
     d_first = d_qkv + batch * length * (3 * hidden) + head * D
-    out += batch * length * hidden + head * D
     d_out += batch * length * hidden + head * D
     log_sums += (batch * heads + head) * length
+    deltas += (batch * heads + head) * length
     groups += batch * 2 * length
     places_first = (batch.to(tl.int32) * heads + head) * length
     key = dropout_key(seed)
+    to_log2 = scale * LOG2_E
 
-    # Keys and values of one block, over all queries.
+    # Keys and values of one block, over all queries; scores as [columns, rows].
     columns = block * BLOCK + tl.arange(0, BLOCK)
     held = columns[:, None] < length
     column_at = columns[:, None] * (3 * hidden) + units[None, :]
     k = tl.load(first + hidden + column_at, mask=held, other=0)
     v = tl.load(first + 2 * hidden + column_at, mask=held, other=0)
+    column_groups = tl.load(groups + length + columns, mask=columns < length, other=NO_GROUP)
+    column_number = column_numbers(columns, key)[:, None]
     d_k = tl.zeros([BLOCK, D], tl.float32)
     d_v = tl.zeros([BLOCK, D], tl.float32)
     for start in range(0, length, BLOCK):
         rows = start + tl.arange(0, BLOCK)
         there = rows[:, None] < length
-        row_at = rows[:, None] * (3 * hidden) + units[None, :]
-        out_at = rows[:, None] * hidden + units[None, :]
-        q = tl.load(first + row_at, mask=there, other=0)
-        o = tl.load(out + out_at, mask=there, other=0)
-        d_o = tl.load(d_out + out_at, mask=there, other=0)
-        log_sum = tl.load(log_sums + rows, mask=rows < length, other=float("inf"))
-        delta = tl.sum(o.to(tl.float32) * d_o.to(tl.float32), 1)
-        dropped, d_s = score_gradient(
-            q, k, v, d_o, log_sum, delta, groups, rows, columns, places_first + rows, key,
-            length, scale, threshold, factor,
-        )  # fmt: skip
-        d_v += tl.dot(dropped, d_o)
-        d_k += tl.dot(d_s, q)
-    tl.store(d_first + hidden + column_at, d_k.to(k.dtype), mask=held)
-    tl.store(d_first + 2 * hidden + column_at, d_v.to(k.dtype), mask=held)
+        q = tl.load(first + rows[:, None] * (3 * hidden) + units[None, :], mask=there, other=0)
+        d_o = tl.load(d_out + rows[:, None] * hidden + units[None, :], mask=there, other=0)
+        log_sum, unseen, delta, row_groups = row_sums(log_sums, deltas, groups, rows, length, scale)
+        s = tl.dot(k, tl.trans(q)) * to_log2 - log_sum[None, :]
+        p = tl.exp2(tl.where(row_groups[None, :] == column_groups[:, None], s, unseen[None, :]))
+        d_p = tl.dot(v, tl.trans(d_o))
+        row_number = row_numbers(places_first + rows, key)[None, :]
+        keep = kept(row_number, column_number, threshold)
+        d_s = p * (tl.where(keep, d_p, 0.0) * factor - delta[None, :])
+        d_v += tl.dot(tl.where(keep, p, 0.0).to(q.dtype), d_o)
+        d_k += tl.dot(d_s.to(q.dtype), q)
+    tl.store(d_first + hidden + column_at, (d_k * scale).to(k.dtype), mask=held)
+    tl.store(d_first + 2 * hidden + column_at, (d_v * factor).to(k.dtype), mask=held)
 
-    # Queries of the same block, over all keys.
+    # Queries of the same block, over all keys; scores as [rows, columns].
     rows = block * BLOCK + tl.arange(0, BLOCK)
     there = rows[:, None] < length
     row_at = rows[:, None] * (3 * hidden) + units[None, :]
-    out_at = rows[:, None] * hidden + units[None, :]
     q = tl.load(first + row_at, mask=there, other=0)
-    o = tl.load(out + out_at, mask=there, other=0)
-    d_o = tl.load(d_out + out_at, mask=there, other=0)
-    log_sum = tl.load(log_sums + rows, mask=rows < length, other=float("inf"))
-    delta = tl.sum(o.to(tl.float32) * d_o.to(tl.float32), 1)
+    d_o = tl.load(d_out + rows[:, None] * hidden + units[None, :], mask=there, other=0)
+    log_sum, unseen, delta, row_groups = row_sums(log_sums, deltas, groups, rows, length, scale)
+    row_number = row_numbers(places_first + rows, key)[:, None]
     d_q = tl.zeros([BLOCK, D], tl.float32)
     for start in range(0, length, BLOCK):
         columns = start + tl.arange(0, BLOCK)
@@ -193,9 +199,11 @@ def backward(
         column_at = columns[:, None] * (3 * hidden) + units[None, :]
         k = tl.load(first + hidden + column_at, mask=held, other=0)
         v = tl.load(first + 2 * hidden + column_at, mask=held, other=0)
-        _, d_s = score_gradient(
-            q, k, v, d_o, log_sum, delta, groups, rows, columns, places_first + rows, key,
-            length, scale, threshold, factor,
-        )  # fmt: skip
-        d_q += tl.dot(tl.trans(d_s), k)
-    tl.store(d_first + row_at, d_q.to(q.dtype), mask=there)
+        column_groups = tl.load(groups + length + columns, mask=columns < length, other=NO_GROUP)
+        s = tl.dot(q, tl.trans(k)) * to_log2 - log_sum[:, None]
+        p = tl.exp2(tl.where(row_groups[:, None] == column_groups[None, :], s, unseen[:, None]))
+        d_p = tl.dot(d_o, tl.trans(v))
+        keep = kept(row_number, column_numbers(columns, key)[None, :], threshold)
+        d_s = p * (tl.where(keep, d_p, 0.0) * factor - delta[:, None])
+        d_q += tl.dot(d_s.to(q.dtype), k)
+    tl.store(d_first + row_at, (d_q * scale).to(q.dtype), mask=there)

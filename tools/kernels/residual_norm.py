@@ -6,7 +6,7 @@ of H units. Dropout by the hash of `keras_bert.layers.dropout`, on the same plac
 
 import triton
 import triton.language as tl
-from kernels.attention import dropout_key, kept
+from kernels.attention import column_numbers, dropout_key, kept, row_numbers
 
 
 @triton.jit
@@ -35,7 +35,8 @@ def norm_forward(
     total = tl.load(y + at, mask=held, other=0).to(tl.float32)
     total += tl.load(bias + units, mask=held, other=0).to(tl.float32)
     if DROP:
-        keep = kept(row, units, dropout_key(seed), threshold)
+        key = dropout_key(seed)
+        keep = kept(row_numbers(row, key), column_numbers(units, key), threshold)
         total = tl.where(keep, total * factor, 0.0)
     total += tl.load(x + at, mask=held, other=0).to(tl.float32)
     rounded = total.to(z.dtype.element_ty)
@@ -73,6 +74,7 @@ def norm_backward(
     program, programs = tl.program_id(0), tl.num_programs(0)
     weight = tl.load(gamma + units, mask=held, other=0)
     key = dropout_key(seed)
+    column = column_numbers(units, key)
     d_gamma = tl.zeros([WIDTH], tl.float32)
     d_beta = tl.zeros([WIDTH], tl.float32)
     d_bias = tl.zeros([WIDTH], tl.float32)
@@ -87,7 +89,7 @@ def norm_backward(
         d = d * weight
         d_z = (d - tl.sum(d, 0) / hidden - normal * (tl.sum(d * normal, 0) / hidden)) * slope
         tl.store(d_x + at, d_z.to(d_x.dtype.element_ty), mask=held)
-        keep = kept(row, units, key, threshold)
+        keep = kept(row_numbers(row, key), column, threshold)
         d_kept = tl.where(keep, d_z * factor, 0.0).to(d_y.dtype.element_ty)
         tl.store(d_y + at, d_kept, mask=held)
         d_bias += tl.where(held, d_kept.to(tl.float32), 0.0)

@@ -1,26 +1,19 @@
 module {
-  tt.func public @backward(%qkv: !tt.ptr<$float> {tt.divisibility = 16 : i32}, %groups: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %seed: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %out: !tt.ptr<$float> {tt.divisibility = 16 : i32}, %log_sums: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %d_out: !tt.ptr<$float> {tt.divisibility = 16 : i32}, %d_qkv: !tt.ptr<$float> {tt.divisibility = 16 : i32}) attributes {noinline = false} {
+  tt.func public @backward(%qkv: !tt.ptr<$float> {tt.divisibility = 16 : i32}, %groups: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %seed: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %log_sums: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %deltas: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %d_out: !tt.ptr<$float> {tt.divisibility = 16 : i32}, %d_qkv: !tt.ptr<$float> {tt.divisibility = 16 : i32}) attributes {noinline = false} {
     %length = arith.constant $length : i32
     %heads = arith.constant $heads : i32
     %scale = arith.constant $scale : f32
     %threshold = arith.constant $threshold : i32
     %factor = arith.constant $factor : f32
-    %cst = arith.constant 1.44269502 : f32
-    %cst_0 = arith.constant dense<0> : tensor<64xi32>
-    %cst_1 = arith.constant dense<-2147483648> : tensor<64xi32>
-    %cst_2 = arith.constant dense<-1.000000e+09> : tensor<64x64xf32>
-    %cst_3 = arith.constant dense<16> : tensor<64x1xi32>
-    %cst_4 = arith.constant dense<569420461> : tensor<64x1xi32>
-    %cst_5 = arith.constant dense<15> : tensor<64x1xi32>
-    %cst_6 = arith.constant dense<-749064809> : tensor<64x1xi32>
-    %cst_7 = arith.constant dense<16> : tensor<1x64xi32>
-    %cst_8 = arith.constant dense<569420461> : tensor<1x64xi32>
-    %cst_9 = arith.constant dense<15> : tensor<1x64xi32>
-    %cst_10 = arith.constant dense<-749064809> : tensor<1x64xi32>
-    %cst_11 = arith.constant dense<-749064809> : tensor<64x64xi32>
-    %cst_12 = arith.constant dense<15> : tensor<64x64xi32>
-    %cst_13 = arith.constant dense<569420461> : tensor<64x64xi32>
+    %cst = arith.constant dense<1> : tensor<64xi32>
+    %cst_0 = arith.constant dense<0x7F800000> : tensor<64xf32>
+    %cst_1 = arith.constant -5.000000e+08 : f32
+    %cst_2 = arith.constant dense<-1.000000e+09> : tensor<64xf32>
+    %cst_3 = arith.constant dense<0> : tensor<64xi32>
+    %cst_4 = arith.constant dense<0.000000e+00> : tensor<64xf32>
     %c2_i32 = arith.constant 2 : i32
+    %cst_5 = arith.constant dense<15> : tensor<64xi32>
+    %cst_6 = arith.constant dense<569420461> : tensor<64xi32>
     %c1_i32 = arith.constant 1 : i32
     %c-749064809_i32 = arith.constant -749064809 : i32
     %c15_i32 = arith.constant 15 : i32
@@ -28,10 +21,11 @@ module {
     %c16_i32 = arith.constant 16 : i32
     %c0_i32 = arith.constant 0 : i32
     %c128_i32 = arith.constant 128 : i32
-    %cst_14 = arith.constant dense<0.000000e+00> : tensor<64x64x$float>
+    %cst_7 = arith.constant dense<0.000000e+00> : tensor<64x64x$float>
     %c192_i32 = arith.constant 192 : i32
-    %cst_15 = arith.constant dense<0.000000e+00> : tensor<64x64xf32>
-    %cst_16 = arith.constant dense<0x7F800000> : tensor<64xf32>
+    %cst_8 = arith.constant dense<0.000000e+00> : tensor<64x64xf32>
+    %cst_9 = arith.constant dense<-2147483648> : tensor<64xi32>
+    %cst_10 = arith.constant 1.44269502 : f32
     %c2_i64 = arith.constant 2 : i64
     %c64_i32 = arith.constant 64 : i32
     %0 = tt.get_program_id x : i32
@@ -54,14 +48,14 @@ module {
     %17 = arith.muli %7, %16 : i64
     %18 = arith.extsi %12 : i32 to i64
     %19 = arith.addi %17, %18 : i64
-    %20 = tt.addptr %out, %19 : !tt.ptr<$float>, i64
-    %21 = tt.addptr %d_out, %19 : !tt.ptr<$float>, i64
-    %22 = arith.extsi %heads : i32 to i64
-    %23 = arith.muli %3, %22 : i64
-    %24 = arith.extsi %1 : i32 to i64
-    %25 = arith.addi %23, %24 : i64
-    %26 = arith.muli %25, %6 : i64
-    %27 = tt.addptr %log_sums, %26 : !tt.ptr<f32>, i64
+    %20 = tt.addptr %d_out, %19 : !tt.ptr<$float>, i64
+    %21 = arith.extsi %heads : i32 to i64
+    %22 = arith.muli %3, %21 : i64
+    %23 = arith.extsi %1 : i32 to i64
+    %24 = arith.addi %22, %23 : i64
+    %25 = arith.muli %24, %6 : i64
+    %26 = tt.addptr %log_sums, %25 : !tt.ptr<f32>, i64
+    %27 = tt.addptr %deltas, %25 : !tt.ptr<f32>, i64
     %28 = arith.muli %3, %c2_i64 : i64
     %29 = arith.muli %28, %6 : i64
     %30 = tt.addptr %groups, %29 : !tt.ptr<i32>, i64
@@ -88,299 +82,262 @@ module {
     %51 = arith.muli %50, %c-749064809_i32 : i32
     %52 = arith.shrui %51, %c15_i32 : i32
     %53 = arith.xori %51, %52 : i32
-    %54 = arith.muli %0, %c64_i32 : i32
-    %55 = tt.splat %54 : i32 -> tensor<64xi32>
-    %56 = arith.addi %55, %5 : tensor<64xi32>
-    %57 = tt.expand_dims %56 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
-    %58 = tt.splat %length : i32 -> tensor<64x1xi32>
-    %59 = arith.cmpi slt, %57, %58 : tensor<64x1xi32>
-    %60 = tt.splat %8 : i32 -> tensor<64x1xi32>
-    %61 = arith.muli %57, %60 : tensor<64x1xi32>
-    %62 = tt.expand_dims %5 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
-    %63 = tt.broadcast %61 : tensor<64x1xi32> -> tensor<64x64xi32>
-    %64 = tt.broadcast %62 : tensor<1x64xi32> -> tensor<64x64xi32>
-    %65 = arith.addi %63, %64 : tensor<64x64xi32>
-    %66 = tt.addptr %13, %4 : !tt.ptr<$float>, i32
-    %67 = tt.splat %66 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-    %68 = tt.addptr %67, %65 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-    %69 = tt.broadcast %59 : tensor<64x1xi1> -> tensor<64x64xi1>
-    %70 = tt.load %68, %69, %cst_14 : tensor<64x64x!tt.ptr<$float>>
-    %71 = arith.muli %heads, %c128_i32 : i32
-    %72 = tt.addptr %13, %71 : !tt.ptr<$float>, i32
-    %73 = tt.splat %72 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-    %74 = tt.addptr %73, %65 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-    %75 = tt.load %74, %69, %cst_14 : tensor<64x64x!tt.ptr<$float>>
-    %76:2 = scf.for %arg12 = %c0_i32 to %length step %c64_i32 iter_args(%arg13 = %cst_15, %arg14 = %cst_15) -> (tensor<64x64xf32>, tensor<64x64xf32>)  : i32 {
-      %111 = tt.splat %arg12 : i32 -> tensor<64xi32>
-      %112 = arith.addi %111, %5 : tensor<64xi32>
-      %113 = tt.expand_dims %112 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
-      %114 = arith.cmpi slt, %113, %58 : tensor<64x1xi32>
-      %115 = arith.muli %113, %60 : tensor<64x1xi32>
-      %116 = tt.broadcast %115 : tensor<64x1xi32> -> tensor<64x64xi32>
-      %117 = arith.addi %116, %64 : tensor<64x64xi32>
-      %118 = tt.splat %4 : i32 -> tensor<64x1xi32>
-      %119 = arith.muli %113, %118 : tensor<64x1xi32>
-      %120 = tt.broadcast %119 : tensor<64x1xi32> -> tensor<64x64xi32>
-      %121 = arith.addi %120, %64 : tensor<64x64xi32>
-      %122 = tt.splat %13 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-      %123 = tt.addptr %122, %117 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-      %124 = tt.broadcast %114 : tensor<64x1xi1> -> tensor<64x64xi1>
-      %125 = tt.load %123, %124, %cst_14 : tensor<64x64x!tt.ptr<$float>>
-      %126 = tt.splat %20 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-      %127 = tt.addptr %126, %121 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-      %128 = tt.load %127, %124, %cst_14 : tensor<64x64x!tt.ptr<$float>>
-      %129 = tt.splat %21 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-      %130 = tt.addptr %129, %121 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-      %131 = tt.load %130, %124, %cst_14 : tensor<64x64x!tt.ptr<$float>>
-      %132 = tt.splat %length : i32 -> tensor<64xi32>
-      %133 = arith.cmpi slt, %112, %132 : tensor<64xi32>
-      %134 = tt.splat %27 : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
-      %135 = tt.addptr %134, %112 : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
-      %136 = tt.load %135, %133, %cst_16 : tensor<64x!tt.ptr<f32>>
-      %137 = arith.extf %128 : tensor<64x64x$float> to tensor<64x64xf32>
-      %138 = arith.extf %131 : tensor<64x64x$float> to tensor<64x64xf32>
-      %139 = arith.mulf %137, %138 : tensor<64x64xf32>
-      %140 = "tt.reduce"(%139) <{axis = 1 : i32}> ({
-      ^bb0(%arg15: f32, %arg16: f32):
-        %232 = arith.addf %arg15, %arg16 : f32
-        tt.reduce.return %232 : f32
-      }) : (tensor<64x64xf32>) -> tensor<64xf32>
-      %141 = tt.splat %33 : i32 -> tensor<64xi32>
-      %142 = arith.addi %141, %112 : tensor<64xi32>
-      %143 = tt.trans %125 {order = array<i32: 1, 0>} : tensor<64x64x$float> -> tensor<64x64x$float>
-      %144 = tt.dot %70, %143, %cst_15, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
-      %145 = arith.mulf %scale, %cst : f32
-      %146 = tt.splat %145 : f32 -> tensor<64x64xf32>
-      %147 = arith.mulf %144, %146 : tensor<64x64xf32>
-      %148 = tt.splat %30 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
-      %149 = tt.addptr %148, %112 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
-      %150 = tt.load %149, %133, %cst_0 : tensor<64x!tt.ptr<i32>>
-      %151 = arith.cmpi slt, %56, %132 : tensor<64xi32>
-      %152 = tt.addptr %30, %length : !tt.ptr<i32>, i32
-      %153 = tt.splat %152 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
-      %154 = tt.addptr %153, %56 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
-      %155 = tt.load %154, %151, %cst_1 : tensor<64x!tt.ptr<i32>>
-      %156 = tt.expand_dims %150 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
-      %157 = tt.expand_dims %155 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
-      %158 = tt.broadcast %156 : tensor<1x64xi32> -> tensor<64x64xi32>
-      %159 = tt.broadcast %157 : tensor<64x1xi32> -> tensor<64x64xi32>
-      %160 = arith.cmpi eq, %158, %159 : tensor<64x64xi32>
-      %161 = arith.select %160, %cst_15, %cst_2 : tensor<64x64xi1>, tensor<64x64xf32>
-      %162 = arith.addf %147, %161 : tensor<64x64xf32>
-      %163 = tt.expand_dims %136 {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
-      %164 = tt.broadcast %163 : tensor<1x64xf32> -> tensor<64x64xf32>
-      %165 = arith.subf %162, %164 : tensor<64x64xf32>
-      %166 = math.exp2 %165 : tensor<64x64xf32>
-      %167 = tt.trans %131 {order = array<i32: 1, 0>} : tensor<64x64x$float> -> tensor<64x64x$float>
-      %168 = tt.dot %75, %167, %cst_15, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
-      %169 = tt.expand_dims %142 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
-      %170 = arith.addi %53, %c1_i32 : i32
-      %171 = arith.shrui %170, %c16_i32 : i32
-      %172 = arith.xori %170, %171 : i32
-      %173 = arith.muli %172, %c569420461_i32 : i32
-      %174 = arith.shrui %173, %c15_i32 : i32
-      %175 = arith.xori %173, %174 : i32
-      %176 = arith.muli %175, %c-749064809_i32 : i32
-      %177 = arith.shrui %176, %c15_i32 : i32
-      %178 = arith.xori %176, %177 : i32
-      %179 = tt.splat %178 : i32 -> tensor<1x64xi32>
-      %180 = arith.addi %169, %179 : tensor<1x64xi32>
-      %181 = arith.shrui %180, %cst_7 : tensor<1x64xi32>
-      %182 = arith.xori %180, %181 : tensor<1x64xi32>
-      %183 = arith.muli %182, %cst_8 : tensor<1x64xi32>
-      %184 = arith.shrui %183, %cst_9 : tensor<1x64xi32>
-      %185 = arith.xori %183, %184 : tensor<1x64xi32>
-      %186 = arith.muli %185, %cst_10 : tensor<1x64xi32>
-      %187 = arith.shrui %186, %cst_9 : tensor<1x64xi32>
-      %188 = arith.xori %186, %187 : tensor<1x64xi32>
-      %189 = arith.addi %53, %c2_i32 : i32
-      %190 = arith.shrui %189, %c16_i32 : i32
-      %191 = arith.xori %189, %190 : i32
-      %192 = arith.muli %191, %c569420461_i32 : i32
-      %193 = arith.shrui %192, %c15_i32 : i32
-      %194 = arith.xori %192, %193 : i32
-      %195 = arith.muli %194, %c-749064809_i32 : i32
-      %196 = arith.shrui %195, %c15_i32 : i32
-      %197 = arith.xori %195, %196 : i32
-      %198 = tt.splat %197 : i32 -> tensor<64x1xi32>
-      %199 = arith.addi %57, %198 : tensor<64x1xi32>
-      %200 = arith.shrui %199, %cst_3 : tensor<64x1xi32>
-      %201 = arith.xori %199, %200 : tensor<64x1xi32>
-      %202 = arith.muli %201, %cst_4 : tensor<64x1xi32>
-      %203 = arith.shrui %202, %cst_5 : tensor<64x1xi32>
-      %204 = arith.xori %202, %203 : tensor<64x1xi32>
-      %205 = arith.muli %204, %cst_6 : tensor<64x1xi32>
-      %206 = arith.shrui %205, %cst_5 : tensor<64x1xi32>
-      %207 = arith.xori %205, %206 : tensor<64x1xi32>
-      %208 = tt.broadcast %188 : tensor<1x64xi32> -> tensor<64x64xi32>
+    %54 = arith.mulf %scale, %cst_10 : f32
+    %55 = arith.muli %0, %c64_i32 : i32
+    %56 = tt.splat %55 : i32 -> tensor<64xi32>
+    %57 = arith.addi %56, %5 : tensor<64xi32>
+    %58 = tt.expand_dims %57 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+    %59 = tt.splat %length : i32 -> tensor<64x1xi32>
+    %60 = arith.cmpi slt, %58, %59 : tensor<64x1xi32>
+    %61 = tt.splat %8 : i32 -> tensor<64x1xi32>
+    %62 = arith.muli %58, %61 : tensor<64x1xi32>
+    %63 = tt.expand_dims %5 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+    %64 = tt.broadcast %62 : tensor<64x1xi32> -> tensor<64x64xi32>
+    %65 = tt.broadcast %63 : tensor<1x64xi32> -> tensor<64x64xi32>
+    %66 = arith.addi %64, %65 : tensor<64x64xi32>
+    %67 = tt.addptr %13, %4 : !tt.ptr<$float>, i32
+    %68 = tt.splat %67 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
+    %69 = tt.addptr %68, %66 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+    %70 = tt.broadcast %60 : tensor<64x1xi1> -> tensor<64x64xi1>
+    %71 = tt.load %69, %70, %cst_7 : tensor<64x64x!tt.ptr<$float>>
+    %72 = arith.muli %heads, %c128_i32 : i32
+    %73 = tt.addptr %13, %72 : !tt.ptr<$float>, i32
+    %74 = tt.splat %73 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
+    %75 = tt.addptr %74, %66 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+    %76 = tt.load %75, %70, %cst_7 : tensor<64x64x!tt.ptr<$float>>
+    %77 = tt.splat %length : i32 -> tensor<64xi32>
+    %78 = arith.cmpi slt, %57, %77 : tensor<64xi32>
+    %79 = tt.addptr %30, %length : !tt.ptr<i32>, i32
+    %80 = tt.splat %79 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+    %81 = tt.addptr %80, %57 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+    %82 = tt.load %81, %78, %cst_9 : tensor<64x!tt.ptr<i32>>
+    %83 = arith.addi %53, %c2_i32 : i32
+    %84 = arith.shrui %83, %c16_i32 : i32
+    %85 = arith.xori %83, %84 : i32
+    %86 = arith.muli %85, %c569420461_i32 : i32
+    %87 = arith.shrui %86, %c15_i32 : i32
+    %88 = arith.xori %86, %87 : i32
+    %89 = arith.muli %88, %c-749064809_i32 : i32
+    %90 = arith.shrui %89, %c15_i32 : i32
+    %91 = arith.xori %89, %90 : i32
+    %92 = tt.splat %91 : i32 -> tensor<64xi32>
+    %93 = arith.addi %57, %92 : tensor<64xi32>
+    %94 = arith.muli %93, %cst_6 : tensor<64xi32>
+    %95 = arith.shrui %94, %cst_5 : tensor<64xi32>
+    %96 = arith.xori %94, %95 : tensor<64xi32>
+    %97 = tt.expand_dims %96 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+    %98:2 = scf.for %arg12 = %c0_i32 to %length step %c64_i32 iter_args(%arg13 = %cst_8, %arg14 = %cst_8) -> (tensor<64x64xf32>, tensor<64x64xf32>)  : i32 {
+      %162 = tt.splat %arg12 : i32 -> tensor<64xi32>
+      %163 = arith.addi %162, %5 : tensor<64xi32>
+      %164 = tt.expand_dims %163 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+      %165 = arith.cmpi slt, %164, %59 : tensor<64x1xi32>
+      %166 = arith.muli %164, %61 : tensor<64x1xi32>
+      %167 = tt.splat %13 : !tt.ptr<$float> -> tensor<64x1x!tt.ptr<$float>>
+      %168 = tt.addptr %167, %166 : tensor<64x1x!tt.ptr<$float>>, tensor<64x1xi32>
+      %169 = tt.broadcast %168 : tensor<64x1x!tt.ptr<$float>> -> tensor<64x64x!tt.ptr<$float>>
+      %170 = tt.addptr %169, %65 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+      %171 = tt.broadcast %165 : tensor<64x1xi1> -> tensor<64x64xi1>
+      %172 = tt.load %170, %171, %cst_7 : tensor<64x64x!tt.ptr<$float>>
+      %173 = tt.splat %4 : i32 -> tensor<64x1xi32>
+      %174 = arith.muli %164, %173 : tensor<64x1xi32>
+      %175 = tt.splat %20 : !tt.ptr<$float> -> tensor<64x1x!tt.ptr<$float>>
+      %176 = tt.addptr %175, %174 : tensor<64x1x!tt.ptr<$float>>, tensor<64x1xi32>
+      %177 = tt.broadcast %176 : tensor<64x1x!tt.ptr<$float>> -> tensor<64x64x!tt.ptr<$float>>
+      %178 = tt.addptr %177, %65 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+      %179 = tt.load %178, %171, %cst_7 : tensor<64x64x!tt.ptr<$float>>
+      %180 = arith.cmpi slt, %163, %77 : tensor<64xi32>
+      %181 = tt.splat %26 : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+      %182 = tt.addptr %181, %163 : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+      %183 = tt.load %182, %180, %cst_0 : tensor<64x!tt.ptr<f32>>
+      %184 = arith.mulf %scale, %cst_1 : f32
+      %185 = arith.mulf %184, %cst_10 : f32
+      %186 = tt.splat %185 : f32 -> tensor<64xf32>
+      %187 = arith.cmpf olt, %183, %186 : tensor<64xf32>
+      %188 = arith.sitofp %length : i32 to f32
+      %189 = math.log2 %188 : f32
+      %190 = arith.negf %189 : f32
+      %191 = tt.splat %190 : f32 -> tensor<64xf32>
+      %192 = arith.select %187, %191, %cst_2 : tensor<64xi1>, tensor<64xf32>
+      %193 = tt.splat %27 : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+      %194 = tt.addptr %193, %163 : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+      %195 = tt.load %194, %180, %cst_4 : tensor<64x!tt.ptr<f32>>
+      %196 = tt.splat %30 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+      %197 = tt.addptr %196, %163 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+      %198 = tt.load %197, %180, %cst_3 : tensor<64x!tt.ptr<i32>>
+      %199 = tt.trans %172 {order = array<i32: 1, 0>} : tensor<64x64x$float> -> tensor<64x64x$float>
+      %200 = tt.dot %71, %199, %cst_8, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
+      %201 = tt.splat %54 : f32 -> tensor<64x64xf32>
+      %202 = arith.mulf %200, %201 : tensor<64x64xf32>
+      %203 = tt.expand_dims %183 {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
+      %204 = tt.broadcast %203 : tensor<1x64xf32> -> tensor<64x64xf32>
+      %205 = arith.subf %202, %204 : tensor<64x64xf32>
+      %206 = tt.expand_dims %198 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+      %207 = tt.expand_dims %82 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+      %208 = tt.broadcast %206 : tensor<1x64xi32> -> tensor<64x64xi32>
       %209 = tt.broadcast %207 : tensor<64x1xi32> -> tensor<64x64xi32>
-      %210 = arith.xori %208, %209 : tensor<64x64xi32>
-      %211 = arith.muli %210, %cst_13 : tensor<64x64xi32>
-      %212 = arith.shrui %211, %cst_12 : tensor<64x64xi32>
-      %213 = arith.xori %211, %212 : tensor<64x64xi32>
-      %214 = arith.muli %213, %cst_11 : tensor<64x64xi32>
-      %215 = tt.splat %threshold : i32 -> tensor<64x64xi32>
-      %216 = arith.cmpi uge, %214, %215 : tensor<64x64xi32>
-      %217 = tt.splat %factor : f32 -> tensor<64x64xf32>
-      %218 = arith.mulf %166, %217 : tensor<64x64xf32>
-      %219 = arith.select %216, %218, %cst_15 : tensor<64x64xi1>, tensor<64x64xf32>
-      %220 = arith.mulf %168, %217 : tensor<64x64xf32>
-      %221 = arith.select %216, %220, %cst_15 : tensor<64x64xi1>, tensor<64x64xf32>
-      %222 = tt.expand_dims %140 {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
-      %223 = tt.broadcast %222 : tensor<1x64xf32> -> tensor<64x64xf32>
-      %224 = arith.subf %221, %223 : tensor<64x64xf32>
-      %225 = arith.mulf %166, %224 : tensor<64x64xf32>
-      %226 = tt.splat %scale : f32 -> tensor<64x64xf32>
-      %227 = arith.mulf %225, %226 : tensor<64x64xf32>
-      %228 = arith.truncf %219 : tensor<64x64xf32> to tensor<64x64x$float>
-      %229 = arith.truncf %227 : tensor<64x64xf32> to tensor<64x64x$float>
-      %230 = tt.dot %228, %131, %arg14, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
-      %231 = tt.dot %229, %125, %arg13, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
-      scf.yield %231, %230 : tensor<64x64xf32>, tensor<64x64xf32>
+      %210 = arith.cmpi eq, %208, %209 : tensor<64x64xi32>
+      %211 = tt.expand_dims %192 {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
+      %212 = tt.broadcast %211 : tensor<1x64xf32> -> tensor<64x64xf32>
+      %213 = arith.select %210, %205, %212 : tensor<64x64xi1>, tensor<64x64xf32>
+      %214 = math.exp2 %213 : tensor<64x64xf32>
+      %215 = tt.trans %179 {order = array<i32: 1, 0>} : tensor<64x64x$float> -> tensor<64x64x$float>
+      %216 = tt.dot %76, %215, %cst_8, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
+      %217 = tt.splat %33 : i32 -> tensor<64xi32>
+      %218 = arith.addi %217, %163 : tensor<64xi32>
+      %219 = arith.addi %53, %c1_i32 : i32
+      %220 = arith.shrui %219, %c16_i32 : i32
+      %221 = arith.xori %219, %220 : i32
+      %222 = arith.muli %221, %c569420461_i32 : i32
+      %223 = arith.shrui %222, %c15_i32 : i32
+      %224 = arith.xori %222, %223 : i32
+      %225 = arith.muli %224, %c-749064809_i32 : i32
+      %226 = arith.shrui %225, %c15_i32 : i32
+      %227 = arith.xori %225, %226 : i32
+      %228 = tt.splat %227 : i32 -> tensor<64xi32>
+      %229 = arith.addi %218, %228 : tensor<64xi32>
+      %230 = arith.muli %229, %cst_6 : tensor<64xi32>
+      %231 = arith.shrui %230, %cst_5 : tensor<64xi32>
+      %232 = arith.xori %230, %231 : tensor<64xi32>
+      %233 = arith.ori %232, %cst : tensor<64xi32>
+      %234 = tt.expand_dims %233 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+      %235 = tt.broadcast %234 : tensor<1x64xi32> -> tensor<64x64xi32>
+      %236 = tt.broadcast %97 : tensor<64x1xi32> -> tensor<64x64xi32>
+      %237 = arith.muli %235, %236 : tensor<64x64xi32>
+      %238 = tt.splat %threshold : i32 -> tensor<64x64xi32>
+      %239 = arith.cmpi uge, %237, %238 : tensor<64x64xi32>
+      %240 = arith.select %239, %216, %cst_8 : tensor<64x64xi1>, tensor<64x64xf32>
+      %241 = tt.splat %factor : f32 -> tensor<64x64xf32>
+      %242 = arith.mulf %240, %241 : tensor<64x64xf32>
+      %243 = tt.expand_dims %195 {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
+      %244 = tt.broadcast %243 : tensor<1x64xf32> -> tensor<64x64xf32>
+      %245 = arith.subf %242, %244 : tensor<64x64xf32>
+      %246 = arith.mulf %214, %245 : tensor<64x64xf32>
+      %247 = arith.select %239, %214, %cst_8 : tensor<64x64xi1>, tensor<64x64xf32>
+      %248 = arith.truncf %247 : tensor<64x64xf32> to tensor<64x64x$float>
+      %249 = tt.dot %248, %179, %arg14, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
+      %250 = arith.truncf %246 : tensor<64x64xf32> to tensor<64x64x$float>
+      %251 = tt.dot %250, %172, %arg13, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
+      scf.yield %251, %249 : tensor<64x64xf32>, tensor<64x64xf32>
     }
-    %77 = tt.addptr %15, %4 : !tt.ptr<$float>, i32
-    %78 = tt.splat %77 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-    %79 = tt.addptr %78, %65 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-    %80 = arith.truncf %76#0 : tensor<64x64xf32> to tensor<64x64x$float>
-    tt.store %79, %80, %69 : tensor<64x64x!tt.ptr<$float>>
-    %81 = tt.addptr %15, %71 : !tt.ptr<$float>, i32
-    %82 = tt.splat %81 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-    %83 = tt.addptr %82, %65 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-    %84 = arith.truncf %76#1 : tensor<64x64xf32> to tensor<64x64x$float>
-    tt.store %83, %84, %69 : tensor<64x64x!tt.ptr<$float>>
-    %85 = tt.splat %4 : i32 -> tensor<64x1xi32>
-    %86 = arith.muli %57, %85 : tensor<64x1xi32>
-    %87 = tt.broadcast %86 : tensor<64x1xi32> -> tensor<64x64xi32>
-    %88 = arith.addi %87, %64 : tensor<64x64xi32>
-    %89 = tt.splat %13 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-    %90 = tt.addptr %89, %65 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-    %91 = tt.load %90, %69, %cst_14 : tensor<64x64x!tt.ptr<$float>>
-    %92 = tt.splat %20 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-    %93 = tt.addptr %92, %88 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-    %94 = tt.load %93, %69, %cst_14 : tensor<64x64x!tt.ptr<$float>>
-    %95 = tt.splat %21 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-    %96 = tt.addptr %95, %88 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-    %97 = tt.load %96, %69, %cst_14 : tensor<64x64x!tt.ptr<$float>>
-    %98 = tt.splat %length : i32 -> tensor<64xi32>
-    %99 = arith.cmpi slt, %56, %98 : tensor<64xi32>
-    %100 = tt.splat %27 : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
-    %101 = tt.addptr %100, %56 : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
-    %102 = tt.load %101, %99, %cst_16 : tensor<64x!tt.ptr<f32>>
-    %103 = arith.extf %94 : tensor<64x64x$float> to tensor<64x64xf32>
-    %104 = arith.extf %97 : tensor<64x64x$float> to tensor<64x64xf32>
-    %105 = arith.mulf %103, %104 : tensor<64x64xf32>
-    %106 = "tt.reduce"(%105) <{axis = 1 : i32}> ({
-    ^bb0(%arg12: f32, %arg13: f32):
-      %111 = arith.addf %arg12, %arg13 : f32
-      tt.reduce.return %111 : f32
-    }) : (tensor<64x64xf32>) -> tensor<64xf32>
-    %107 = scf.for %arg12 = %c0_i32 to %length step %c64_i32 iter_args(%arg13 = %cst_15) -> (tensor<64x64xf32>)  : i32 {
-      %111 = tt.splat %arg12 : i32 -> tensor<64xi32>
-      %112 = arith.addi %111, %5 : tensor<64xi32>
-      %113 = tt.expand_dims %112 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
-      %114 = arith.cmpi slt, %113, %58 : tensor<64x1xi32>
-      %115 = arith.muli %113, %60 : tensor<64x1xi32>
-      %116 = tt.broadcast %115 : tensor<64x1xi32> -> tensor<64x64xi32>
-      %117 = arith.addi %116, %64 : tensor<64x64xi32>
-      %118 = tt.addptr %67, %117 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-      %119 = tt.broadcast %114 : tensor<64x1xi1> -> tensor<64x64xi1>
-      %120 = tt.load %118, %119, %cst_14 : tensor<64x64x!tt.ptr<$float>>
-      %121 = tt.addptr %73, %117 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-      %122 = tt.load %121, %119, %cst_14 : tensor<64x64x!tt.ptr<$float>>
-      %123 = tt.splat %33 : i32 -> tensor<64xi32>
-      %124 = arith.addi %123, %56 : tensor<64xi32>
-      %125 = tt.trans %91 {order = array<i32: 1, 0>} : tensor<64x64x$float> -> tensor<64x64x$float>
-      %126 = tt.dot %120, %125, %cst_15, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
-      %127 = arith.mulf %scale, %cst : f32
-      %128 = tt.splat %127 : f32 -> tensor<64x64xf32>
-      %129 = arith.mulf %126, %128 : tensor<64x64xf32>
-      %130 = tt.splat %30 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
-      %131 = tt.addptr %130, %56 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
-      %132 = tt.load %131, %99, %cst_0 : tensor<64x!tt.ptr<i32>>
-      %133 = arith.cmpi slt, %112, %98 : tensor<64xi32>
-      %134 = tt.addptr %30, %length : !tt.ptr<i32>, i32
-      %135 = tt.splat %134 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
-      %136 = tt.addptr %135, %112 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
-      %137 = tt.load %136, %133, %cst_1 : tensor<64x!tt.ptr<i32>>
-      %138 = tt.expand_dims %132 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
-      %139 = tt.expand_dims %137 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
-      %140 = tt.broadcast %138 : tensor<1x64xi32> -> tensor<64x64xi32>
-      %141 = tt.broadcast %139 : tensor<64x1xi32> -> tensor<64x64xi32>
-      %142 = arith.cmpi eq, %140, %141 : tensor<64x64xi32>
-      %143 = arith.select %142, %cst_15, %cst_2 : tensor<64x64xi1>, tensor<64x64xf32>
-      %144 = arith.addf %129, %143 : tensor<64x64xf32>
-      %145 = tt.expand_dims %102 {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
-      %146 = tt.broadcast %145 : tensor<1x64xf32> -> tensor<64x64xf32>
-      %147 = arith.subf %144, %146 : tensor<64x64xf32>
-      %148 = math.exp2 %147 : tensor<64x64xf32>
-      %149 = tt.trans %97 {order = array<i32: 1, 0>} : tensor<64x64x$float> -> tensor<64x64x$float>
-      %150 = tt.dot %122, %149, %cst_15, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
-      %151 = tt.expand_dims %124 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
-      %152 = arith.addi %53, %c1_i32 : i32
-      %153 = arith.shrui %152, %c16_i32 : i32
-      %154 = arith.xori %152, %153 : i32
-      %155 = arith.muli %154, %c569420461_i32 : i32
-      %156 = arith.shrui %155, %c15_i32 : i32
-      %157 = arith.xori %155, %156 : i32
-      %158 = arith.muli %157, %c-749064809_i32 : i32
-      %159 = arith.shrui %158, %c15_i32 : i32
-      %160 = arith.xori %158, %159 : i32
-      %161 = tt.splat %160 : i32 -> tensor<1x64xi32>
-      %162 = arith.addi %151, %161 : tensor<1x64xi32>
-      %163 = arith.shrui %162, %cst_7 : tensor<1x64xi32>
-      %164 = arith.xori %162, %163 : tensor<1x64xi32>
-      %165 = arith.muli %164, %cst_8 : tensor<1x64xi32>
-      %166 = arith.shrui %165, %cst_9 : tensor<1x64xi32>
-      %167 = arith.xori %165, %166 : tensor<1x64xi32>
-      %168 = arith.muli %167, %cst_10 : tensor<1x64xi32>
-      %169 = arith.shrui %168, %cst_9 : tensor<1x64xi32>
-      %170 = arith.xori %168, %169 : tensor<1x64xi32>
-      %171 = arith.addi %53, %c2_i32 : i32
-      %172 = arith.shrui %171, %c16_i32 : i32
-      %173 = arith.xori %171, %172 : i32
-      %174 = arith.muli %173, %c569420461_i32 : i32
-      %175 = arith.shrui %174, %c15_i32 : i32
-      %176 = arith.xori %174, %175 : i32
-      %177 = arith.muli %176, %c-749064809_i32 : i32
-      %178 = arith.shrui %177, %c15_i32 : i32
-      %179 = arith.xori %177, %178 : i32
-      %180 = tt.splat %179 : i32 -> tensor<64x1xi32>
-      %181 = arith.addi %113, %180 : tensor<64x1xi32>
-      %182 = arith.shrui %181, %cst_3 : tensor<64x1xi32>
-      %183 = arith.xori %181, %182 : tensor<64x1xi32>
-      %184 = arith.muli %183, %cst_4 : tensor<64x1xi32>
-      %185 = arith.shrui %184, %cst_5 : tensor<64x1xi32>
-      %186 = arith.xori %184, %185 : tensor<64x1xi32>
-      %187 = arith.muli %186, %cst_6 : tensor<64x1xi32>
-      %188 = arith.shrui %187, %cst_5 : tensor<64x1xi32>
-      %189 = arith.xori %187, %188 : tensor<64x1xi32>
-      %190 = tt.broadcast %170 : tensor<1x64xi32> -> tensor<64x64xi32>
-      %191 = tt.broadcast %189 : tensor<64x1xi32> -> tensor<64x64xi32>
-      %192 = arith.xori %190, %191 : tensor<64x64xi32>
-      %193 = arith.muli %192, %cst_13 : tensor<64x64xi32>
-      %194 = arith.shrui %193, %cst_12 : tensor<64x64xi32>
-      %195 = arith.xori %193, %194 : tensor<64x64xi32>
-      %196 = arith.muli %195, %cst_11 : tensor<64x64xi32>
-      %197 = tt.splat %threshold : i32 -> tensor<64x64xi32>
-      %198 = arith.cmpi uge, %196, %197 : tensor<64x64xi32>
-      %199 = tt.splat %factor : f32 -> tensor<64x64xf32>
-      %200 = arith.mulf %150, %199 : tensor<64x64xf32>
-      %201 = arith.select %198, %200, %cst_15 : tensor<64x64xi1>, tensor<64x64xf32>
-      %202 = tt.expand_dims %106 {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
-      %203 = tt.broadcast %202 : tensor<1x64xf32> -> tensor<64x64xf32>
-      %204 = arith.subf %201, %203 : tensor<64x64xf32>
-      %205 = arith.mulf %148, %204 : tensor<64x64xf32>
-      %206 = tt.splat %scale : f32 -> tensor<64x64xf32>
-      %207 = arith.mulf %205, %206 : tensor<64x64xf32>
-      %208 = arith.truncf %207 : tensor<64x64xf32> to tensor<64x64x$float>
-      %209 = tt.trans %208 {order = array<i32: 1, 0>} : tensor<64x64x$float> -> tensor<64x64x$float>
-      %210 = tt.dot %209, %120, %arg13, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
-      scf.yield %210 : tensor<64x64xf32>
+    %99 = tt.addptr %15, %4 : !tt.ptr<$float>, i32
+    %100 = tt.splat %99 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
+    %101 = tt.addptr %100, %66 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+    %102 = tt.splat %scale : f32 -> tensor<64x64xf32>
+    %103 = arith.mulf %98#0, %102 : tensor<64x64xf32>
+    %104 = arith.truncf %103 : tensor<64x64xf32> to tensor<64x64x$float>
+    tt.store %101, %104, %70 : tensor<64x64x!tt.ptr<$float>>
+    %105 = tt.addptr %15, %72 : !tt.ptr<$float>, i32
+    %106 = tt.splat %105 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
+    %107 = tt.addptr %106, %66 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+    %108 = tt.splat %factor : f32 -> tensor<64x64xf32>
+    %109 = arith.mulf %98#1, %108 : tensor<64x64xf32>
+    %110 = arith.truncf %109 : tensor<64x64xf32> to tensor<64x64x$float>
+    tt.store %107, %110, %70 : tensor<64x64x!tt.ptr<$float>>
+    %111 = tt.splat %13 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
+    %112 = tt.addptr %111, %66 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+    %113 = tt.load %112, %70, %cst_7 : tensor<64x64x!tt.ptr<$float>>
+    %114 = tt.splat %4 : i32 -> tensor<64x1xi32>
+    %115 = arith.muli %58, %114 : tensor<64x1xi32>
+    %116 = tt.splat %20 : !tt.ptr<$float> -> tensor<64x1x!tt.ptr<$float>>
+    %117 = tt.addptr %116, %115 : tensor<64x1x!tt.ptr<$float>>, tensor<64x1xi32>
+    %118 = tt.broadcast %117 : tensor<64x1x!tt.ptr<$float>> -> tensor<64x64x!tt.ptr<$float>>
+    %119 = tt.addptr %118, %65 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+    %120 = tt.load %119, %70, %cst_7 : tensor<64x64x!tt.ptr<$float>>
+    %121 = tt.splat %26 : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+    %122 = tt.addptr %121, %57 : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %123 = tt.load %122, %78, %cst_0 : tensor<64x!tt.ptr<f32>>
+    %124 = arith.mulf %scale, %cst_1 : f32
+    %125 = arith.mulf %124, %cst_10 : f32
+    %126 = tt.splat %125 : f32 -> tensor<64xf32>
+    %127 = arith.cmpf olt, %123, %126 : tensor<64xf32>
+    %128 = arith.sitofp %length : i32 to f32
+    %129 = math.log2 %128 : f32
+    %130 = arith.negf %129 : f32
+    %131 = tt.splat %130 : f32 -> tensor<64xf32>
+    %132 = arith.select %127, %131, %cst_2 : tensor<64xi1>, tensor<64xf32>
+    %133 = tt.splat %27 : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+    %134 = tt.addptr %133, %57 : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %135 = tt.load %134, %78, %cst_4 : tensor<64x!tt.ptr<f32>>
+    %136 = tt.splat %30 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+    %137 = tt.addptr %136, %57 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+    %138 = tt.load %137, %78, %cst_3 : tensor<64x!tt.ptr<i32>>
+    %139 = tt.splat %33 : i32 -> tensor<64xi32>
+    %140 = arith.addi %139, %57 : tensor<64xi32>
+    %141 = arith.addi %53, %c1_i32 : i32
+    %142 = arith.shrui %141, %c16_i32 : i32
+    %143 = arith.xori %141, %142 : i32
+    %144 = arith.muli %143, %c569420461_i32 : i32
+    %145 = arith.shrui %144, %c15_i32 : i32
+    %146 = arith.xori %144, %145 : i32
+    %147 = arith.muli %146, %c-749064809_i32 : i32
+    %148 = arith.shrui %147, %c15_i32 : i32
+    %149 = arith.xori %147, %148 : i32
+    %150 = tt.splat %149 : i32 -> tensor<64xi32>
+    %151 = arith.addi %140, %150 : tensor<64xi32>
+    %152 = arith.muli %151, %cst_6 : tensor<64xi32>
+    %153 = arith.shrui %152, %cst_5 : tensor<64xi32>
+    %154 = arith.xori %152, %153 : tensor<64xi32>
+    %155 = arith.ori %154, %cst : tensor<64xi32>
+    %156 = tt.expand_dims %155 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+    %157 = scf.for %arg12 = %c0_i32 to %length step %c64_i32 iter_args(%arg13 = %cst_8) -> (tensor<64x64xf32>)  : i32 {
+      %162 = tt.splat %arg12 : i32 -> tensor<64xi32>
+      %163 = arith.addi %162, %5 : tensor<64xi32>
+      %164 = tt.expand_dims %163 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+      %165 = arith.cmpi slt, %164, %59 : tensor<64x1xi32>
+      %166 = arith.muli %164, %61 : tensor<64x1xi32>
+      %167 = tt.broadcast %166 : tensor<64x1xi32> -> tensor<64x64xi32>
+      %168 = arith.addi %167, %65 : tensor<64x64xi32>
+      %169 = tt.addptr %68, %168 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+      %170 = tt.broadcast %165 : tensor<64x1xi1> -> tensor<64x64xi1>
+      %171 = tt.load %169, %170, %cst_7 : tensor<64x64x!tt.ptr<$float>>
+      %172 = tt.addptr %74, %168 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+      %173 = tt.load %172, %170, %cst_7 : tensor<64x64x!tt.ptr<$float>>
+      %174 = arith.cmpi slt, %163, %77 : tensor<64xi32>
+      %175 = tt.addptr %80, %163 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+      %176 = tt.load %175, %174, %cst_9 : tensor<64x!tt.ptr<i32>>
+      %177 = tt.trans %171 {order = array<i32: 1, 0>} : tensor<64x64x$float> -> tensor<64x64x$float>
+      %178 = tt.dot %113, %177, %cst_8, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
+      %179 = tt.splat %54 : f32 -> tensor<64x64xf32>
+      %180 = arith.mulf %178, %179 : tensor<64x64xf32>
+      %181 = tt.expand_dims %123 {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+      %182 = tt.broadcast %181 : tensor<64x1xf32> -> tensor<64x64xf32>
+      %183 = arith.subf %180, %182 : tensor<64x64xf32>
+      %184 = tt.expand_dims %138 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+      %185 = tt.expand_dims %176 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+      %186 = tt.broadcast %184 : tensor<64x1xi32> -> tensor<64x64xi32>
+      %187 = tt.broadcast %185 : tensor<1x64xi32> -> tensor<64x64xi32>
+      %188 = arith.cmpi eq, %186, %187 : tensor<64x64xi32>
+      %189 = tt.expand_dims %132 {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+      %190 = tt.broadcast %189 : tensor<64x1xf32> -> tensor<64x64xf32>
+      %191 = arith.select %188, %183, %190 : tensor<64x64xi1>, tensor<64x64xf32>
+      %192 = math.exp2 %191 : tensor<64x64xf32>
+      %193 = tt.trans %173 {order = array<i32: 1, 0>} : tensor<64x64x$float> -> tensor<64x64x$float>
+      %194 = tt.dot %120, %193, %cst_8, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
+      %195 = arith.addi %163, %92 : tensor<64xi32>
+      %196 = arith.muli %195, %cst_6 : tensor<64xi32>
+      %197 = arith.shrui %196, %cst_5 : tensor<64xi32>
+      %198 = arith.xori %196, %197 : tensor<64xi32>
+      %199 = tt.expand_dims %198 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+      %200 = tt.broadcast %156 : tensor<64x1xi32> -> tensor<64x64xi32>
+      %201 = tt.broadcast %199 : tensor<1x64xi32> -> tensor<64x64xi32>
+      %202 = arith.muli %200, %201 : tensor<64x64xi32>
+      %203 = tt.splat %threshold : i32 -> tensor<64x64xi32>
+      %204 = arith.cmpi uge, %202, %203 : tensor<64x64xi32>
+      %205 = arith.select %204, %194, %cst_8 : tensor<64x64xi1>, tensor<64x64xf32>
+      %206 = arith.mulf %205, %108 : tensor<64x64xf32>
+      %207 = tt.expand_dims %135 {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+      %208 = tt.broadcast %207 : tensor<64x1xf32> -> tensor<64x64xf32>
+      %209 = arith.subf %206, %208 : tensor<64x64xf32>
+      %210 = arith.mulf %192, %209 : tensor<64x64xf32>
+      %211 = arith.truncf %210 : tensor<64x64xf32> to tensor<64x64x$float>
+      %212 = tt.dot %211, %171, %arg13, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x64x$float> -> tensor<64x64xf32>
+      scf.yield %212 : tensor<64x64xf32>
     }
-    %108 = tt.splat %15 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
-    %109 = tt.addptr %108, %65 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
-    %110 = arith.truncf %107 : tensor<64x64xf32> to tensor<64x64x$float>
-    tt.store %109, %110, %69 : tensor<64x64x!tt.ptr<$float>>
+    %158 = tt.splat %15 : !tt.ptr<$float> -> tensor<64x64x!tt.ptr<$float>>
+    %159 = tt.addptr %158, %66 : tensor<64x64x!tt.ptr<$float>>, tensor<64x64xi32>
+    %160 = arith.mulf %157, %102 : tensor<64x64xf32>
+    %161 = arith.truncf %160 : tensor<64x64xf32> to tensor<64x64x$float>
+    tt.store %159, %161, %70 : tensor<64x64x!tt.ptr<$float>>
     tt.return
   }
 }

@@ -5,17 +5,19 @@ module {
     %scale = arith.constant $scale : f32
     %threshold = arith.constant $threshold : i32
     %factor = arith.constant $factor : f32
+    %c63_i32 = arith.constant 63 : i32
     %cst = arith.constant dense<0.000000e+00> : tensor<64xf32>
     %c0_i32 = arith.constant 0 : i32
     %cst_0 = arith.constant dense<0.000000e+00> : tensor<64x32x$float>
     %c96_i32 = arith.constant 96 : i32
-    %cst_1 = arith.constant dense<0.000000e+00> : tensor<64x32xf32>
-    %cst_2 = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+    %cst_1 = arith.constant dense<-5.000000e+08> : tensor<64xf32>
+    %cst_2 = arith.constant dense<0.000000e+00> : tensor<64x32xf32>
     %cst_3 = arith.constant dense<-1.000000e+09> : tensor<64x64xf32>
-    %cst_4 = arith.constant dense<0> : tensor<64xi32>
-    %cst_5 = arith.constant 1.44269502 : f32
-    %cst_6 = arith.constant dense<0.000000e+00> : tensor<64x64xf32>
+    %cst_4 = arith.constant dense<0.000000e+00> : tensor<64x64xf32>
+    %cst_5 = arith.constant dense<-2147483648> : tensor<64xi32>
+    %cst_6 = arith.constant 1.44269502 : f32
     %cst_7 = arith.constant dense<0xFF800000> : tensor<64xf32>
+    %cst_8 = arith.constant dense<0> : tensor<64xi32>
     %c2_i64 = arith.constant 2 : i64
     %c64_i32 = arith.constant 64 : i32
     %c32_i32 = arith.constant 32 : i32
@@ -53,104 +55,113 @@ module {
     %31 = tt.addptr %29, %30 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
     %32 = tt.broadcast %12 : tensor<64x1xi1> -> tensor<64x32xi1>
     %33 = tt.load %31, %32, %cst_0 : tensor<64x32x!tt.ptr<$float>>
-    %34:3 = scf.for %arg10 = %c0_i32 to %length step %c64_i32 iter_args(%arg11 = %cst_7, %arg12 = %cst, %arg13 = %cst_1) -> (tensor<64xf32>, tensor<64xf32>, tensor<64x32xf32>)  : i32 {
-      %62 = tt.splat %arg10 : i32 -> tensor<64xi32>
-      %63 = arith.addi %62, %7 : tensor<64xi32>
-      %64 = tt.expand_dims %63 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
-      %65 = arith.muli %64, %24 : tensor<64x1xi32>
-      %66 = tt.broadcast %65 : tensor<64x1xi32> -> tensor<64x32xi32>
-      %67 = arith.addi %66, %30 : tensor<64x32xi32>
-      %68 = arith.cmpi slt, %64, %11 : tensor<64x1xi32>
-      %69 = tt.addptr %20, %4 : !tt.ptr<$float>, i32
-      %70 = tt.splat %69 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
-      %71 = tt.addptr %70, %67 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
-      %72 = tt.broadcast %68 : tensor<64x1xi1> -> tensor<64x32xi1>
-      %73 = tt.load %71, %72, %cst_0 : tensor<64x32x!tt.ptr<$float>>
-      %74 = arith.muli %heads, %c64_i32 : i32
-      %75 = tt.addptr %20, %74 : !tt.ptr<$float>, i32
-      %76 = tt.splat %75 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
-      %77 = tt.addptr %76, %67 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
-      %78 = tt.load %77, %72, %cst_0 : tensor<64x32x!tt.ptr<$float>>
-      %79 = tt.trans %73 {order = array<i32: 1, 0>} : tensor<64x32x$float> -> tensor<32x64x$float>
-      %80 = tt.dot %33, %79, %cst_6, inputPrecision = tf32 : tensor<64x32x$float> * tensor<32x64x$float> -> tensor<64x64xf32>
-      %81 = arith.mulf %scale, %cst_5 : f32
-      %82 = tt.splat %81 : f32 -> tensor<64x64xf32>
-      %83 = arith.mulf %80, %82 : tensor<64x64xf32>
-      %84 = tt.splat %length : i32 -> tensor<64xi32>
-      %85 = arith.cmpi slt, %9, %84 : tensor<64xi32>
-      %86 = tt.splat %23 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
-      %87 = tt.addptr %86, %9 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
-      %88 = tt.load %87, %85, %cst_4 : tensor<64x!tt.ptr<i32>>
-      %89 = arith.cmpi slt, %63, %84 : tensor<64xi32>
-      %90 = tt.addptr %23, %length : !tt.ptr<i32>, i32
-      %91 = tt.splat %90 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
-      %92 = tt.addptr %91, %63 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
-      %93 = tt.load %92, %89, %cst_4 : tensor<64x!tt.ptr<i32>>
-      %94 = tt.expand_dims %88 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
-      %95 = tt.expand_dims %93 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
-      %96 = tt.broadcast %94 : tensor<64x1xi32> -> tensor<64x64xi32>
-      %97 = tt.broadcast %95 : tensor<1x64xi32> -> tensor<64x64xi32>
-      %98 = arith.cmpi eq, %96, %97 : tensor<64x64xi32>
-      %99 = arith.select %98, %cst_6, %cst_3 : tensor<64x64xi1>, tensor<64x64xf32>
-      %100 = arith.addf %83, %99 : tensor<64x64xf32>
-      %101 = tt.expand_dims %89 {axis = 0 : i32} : tensor<64xi1> -> tensor<1x64xi1>
-      %102 = tt.broadcast %101 : tensor<1x64xi1> -> tensor<64x64xi1>
-      %103 = arith.select %102, %100, %cst_2 : tensor<64x64xi1>, tensor<64x64xf32>
-      %104 = "tt.reduce"(%103) <{axis = 1 : i32}> ({
+    %34 = tt.splat %length : i32 -> tensor<64xi32>
+    %35 = arith.cmpi slt, %9, %34 : tensor<64xi32>
+    %36 = tt.splat %23 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+    %37 = tt.addptr %36, %9 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+    %38 = tt.load %37, %35, %cst_8 : tensor<64x!tt.ptr<i32>>
+    %39 = arith.mulf %scale, %cst_6 : f32
+    %40:3 = scf.for %arg10 = %c0_i32 to %length step %c64_i32 iter_args(%arg11 = %cst_7, %arg12 = %cst, %arg13 = %cst_2) -> (tensor<64xf32>, tensor<64xf32>, tensor<64x32xf32>)  : i32 {
+      %78 = tt.splat %arg10 : i32 -> tensor<64xi32>
+      %79 = arith.addi %78, %7 : tensor<64xi32>
+      %80 = tt.expand_dims %79 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+      %81 = arith.muli %80, %24 : tensor<64x1xi32>
+      %82 = tt.broadcast %81 : tensor<64x1xi32> -> tensor<64x32xi32>
+      %83 = arith.addi %82, %30 : tensor<64x32xi32>
+      %84 = arith.cmpi slt, %80, %11 : tensor<64x1xi32>
+      %85 = tt.addptr %20, %4 : !tt.ptr<$float>, i32
+      %86 = tt.splat %85 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
+      %87 = tt.addptr %86, %83 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
+      %88 = tt.broadcast %84 : tensor<64x1xi1> -> tensor<64x32xi1>
+      %89 = tt.load %87, %88, %cst_0 : tensor<64x32x!tt.ptr<$float>>
+      %90 = arith.muli %heads, %c64_i32 : i32
+      %91 = tt.addptr %20, %90 : !tt.ptr<$float>, i32
+      %92 = tt.splat %91 : !tt.ptr<$float> -> tensor<64x32x!tt.ptr<$float>>
+      %93 = tt.addptr %92, %83 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
+      %94 = tt.load %93, %88, %cst_0 : tensor<64x32x!tt.ptr<$float>>
+      %95 = arith.cmpi slt, %79, %34 : tensor<64xi32>
+      %96 = tt.addptr %23, %length : !tt.ptr<i32>, i32
+      %97 = tt.splat %96 : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+      %98 = tt.addptr %97, %79 : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+      %99 = tt.load %98, %95, %cst_5 : tensor<64x!tt.ptr<i32>>
+      %100 = tt.trans %89 {order = array<i32: 1, 0>} : tensor<64x32x$float> -> tensor<32x64x$float>
+      %101 = tt.dot %33, %100, %cst_4, inputPrecision = tf32 : tensor<64x32x$float> * tensor<32x64x$float> -> tensor<64x64xf32>
+      %102 = tt.expand_dims %38 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+      %103 = tt.expand_dims %99 {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+      %104 = tt.broadcast %102 : tensor<64x1xi32> -> tensor<64x64xi32>
+      %105 = tt.broadcast %103 : tensor<1x64xi32> -> tensor<64x64xi32>
+      %106 = arith.cmpi eq, %104, %105 : tensor<64x64xi32>
+      %107 = arith.select %106, %101, %cst_3 : tensor<64x64xi1>, tensor<64x64xf32>
+      %108 = "tt.reduce"(%107) <{axis = 1 : i32}> ({
       ^bb0(%arg14: f32, %arg15: f32):
-        %120 = arith.maxnumf %arg14, %arg15 : f32
-        tt.reduce.return %120 : f32
+        %129 = arith.maxnumf %arg14, %arg15 : f32
+        tt.reduce.return %129 : f32
       }) : (tensor<64x64xf32>) -> tensor<64xf32>
-      %105 = arith.maxnumf %arg11, %104 : tensor<64xf32>
-      %106 = tt.expand_dims %105 {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
-      %107 = tt.broadcast %106 : tensor<64x1xf32> -> tensor<64x64xf32>
-      %108 = arith.subf %103, %107 : tensor<64x64xf32>
-      %109 = math.exp2 %108 : tensor<64x64xf32>
-      %110 = arith.subf %arg11, %105 : tensor<64xf32>
-      %111 = math.exp2 %110 : tensor<64xf32>
-      %112 = arith.mulf %arg12, %111 : tensor<64xf32>
-      %113 = "tt.reduce"(%109) <{axis = 1 : i32}> ({
+      %109 = arith.maxnumf %arg11, %108 : tensor<64xf32>
+      %110 = tt.splat %39 : f32 -> tensor<64x64xf32>
+      %111 = arith.mulf %107, %110 : tensor<64x64xf32>
+      %112 = tt.splat %39 : f32 -> tensor<64xf32>
+      %113 = arith.mulf %109, %112 : tensor<64xf32>
+      %114 = tt.expand_dims %113 {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+      %115 = tt.broadcast %114 : tensor<64x1xf32> -> tensor<64x64xf32>
+      %116 = arith.subf %111, %115 : tensor<64x64xf32>
+      %117 = math.exp2 %116 : tensor<64x64xf32>
+      %118 = arith.subf %arg11, %109 : tensor<64xf32>
+      %119 = arith.mulf %118, %112 : tensor<64xf32>
+      %120 = math.exp2 %119 : tensor<64xf32>
+      %121 = arith.mulf %arg12, %120 : tensor<64xf32>
+      %122 = "tt.reduce"(%117) <{axis = 1 : i32}> ({
       ^bb0(%arg14: f32, %arg15: f32):
-        %120 = arith.addf %arg14, %arg15 : f32
-        tt.reduce.return %120 : f32
+        %129 = arith.addf %arg14, %arg15 : f32
+        tt.reduce.return %129 : f32
       }) : (tensor<64x64xf32>) -> tensor<64xf32>
-      %114 = arith.addf %112, %113 : tensor<64xf32>
-      %115 = tt.expand_dims %111 {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
-      %116 = tt.broadcast %115 : tensor<64x1xf32> -> tensor<64x32xf32>
-      %117 = arith.mulf %arg13, %116 : tensor<64x32xf32>
-      %118 = arith.truncf %109 : tensor<64x64xf32> to tensor<64x64x$float>
-      %119 = tt.dot %118, %78, %117, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x32x$float> -> tensor<64x32xf32>
-      scf.yield %105, %114, %119 : tensor<64xf32>, tensor<64xf32>, tensor<64x32xf32>
+      %123 = arith.addf %121, %122 : tensor<64xf32>
+      %124 = tt.expand_dims %120 {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+      %125 = tt.broadcast %124 : tensor<64x1xf32> -> tensor<64x32xf32>
+      %126 = arith.mulf %arg13, %125 : tensor<64x32xf32>
+      %127 = arith.truncf %117 : tensor<64x64xf32> to tensor<64x64x$float>
+      %128 = tt.dot %127, %94, %126, inputPrecision = tf32 : tensor<64x64x$float> * tensor<64x32x$float> -> tensor<64x32xf32>
+      scf.yield %109, %123, %128 : tensor<64xf32>, tensor<64xf32>, tensor<64x32xf32>
     }
-    %35 = tt.expand_dims %34#1 {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
-    %36 = tt.broadcast %35 : tensor<64x1xf32> -> tensor<64x32xf32>
-    %37 = arith.divf %34#2, %36 : tensor<64x32xf32>
-    %38 = arith.extsi %4 : i32 to i64
-    %39 = arith.muli %14, %38 : i64
-    %40 = arith.extsi %19 : i32 to i64
-    %41 = arith.addi %39, %40 : i64
-    %42 = tt.addptr %out, %41 : !tt.ptr<$float>, i64
-    %43 = tt.splat %4 : i32 -> tensor<64x1xi32>
-    %44 = arith.muli %10, %43 : tensor<64x1xi32>
-    %45 = tt.splat %42 : !tt.ptr<$float> -> tensor<64x1x!tt.ptr<$float>>
-    %46 = tt.addptr %45, %44 : tensor<64x1x!tt.ptr<$float>>, tensor<64x1xi32>
-    %47 = tt.broadcast %46 : tensor<64x1x!tt.ptr<$float>> -> tensor<64x32x!tt.ptr<$float>>
-    %48 = tt.addptr %47, %30 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
-    %49 = arith.truncf %37 : tensor<64x32xf32> to tensor<64x32x$float>
-    tt.store %48, %49, %32 : tensor<64x32x!tt.ptr<$float>>
-    %50 = arith.extsi %heads : i32 to i64
-    %51 = arith.muli %3, %50 : i64
-    %52 = arith.extsi %1 : i32 to i64
-    %53 = arith.addi %51, %52 : i64
-    %54 = arith.muli %53, %13 : i64
-    %55 = tt.addptr %log_sums, %54 : !tt.ptr<f32>, i64
-    %56 = tt.splat %55 : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
-    %57 = tt.addptr %56, %9 : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
-    %58 = math.log2 %34#1 : tensor<64xf32>
-    %59 = arith.addf %34#0, %58 : tensor<64xf32>
-    %60 = tt.splat %length : i32 -> tensor<64xi32>
-    %61 = arith.cmpi slt, %9, %60 : tensor<64xi32>
-    tt.store %57, %59, %61 : tensor<64x!tt.ptr<f32>>
+    %41 = arith.addi %length, %c63_i32 : i32
+    %42 = arith.divsi %41, %c64_i32 : i32
+    %43 = arith.muli %42, %c64_i32 : i32
+    %44 = arith.cmpf ogt, %40#0, %cst_1 : tensor<64xf32>
+    %45 = arith.sitofp %length : i32 to f32
+    %46 = arith.sitofp %43 : i32 to f32
+    %47 = arith.divf %45, %46 : f32
+    %48 = tt.splat %47 : f32 -> tensor<64xf32>
+    %49 = arith.mulf %40#1, %48 : tensor<64xf32>
+    %50 = arith.select %44, %40#1, %49 : tensor<64xi1>, tensor<64xf32>
+    %51 = tt.expand_dims %50 {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+    %52 = tt.broadcast %51 : tensor<64x1xf32> -> tensor<64x32xf32>
+    %53 = arith.divf %40#2, %52 : tensor<64x32xf32>
+    %54 = arith.extsi %4 : i32 to i64
+    %55 = arith.muli %14, %54 : i64
+    %56 = arith.extsi %19 : i32 to i64
+    %57 = arith.addi %55, %56 : i64
+    %58 = tt.addptr %out, %57 : !tt.ptr<$float>, i64
+    %59 = tt.splat %4 : i32 -> tensor<64x1xi32>
+    %60 = arith.muli %10, %59 : tensor<64x1xi32>
+    %61 = tt.splat %58 : !tt.ptr<$float> -> tensor<64x1x!tt.ptr<$float>>
+    %62 = tt.addptr %61, %60 : tensor<64x1x!tt.ptr<$float>>, tensor<64x1xi32>
+    %63 = tt.broadcast %62 : tensor<64x1x!tt.ptr<$float>> -> tensor<64x32x!tt.ptr<$float>>
+    %64 = tt.addptr %63, %30 : tensor<64x32x!tt.ptr<$float>>, tensor<64x32xi32>
+    %65 = arith.truncf %53 : tensor<64x32xf32> to tensor<64x32x$float>
+    tt.store %64, %65, %32 : tensor<64x32x!tt.ptr<$float>>
+    %66 = arith.extsi %heads : i32 to i64
+    %67 = arith.muli %3, %66 : i64
+    %68 = arith.extsi %1 : i32 to i64
+    %69 = arith.addi %67, %68 : i64
+    %70 = arith.muli %69, %13 : i64
+    %71 = tt.addptr %log_sums, %70 : !tt.ptr<f32>, i64
+    %72 = tt.splat %71 : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+    %73 = tt.addptr %72, %9 : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %74 = tt.splat %39 : f32 -> tensor<64xf32>
+    %75 = arith.mulf %40#0, %74 : tensor<64xf32>
+    %76 = math.log2 %50 : tensor<64xf32>
+    %77 = arith.addf %75, %76 : tensor<64xf32>
+    tt.store %73, %77, %35 : tensor<64x!tt.ptr<f32>>
     tt.return
   }
 }

@@ -5,18 +5,16 @@ module {
     %threshold = arith.constant $threshold : i32
     %factor = arith.constant $factor : f32
     %c2_i32 = arith.constant 2 : i32
-    %cst = arith.constant dense<569420461> : tensor<256xi32>
-    %cst_0 = arith.constant dense<15> : tensor<256xi32>
-    %cst_1 = arith.constant dense<-749064809> : tensor<256xi32>
-    %cst_2 = arith.constant dense<16> : tensor<256xi32>
+    %cst = arith.constant dense<15> : tensor<256xi32>
+    %cst_0 = arith.constant dense<569420461> : tensor<256xi32>
     %c1_i32 = arith.constant 1 : i32
     %c-749064809_i32 = arith.constant -749064809 : i32
     %c15_i32 = arith.constant 15 : i32
     %c569420461_i32 = arith.constant 569420461 : i32
     %c16_i32 = arith.constant 16 : i32
-    %cst_3 = arith.constant dense<0.000000e+00> : tensor<256x$float>
-    %cst_4 = arith.constant 1.000000e+00 : f32
-    %cst_5 = arith.constant dense<0.000000e+00> : tensor<256xf32>
+    %cst_1 = arith.constant dense<0.000000e+00> : tensor<256x$float>
+    %cst_2 = arith.constant 1.000000e+00 : f32
+    %cst_3 = arith.constant dense<0.000000e+00> : tensor<256xf32>
     %0 = tt.make_range {end = 256 : i32, start = 0 : i32} : tensor<256xi32>
     %1 = tt.splat %hidden : i32 -> tensor<256xi32>
     %2 = arith.cmpi slt, %0, %1 : tensor<256xi32>
@@ -29,11 +27,11 @@ module {
     %9 = arith.addi %8, %7 : tensor<256xi64>
     %10 = tt.splat %y : !tt.ptr<$float> -> tensor<256x!tt.ptr<$float>>
     %11 = tt.addptr %10, %9 : tensor<256x!tt.ptr<$float>>, tensor<256xi64>
-    %12 = tt.load %11, %2, %cst_3 : tensor<256x!tt.ptr<$float>>
+    %12 = tt.load %11, %2, %cst_1 : tensor<256x!tt.ptr<$float>>
     %13 = arith.extf %12 : tensor<256x$float> to tensor<256xf32>
     %14 = tt.splat %bias : !tt.ptr<$float> -> tensor<256x!tt.ptr<$float>>
     %15 = tt.addptr %14, %0 : tensor<256x!tt.ptr<$float>>, tensor<256xi32>
-    %16 = tt.load %15, %2, %cst_3 : tensor<256x!tt.ptr<$float>>
+    %16 = tt.load %15, %2, %cst_1 : tensor<256x!tt.ptr<$float>>
     %17 = arith.extf %16 : tensor<256x$float> to tensor<256xf32>
     %18 = arith.addf %13, %17 : tensor<256xf32>
     %19 = tt.load %seed : !tt.ptr<i32>
@@ -66,92 +64,79 @@ module {
     %46 = arith.shrui %45, %c15_i32 : i32
     %47 = arith.xori %45, %46 : i32
     %48 = arith.addi %3, %47 : i32
-    %49 = arith.shrui %48, %c16_i32 : i32
-    %50 = arith.xori %48, %49 : i32
-    %51 = arith.muli %50, %c569420461_i32 : i32
-    %52 = arith.shrui %51, %c15_i32 : i32
-    %53 = arith.xori %51, %52 : i32
-    %54 = arith.muli %53, %c-749064809_i32 : i32
-    %55 = arith.shrui %54, %c15_i32 : i32
-    %56 = arith.xori %54, %55 : i32
-    %57 = arith.addi %38, %c2_i32 : i32
-    %58 = arith.shrui %57, %c16_i32 : i32
-    %59 = arith.xori %57, %58 : i32
-    %60 = arith.muli %59, %c569420461_i32 : i32
-    %61 = arith.shrui %60, %c15_i32 : i32
-    %62 = arith.xori %60, %61 : i32
-    %63 = arith.muli %62, %c-749064809_i32 : i32
-    %64 = arith.shrui %63, %c15_i32 : i32
-    %65 = arith.xori %63, %64 : i32
-    %66 = tt.splat %65 : i32 -> tensor<256xi32>
-    %67 = arith.addi %0, %66 : tensor<256xi32>
-    %68 = arith.shrui %67, %cst_2 : tensor<256xi32>
-    %69 = arith.xori %67, %68 : tensor<256xi32>
-    %70 = arith.muli %69, %cst : tensor<256xi32>
-    %71 = arith.shrui %70, %cst_0 : tensor<256xi32>
-    %72 = arith.xori %70, %71 : tensor<256xi32>
-    %73 = arith.muli %72, %cst_1 : tensor<256xi32>
-    %74 = arith.shrui %73, %cst_0 : tensor<256xi32>
-    %75 = arith.xori %73, %74 : tensor<256xi32>
-    %76 = tt.splat %56 : i32 -> tensor<256xi32>
-    %77 = arith.xori %76, %75 : tensor<256xi32>
-    %78 = arith.muli %77, %cst : tensor<256xi32>
-    %79 = arith.shrui %78, %cst_0 : tensor<256xi32>
-    %80 = arith.xori %78, %79 : tensor<256xi32>
-    %81 = arith.muli %80, %cst_1 : tensor<256xi32>
-    %82 = tt.splat %threshold : i32 -> tensor<256xi32>
-    %83 = arith.cmpi uge, %81, %82 : tensor<256xi32>
-    %84 = tt.splat %factor : f32 -> tensor<256xf32>
-    %85 = arith.mulf %18, %84 : tensor<256xf32>
-    %86 = arith.select %83, %85, %cst_5 : tensor<256xi1>, tensor<256xf32>
-    %87 = tt.splat %x : !tt.ptr<$float> -> tensor<256x!tt.ptr<$float>>
-    %88 = tt.addptr %87, %9 : tensor<256x!tt.ptr<$float>>, tensor<256xi64>
-    %89 = tt.load %88, %2, %cst_3 : tensor<256x!tt.ptr<$float>>
-    %90 = arith.extf %89 : tensor<256x$float> to tensor<256xf32>
-    %91 = arith.addf %86, %90 : tensor<256xf32>
-    %92 = arith.truncf %91 : tensor<256xf32> to tensor<256x$float>
-    %93 = tt.splat %z : !tt.ptr<$float> -> tensor<256x!tt.ptr<$float>>
-    %94 = tt.addptr %93, %9 : tensor<256x!tt.ptr<$float>>, tensor<256xi64>
-    tt.store %94, %92, %2 : tensor<256x!tt.ptr<$float>>
-    %95 = arith.extf %92 : tensor<256x$float> to tensor<256xf32>
-    %96 = "tt.reduce"(%95) <{axis = 0 : i32}> ({
+    %49 = arith.muli %48, %c569420461_i32 : i32
+    %50 = arith.shrui %49, %c15_i32 : i32
+    %51 = arith.xori %49, %50 : i32
+    %52 = arith.ori %51, %c1_i32 : i32
+    %53 = arith.addi %38, %c2_i32 : i32
+    %54 = arith.shrui %53, %c16_i32 : i32
+    %55 = arith.xori %53, %54 : i32
+    %56 = arith.muli %55, %c569420461_i32 : i32
+    %57 = arith.shrui %56, %c15_i32 : i32
+    %58 = arith.xori %56, %57 : i32
+    %59 = arith.muli %58, %c-749064809_i32 : i32
+    %60 = arith.shrui %59, %c15_i32 : i32
+    %61 = arith.xori %59, %60 : i32
+    %62 = tt.splat %61 : i32 -> tensor<256xi32>
+    %63 = arith.addi %0, %62 : tensor<256xi32>
+    %64 = arith.muli %63, %cst_0 : tensor<256xi32>
+    %65 = arith.shrui %64, %cst : tensor<256xi32>
+    %66 = arith.xori %64, %65 : tensor<256xi32>
+    %67 = tt.splat %52 : i32 -> tensor<256xi32>
+    %68 = arith.muli %67, %66 : tensor<256xi32>
+    %69 = tt.splat %threshold : i32 -> tensor<256xi32>
+    %70 = arith.cmpi uge, %68, %69 : tensor<256xi32>
+    %71 = tt.splat %factor : f32 -> tensor<256xf32>
+    %72 = arith.mulf %18, %71 : tensor<256xf32>
+    %73 = arith.select %70, %72, %cst_3 : tensor<256xi1>, tensor<256xf32>
+    %74 = tt.splat %x : !tt.ptr<$float> -> tensor<256x!tt.ptr<$float>>
+    %75 = tt.addptr %74, %9 : tensor<256x!tt.ptr<$float>>, tensor<256xi64>
+    %76 = tt.load %75, %2, %cst_1 : tensor<256x!tt.ptr<$float>>
+    %77 = arith.extf %76 : tensor<256x$float> to tensor<256xf32>
+    %78 = arith.addf %73, %77 : tensor<256xf32>
+    %79 = arith.truncf %78 : tensor<256xf32> to tensor<256x$float>
+    %80 = tt.splat %z : !tt.ptr<$float> -> tensor<256x!tt.ptr<$float>>
+    %81 = tt.addptr %80, %9 : tensor<256x!tt.ptr<$float>>, tensor<256xi64>
+    tt.store %81, %79, %2 : tensor<256x!tt.ptr<$float>>
+    %82 = arith.extf %79 : tensor<256x$float> to tensor<256xf32>
+    %83 = "tt.reduce"(%82) <{axis = 0 : i32}> ({
     ^bb0(%arg14: f32, %arg15: f32):
-      %123 = arith.addf %arg14, %arg15 : f32
-      tt.reduce.return %123 : f32
+      %110 = arith.addf %arg14, %arg15 : f32
+      tt.reduce.return %110 : f32
     }) : (tensor<256xf32>) -> f32
-    %97 = arith.sitofp %hidden : i32 to f32
-    %98 = arith.divf %96, %97 : f32
-    %99 = tt.splat %98 : f32 -> tensor<256xf32>
-    %100 = arith.subf %95, %99 : tensor<256xf32>
-    %101 = arith.select %2, %100, %cst_5 : tensor<256xi1>, tensor<256xf32>
-    %102 = arith.mulf %101, %101 : tensor<256xf32>
-    %103 = "tt.reduce"(%102) <{axis = 0 : i32}> ({
+    %84 = arith.sitofp %hidden : i32 to f32
+    %85 = arith.divf %83, %84 : f32
+    %86 = tt.splat %85 : f32 -> tensor<256xf32>
+    %87 = arith.subf %82, %86 : tensor<256xf32>
+    %88 = arith.select %2, %87, %cst_3 : tensor<256xi1>, tensor<256xf32>
+    %89 = arith.mulf %88, %88 : tensor<256xf32>
+    %90 = "tt.reduce"(%89) <{axis = 0 : i32}> ({
     ^bb0(%arg14: f32, %arg15: f32):
-      %123 = arith.addf %arg14, %arg15 : f32
-      tt.reduce.return %123 : f32
+      %110 = arith.addf %arg14, %arg15 : f32
+      tt.reduce.return %110 : f32
     }) : (tensor<256xf32>) -> f32
-    %104 = arith.divf %103, %97 : f32
-    %105 = arith.addf %104, %epsilon : f32
-    %106 = tt.precise_sqrt %105 : f32
-    %107 = arith.divf %cst_4, %106 : f32
-    %108 = tt.splat %107 : f32 -> tensor<256xf32>
-    %109 = arith.mulf %101, %108 : tensor<256xf32>
-    %110 = tt.splat %gamma : !tt.ptr<f32> -> tensor<256x!tt.ptr<f32>>
-    %111 = tt.addptr %110, %0 : tensor<256x!tt.ptr<f32>>, tensor<256xi32>
-    %112 = tt.load %111, %2, %cst_5 : tensor<256x!tt.ptr<f32>>
-    %113 = arith.mulf %109, %112 : tensor<256xf32>
-    %114 = tt.splat %beta : !tt.ptr<f32> -> tensor<256x!tt.ptr<f32>>
-    %115 = tt.addptr %114, %0 : tensor<256x!tt.ptr<f32>>, tensor<256xi32>
-    %116 = tt.load %115, %2, %cst_5 : tensor<256x!tt.ptr<f32>>
-    %117 = arith.addf %113, %116 : tensor<256xf32>
-    %118 = tt.splat %out : !tt.ptr<$float> -> tensor<256x!tt.ptr<$float>>
-    %119 = tt.addptr %118, %9 : tensor<256x!tt.ptr<$float>>, tensor<256xi64>
-    %120 = arith.truncf %117 : tensor<256xf32> to tensor<256x$float>
-    tt.store %119, %120, %2 : tensor<256x!tt.ptr<$float>>
-    %121 = tt.addptr %means, %3 : !tt.ptr<f32>, i32
-    tt.store %121, %98 : !tt.ptr<f32>
-    %122 = tt.addptr %slopes, %3 : !tt.ptr<f32>, i32
-    tt.store %122, %107 : !tt.ptr<f32>
+    %91 = arith.divf %90, %84 : f32
+    %92 = arith.addf %91, %epsilon : f32
+    %93 = tt.precise_sqrt %92 : f32
+    %94 = arith.divf %cst_2, %93 : f32
+    %95 = tt.splat %94 : f32 -> tensor<256xf32>
+    %96 = arith.mulf %88, %95 : tensor<256xf32>
+    %97 = tt.splat %gamma : !tt.ptr<f32> -> tensor<256x!tt.ptr<f32>>
+    %98 = tt.addptr %97, %0 : tensor<256x!tt.ptr<f32>>, tensor<256xi32>
+    %99 = tt.load %98, %2, %cst_3 : tensor<256x!tt.ptr<f32>>
+    %100 = arith.mulf %96, %99 : tensor<256xf32>
+    %101 = tt.splat %beta : !tt.ptr<f32> -> tensor<256x!tt.ptr<f32>>
+    %102 = tt.addptr %101, %0 : tensor<256x!tt.ptr<f32>>, tensor<256xi32>
+    %103 = tt.load %102, %2, %cst_3 : tensor<256x!tt.ptr<f32>>
+    %104 = arith.addf %100, %103 : tensor<256xf32>
+    %105 = tt.splat %out : !tt.ptr<$float> -> tensor<256x!tt.ptr<$float>>
+    %106 = tt.addptr %105, %9 : tensor<256x!tt.ptr<$float>>, tensor<256xi64>
+    %107 = arith.truncf %104 : tensor<256xf32> to tensor<256x$float>
+    tt.store %106, %107, %2 : tensor<256x!tt.ptr<$float>>
+    %108 = tt.addptr %means, %3 : !tt.ptr<f32>, i32
+    tt.store %108, %85 : !tt.ptr<f32>
+    %109 = tt.addptr %slopes, %3 : !tt.ptr<f32>, i32
+    tt.store %109, %94 : !tt.ptr<f32>
     tt.return
   }
 }
