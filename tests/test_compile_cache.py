@@ -20,6 +20,7 @@ def cache(tmp_path, monkeypatch):
     """The store in a cache of its own, and no folder in use."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("TF_XLA_FLAGS", "")
+    monkeypatch.setenv("XLA_FLAGS", "")
     monkeypatch.delenv(compile_cache.SWITCH, raising=False)
     monkeypatch.setattr(compile_cache, "_used", None)
     return tmp_path / "keras_bert" / "compiled"
@@ -33,6 +34,7 @@ def process(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(compile_cache, "_used", None)
             patch.setenv("TF_XLA_FLAGS", "")
+            patch.setenv("XLA_FLAGS", "")
             for name, value in environment.items():
                 patch.setenv(name, value)
             folder = compile_cache.enable(cards=cards)
@@ -63,6 +65,28 @@ def test_programs_reach_the_next_process(cache, process):
     assert len(kept(cache)) == 3
     for folder in (cache.parent, cache, *cache.iterdir()):
         assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_products_are_left_to_cublas_where_there_is_a_card(cache, monkeypatch):
+    off = "--xla_gpu_enable_triton_gemm=false"
+    compile_cache.enable(cards=[])
+    assert os.environ["XLA_FLAGS"] == ""
+    monkeypatch.setenv(compile_cache.SWITCH, "0")  # that is of the programs kept
+    compile_cache.enable(cards=CARDS)
+    assert os.environ["XLA_FLAGS"] == off
+    compile_cache.enable(cards=CARDS)
+    assert os.environ["XLA_FLAGS"] == off
+    for given in ("--xla_gpu_enable_triton_gemm=true", "--xla_gpu_enable_triton_gemm"):
+        monkeypatch.setenv("XLA_FLAGS", given)
+        compile_cache.enable(cards=CARDS)
+        assert os.environ["XLA_FLAGS"] == given
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=0")
+    compile_cache.enable(cards=CARDS)
+    assert os.environ["XLA_FLAGS"] == f"--xla_gpu_autotune_level=0 {off}"
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")  # on which the flag gains nothing
+    compile_cache.enable(cards=CARDS)
+    assert os.environ["XLA_FLAGS"] == ""
 
 
 def test_other_cards_flags_and_versions_have_programs_of_their_own(cache, process, monkeypatch):
