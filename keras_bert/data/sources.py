@@ -70,13 +70,13 @@ class RowSource:
         import tensorflow as tf
 
         first_pass, skipped = divmod(first, self.steps)
-        passes = tf.data.Dataset.range(first_pass, tf.int64.max)
-        indices = passes.flat_map(
-            lambda number: self._indices(number).skip(
-                tf.where(number == first_pass, tf.constant(skipped, tf.int64), 0)
-            )
-        )
-        return self._batches(indices)
+
+        @tf.autograph.experimental.do_not_convert
+        def indices(number):
+            left_out = tf.where(number == first_pass, tf.constant(skipped, tf.int64), 0)
+            return self._indices(number).skip(left_out)
+
+        return self._batches(tf.data.Dataset.range(first_pass, tf.int64.max).flat_map(indices))
 
     def one_pass(self):
         """A `tf.data.Dataset` of the first pass, of known size."""
@@ -100,6 +100,7 @@ class RowSource:
 
         table = keras.tree.map_structure(constant, self._rows)
 
+        @tf.autograph.experimental.do_not_convert  # it would take a second without benefit
         def gather(rows, real):
             if not self._whole:
                 rows = tf.boolean_mask(rows, real)
@@ -157,6 +158,7 @@ class DatasetSource:
     def _batches(self, dataset):
         import tensorflow as tf
 
+        @tf.autograph.experimental.do_not_convert
         def prepare(*batch):
             batch = self._preprocess(*batch)
             if self._multiple == 1:

@@ -42,6 +42,7 @@ def widened(batches):
         return batches
     several = isinstance(batches.element_spec, tuple)  # also (x,), whose x may be a tuple
 
+    @tf.autograph.experimental.do_not_convert
     def wide(*batch):
         batch = tf.nest.map_structure(
             lambda v: tf.cast(v, tf.int64) if v.dtype == tf.int32 else v, batch

@@ -255,6 +255,7 @@ class TensorFlowStep:
         if self.replica_count == 1:
             return batches
 
+        @tf.autograph.experimental.do_not_convert
         def with_sums(*batch):
             x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
             weights = self._losses.weights(y, sample_weight)
