@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from tools import benchmark, benchmark_fit, benchmark_tokenizer
+from tools import benchmark, benchmark_fit, benchmark_run, benchmark_tokenizer
 
 SMALL = ["--size", "tiny", "--sequence_length", "16", "--batch_size", "8", "--dtype", "float32"]
 
@@ -49,6 +49,23 @@ def test_fits_are_timed(model, capsys):
     assert found["model"] == model and found["first_fit_seconds"] > 0
     for step, rate in zip(found["ms_per_step"], found["rows_per_second"], strict=True):
         assert rate == pytest.approx(8e3 / step, rel=0.02)
+
+
+@pytest.mark.slow
+def test_whole_runs_are_timed(tmp_path, capsys):
+    words = ["rain", "sun"]
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
+    lines = [{"kind": "classes"}] + [{"texts": [w, w], "label": i} for i, w in enumerate(words)] * 4
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("\n".join(map(json.dumps, lines)))
+    files = ["--train", str(rows), "--dev", str(rows), "--vocabulary", str(vocabulary)]
+    found = benchmark_run.main([*files, "--epochs", "1", *SMALL])
+    assert json.loads(capsys.readouterr().out) == found
+    seconds = found["seconds"]
+    parts = ("imports", "building", "to_first_step", "training_after_it", "prediction")
+    assert seconds["whole"] == pytest.approx(sum(seconds[part] for part in parts), abs=0.1)
+    assert min(seconds.values()) > 0 and found["examples"] == 8
 
 
 @pytest.mark.parametrize("arguments", [["--warmup_steps", "60"], ["--texts", "x.txt"]])

@@ -2,13 +2,16 @@
 
 Rows are full of random ids, or texts of a file, tokenized before the clock starts and padded to
 --sequence_length or to the longest of their batch. AdamW with a rate of 2e-5; on a GPU bfloat16
-autocast and, with --compile, torch.compile. Prints one JSON line.
+autocast and, with --compile, torch.compile. Started by torchrun it trains on several devices by
+DistributedDataParallel, with --batch_size on each. Prints one JSON line.
 Run: python tools/peers/throughput.py --compile
+     torchrun --nproc_per_node 2 tools/peers/throughput.py --compile
      python tools/peers/throughput.py --texts lines.txt --vocabulary vocab.txt --padding longest
 """
 
 import argparse
 import json
+import os
 import time
 
 
@@ -81,6 +84,11 @@ def main() -> None:
     args = parse()
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    processes, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_RANK", 0))
+    if device == "cuda":
+        torch.cuda.set_device(rank)
+    if processes > 1:
+        torch.distributed.init_process_group("nccl" if device == "cuda" else "gloo")
     config = transformers.BertConfig(
         vocab_size=VOCABULARY_SIZE,
         num_hidden_layers=args.layers,
@@ -90,7 +98,14 @@ def main() -> None:
     )
     model = transformers.BertForSequenceClassification(config).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-5, fused=device == "cuda")
-    run = torch.compile(model, dynamic=args.padding == "longest") if args.compile else model
+    run = model
+    if processes > 1:
+        places = [rank] if device == "cuda" else None
+        run = torch.nn.parallel.DistributedDataParallel(
+            model, device_ids=places, gradient_as_bucket_view=True
+        )
+    if args.compile:
+        run = torch.compile(run, dynamic=args.padding == "longest")
     rows = rows_of(args)
     batches = batches_of(args, rows, device)
     cast = torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda")
@@ -127,8 +142,12 @@ def main() -> None:
     versions = {"transformers": transformers.__version__, "torch": torch.__version__}
     result = {**vars(args), "device": device, "versions": versions}
     timed = args.steps - args.warmup_steps
-    result |= {"ms_per_step": round(1000 * seconds / timed, 2)}
-    print(json.dumps(result | {"rows_per_second": round(seen / seconds, 1)}), flush=True)
+    result |= {"devices": processes, "ms_per_step": round(1000 * seconds / timed, 2)}
+    if rank == 0:
+        rate = round(processes * seen / seconds, 1)
+        print(json.dumps(result | {"rows_per_second": rate}), flush=True)
+    if processes > 1:
+        torch.distributed.destroy_process_group()
 
 
 def _wait(device: str) -> None:
