@@ -1,0 +1,111 @@
+"""Continues masked language modelling on unlabelled texts, then fine-tunes, beside no adapting.
+
+Source: Gururangan et al. 2020, "Don't stop pretraining": the texts are the task's own, without
+labels, or those of --texts (a domain). The variant new_words first adds the most frequent words
+that the tokenizer splits.
+Results: recipes/README.md.
+Run: python recipes/adapt.py --data_dir GLUE --tasks sst2 mrpc qnli cola --rows 500 2000
+"""
+
+import argparse
+
+from recipe_flags import small_run_flags
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = small_run_flags(__doc__, ["sst2", "mrpc", "qnli", "cola"], [500, 2000], seeds=5)
+    parser.add_argument("--texts", nargs="+", help="files of unlabelled texts, one a line")
+    parser.add_argument("--adapt_steps", type=int, default=2000)
+    parser.add_argument("--adapt_batch_size", type=int, default=64)
+    parser.add_argument("--adapt_rate", type=float, default=3e-4)
+    parser.add_argument("--new_words", type=int, default=500, help="of the variant new_words")
+    variants = ["none", "adapted", "new_words"]
+    parser.add_argument("--variants", nargs="+", default=variants, choices=variants)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    parse(None)  # wrong flags and --help end here, before TensorFlow is imported
+
+
+from pathlib import Path
+
+import keras
+from small_runs import Task, Tuner, classifier, print_table, results_of
+
+import keras_bert
+from keras_bert.data import split_words
+from keras_bert.training import Resume
+
+
+def adapted(args: argparse.Namespace, task: Task, texts: list[str], variant: str, seed: int) -> str:
+    """The folder of an adapted preset, made if it is not there."""
+    folder = Path(args.output_dir) / f"{task.name}-{variant}-seed{seed}"
+    if (folder / "preset" / "task.json").exists():
+        return str(folder / "preset")
+    keras.utils.set_random_seed(seed)
+    model = keras_bert.BertMaskedLM.from_preset(
+        args.preset, sequence_length=task.length, dtype=args.dtype
+    )
+    if variant == "new_words":
+        words = split_words(texts, model.preprocessor.tokenizer, args.new_words)
+        if words:
+            model = keras_bert.resize(model, new_tokens=words)
+    model.compile(learning_rate=args.adapt_rate)
+    model.fit(
+        texts,
+        batch_size=args.adapt_batch_size,
+        steps=args.adapt_steps,
+        seed=seed,
+        callbacks=[Resume(folder / "checkpoints")],
+        verbose=2,
+    )
+    model.save_to_preset(str(folder / "preset"))
+    return str(folder / "preset")
+
+
+def main(argv: list[str] | None = None) -> list[dict]:
+    args = parse(argv)
+    runs = [
+        (seed, name, variant, rows)
+        for seed in args.seeds
+        for name in args.tasks
+        for variant in args.variants
+        for rows in args.rows
+    ]
+    results = results_of(args, len(runs))
+    tasks: dict[str, Task] = {}
+    tuners: dict[tuple, Tuner] = {}
+    domain = [
+        line.strip()
+        for path in args.texts or ()
+        for line in Path(path).read_text(encoding="utf-8").splitlines()
+        if line.strip()
+    ]
+
+    def run(seed, name, variant, rows):
+        if name not in tasks:
+            tasks[name] = Task(args, name)
+        task = tasks[name]
+
+        def start(seed):
+            if variant == "none":
+                return classifier(task, args.preset)
+            return classifier(task, adapted(args, task, domain or task.texts(), variant, seed))
+
+        tuner = tuners.setdefault((name, variant), Tuner(task, start))
+        x, y, _ = task.subset(rows, seed)
+        tuner.fit(x, y, task.steps(len(y)), seed)
+        return task.scores(tuner.logits())
+
+    for seed, name, variant, rows in [] if args.table else runs:
+        results.run(
+            lambda key=(seed, name, variant, rows): run(*key),
+            task=name, rows=rows, variant=variant, seed=seed,
+        )  # fmt: skip
+    print_table(results.rows(), ["task", "rows", "variant"], {"variant": "none"})
+    return results.rows()
+
+
+if __name__ == "__main__":
+    main()
