@@ -38,30 +38,46 @@ from keras_bert.data import split_words
 from keras_bert.training import Resume
 
 
-def adapted(args: argparse.Namespace, task: Task, texts: list[str], variant: str, seed: int) -> str:
-    """The folder of an adapted preset, made if it is not there."""
-    folder = Path(args.output_dir) / f"{task.name}-{variant}-seed{seed}"
-    if (folder / "preset" / "task.json").exists():
-        return str(folder / "preset")
-    keras.utils.set_random_seed(seed)
-    model = keras_bert.BertMaskedLM.from_preset(
-        args.preset, sequence_length=task.length, dtype=args.dtype
-    )
-    if variant == "new_words":
-        words = split_words(texts, model.preprocessor.tokenizer, args.new_words)
-        if words:
-            model = keras_bert.resize(model, new_tokens=words)
-    model.compile(learning_rate=args.adapt_rate)
-    model.fit(
-        texts,
-        batch_size=args.adapt_batch_size,
-        steps=args.adapt_steps,
-        seed=seed,
-        callbacks=[Resume(folder / "checkpoints")],
-        verbose=2,
-    )
-    model.save_to_preset(str(folder / "preset"))
-    return str(folder / "preset")
+class Adapter:
+    """Trains a masked language model on the texts; one model, compiled once.
+
+    Args:
+        args: the flags.
+        task: whose length rows have.
+        texts: without labels.
+        new_words: how many words to add.
+    """
+
+    def __init__(self, args: argparse.Namespace, task: Task, texts: list[str], new_words: int):
+        self.args, self.texts = args, texts
+        self.start, self.model = (self._make(task, new_words) for _ in range(2))
+        self.model.compile(learning_rate=args.adapt_rate)
+
+    def _make(self, task: Task, new_words: int) -> keras.Model:
+        model = keras_bert.BertMaskedLM.from_preset(
+            self.args.preset, sequence_length=task.length, dtype=self.args.dtype
+        )
+        if new_words:
+            words = split_words(self.texts, model.preprocessor.tokenizer, new_words)
+            model = keras_bert.resize(model, new_tokens=words) if words else model
+        return model
+
+    def preset(self, folder: Path, seed: int) -> str:
+        """The folder of an adapted preset, made if it is not there; a stopped run continues."""
+        made = folder / "preset"
+        if not (made / "task.json").exists():
+            keras.utils.set_random_seed(seed)
+            self.model.copy_state(self.start)
+            self.model.fit(
+                self.texts,
+                batch_size=self.args.adapt_batch_size,
+                steps=self.args.adapt_steps,
+                seed=seed,
+                callbacks=[Resume(folder / "checkpoints")],
+                verbose=2,
+            )
+            self.model.save_to_preset(str(made))
+        return str(made)
 
 
 def main(argv: list[str] | None = None) -> list[dict]:
@@ -76,6 +92,7 @@ def main(argv: list[str] | None = None) -> list[dict]:
     results = results_of(args, len(runs))
     tasks: dict[str, Task] = {}
     tuners: dict[tuple, Tuner] = {}
+    adapters: dict[tuple, Adapter] = {}
     domain = [
         line.strip()
         for path in args.texts or ()
@@ -91,7 +108,11 @@ def main(argv: list[str] | None = None) -> list[dict]:
         def start(seed):
             if variant == "none":
                 return classifier(task, args.preset)
-            return classifier(task, adapted(args, task, domain or task.texts(), variant, seed))
+            if (name, variant) not in adapters:
+                words = args.new_words if variant == "new_words" else 0
+                adapters[name, variant] = Adapter(args, task, domain or task.texts(), words)
+            folder = Path(args.output_dir) / f"{name}-{variant}-seed{seed}"
+            return classifier(task, adapters[name, variant].preset(folder, seed))
 
         tuner = tuners.setdefault((name, variant), Tuner(task, start))
         x, y, _ = task.subset(rows, seed)

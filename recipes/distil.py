@@ -110,7 +110,7 @@ def train_hidden(args, teacher: Teacher, student, steps: int, seed: int) -> None
     both = distiller(wide, student, hidden=pairs)
     rate = WarmupDecay(args.learning_rate, steps, warmup_steps=steps // 10)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    both.compile(AdamW(rate, weight_decay=0.01), loss)
+    both.compile(AdamW(rate, weight_decay=0.01), loss, jit_compile=False)
     ids, y, _ = student.make_rows(teacher.x, teacher.y)
     rng, size = np.random.default_rng(seed), args.batch_size
     epochs = -(-steps * size // len(y))

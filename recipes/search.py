@@ -109,8 +109,26 @@ def _alive(process: int) -> bool:
     return True
 
 
-def objective(args: argparse.Namespace, task: Task, trial: optuna.Trial):
-    """Trains one trial; gives (score of the dev set after the last epoch, model)."""
+class Models:
+    """One classifier for all trials: another rate needs no compilation, another batch size one.
+
+    Args:
+        args: the flags.
+        task: to train for.
+    """
+
+    def __init__(self, args: argparse.Namespace, task: Task):
+        keras.utils.set_random_seed(args.seeds[0])
+        self.fresh, self.model = (classifier(task, args.preset) for _ in range(2))
+
+    def start(self) -> keras.Model:
+        """The classifier, with the preset's weights and the seed's head."""
+        self.model.copy_state(self.fresh)
+        return self.model
+
+
+def objective(args: argparse.Namespace, task: Task, models: Models, trial: optuna.Trial) -> float:
+    """Trains one trial; gives the score of the dev set after its last epoch."""
     trial.set_user_attr("host", socket.gethostname())
     trial.set_user_attr("process", os.getpid())
     if args.space == "paper":
@@ -122,15 +140,11 @@ def objective(args: argparse.Namespace, task: Task, trial: optuna.Trial):
             "batch_size": trial.suggest_categorical("batch_size", [8, 16, 32, 64]),
             "epochs": trial.suggest_int("epochs", 2, 6),
             "warmup": trial.suggest_float("warmup", 0.0, 0.2),
-            "layer_decay": trial.suggest_float("layer_decay", 0.7, 1.0),
-            "head_dropout": trial.suggest_float("head_dropout", 0.0, 0.3),
         }
     begin = time.time()
-    keras.utils.set_random_seed(args.seeds[0])
-    further = {"dropout": chosen["head_dropout"]} if "head_dropout" in chosen else {}
-    model = classifier(task, args.preset, **further)
-    settings = {k: chosen[k] for k in ("learning_rate", "warmup", "layer_decay") if k in chosen}
-    model.compile(packing=False, **settings)
+    model = models.start()
+    rates = {name: chosen[name] for name in ("learning_rate", "warmup") if name in chosen}
+    model.compile(packing=False, **rates)
     x, y, _ = task.subset(args.rows[0] if args.rows else None, args.seeds[0])
     report = Report(trial, task, 0 if args.no_pruning else chosen["epochs"])
     model.fit(
@@ -143,17 +157,19 @@ def objective(args: argparse.Namespace, task: Task, trial: optuna.Trial):
         verbose=0,
     )
     trial.set_user_attr("seconds", round(time.time() - begin, 1))
-    return report.scores[-1], model
+    if "pruned_at" in trial.user_attrs:
+        raise optuna.TrialPruned
+    return report.scores[-1]
 
 
 def keep_best(study: optuna.Study, trial, model, folder: Path) -> None:
     """Saves the preset of a trial that is the best so far, and deletes those of worse ones."""
     if study.best_trial.number != trial.number:
         return
-    model.save_to_preset(str(folder / f"best-{trial.number}"))
+    model.save_to_preset(str(folder / f"{study.study_name}-best-{trial.number}"))
     values = {t.number: t.value for t in study.get_trials(states=[TrialState.COMPLETE])}
-    for other in folder.glob("best-*"):
-        number = int(other.name.removeprefix("best-"))
+    for other in folder.glob(f"{study.study_name}-best-*"):
+        number = int(other.name.rpartition("-")[2])
         if values.get(number, -1) < values[trial.number]:
             shutil.rmtree(other, ignore_errors=True)
 
@@ -209,26 +225,29 @@ def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     folder, study, task = Path(args.output_dir), study_of(args), Task(args, args.tasks[0])
-    end = time.time() + 60 * args.minutes if args.minutes else None
+    models = Models(args, task)
     end_lost_trials(study)
-    ended = [TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING]
-    while not args.table and len(study.get_trials(deepcopy=False, states=ended)) < args.trials:
-        if end is not None and time.time() > end:
-            break
-        trial = study.ask()
-        score, model = objective(args, task, trial)
-        pruned = "pruned_at" in trial.user_attrs
-        if pruned:
-            study.tell(trial, state=TrialState.PRUNED)
-        else:
-            study.tell(trial, score)
-            keep_best(study, trial, model, folder)
-        number = len(study.get_trials(deepcopy=False, states=ended))
-        what = f"{trial.params} {score:.4f}{' pruned' if pruned else ''}"
-        print(f"trial {trial.number}, {number} of {args.trials}: {what}", flush=True)
+    ended = (TrialState.COMPLETE, TrialState.PRUNED)
+
+    def count() -> int:
+        return len(study.get_trials(deepcopy=False, states=ended))
+
+    def after(study, trial):
+        if trial.state == TrialState.COMPLETE:
+            keep_best(study, trial, models.model, folder)
+        last = sorted(trial.intermediate_values.items())[-1][1]
+        what = f"{trial.params} {last:.4f} {trial.state.name.lower()}"
+        print(f"trial {trial.number}, {count()} of {args.trials}: {what}", flush=True)
+
+    if not args.table and count() < args.trials:
+        study.optimize(
+            lambda trial: objective(args, task, models, trial),
+            timeout=60 * args.minutes if args.minutes else None,
+            callbacks=[after, optuna.study.MaxTrialsCallback(args.trials, ended)],
+        )
     print(table(study), flush=True)
     best = {"trial": study.best_trial.number, "score": study.best_value, **study.best_params}
-    best["preset"] = str(folder / f"best-{best['trial']}")
+    best["preset"] = str(folder / f"{study.study_name}-best-{best['trial']}")
     print(json.dumps(best), flush=True)
     if args.picture:
         draw(study, args.picture)
