@@ -264,14 +264,16 @@ def _fills(masked, chosen, masked_lm, top_k, rng, batch_size, verbose) -> list[l
                 )
             draws = rng.random(count)
             for (_, _, _, word), *drawn in zip(chosen[copy], ids, scores, draws, strict=False):
-                fills[copy].append(_drawn(word, [vocabulary[i] for i in drawn[0]], *drawn[1:]))
+                fills[copy].append(
+                    _drawn(word, [vocabulary[i] for i in drawn[0]], *drawn[1:], top_k)
+                )
             done += 1
     return fills
 
 
-def _drawn(word: str, candidates: list[str], scores: np.ndarray, draw: float) -> str:
+def _drawn(word: str, candidates: list[str], scores: np.ndarray, draw: float, top_k: int) -> str:
     """One of the candidates but the word itself, by their probabilities, with its capitals."""
-    others = [i for i, other in enumerate(candidates) if other.lower() != word.lower()]
+    others = [i for i, other in enumerate(candidates) if other.lower() != word.lower()][:top_k]
     sums = np.cumsum(scores[others].astype("float64"))
     place = min(int(np.searchsorted(sums, draw * sums[-1], side="right")), len(others) - 1)
     new = candidates[others[place]]
@@ -315,8 +317,9 @@ def _like(x: Any, new: list[list[_Part]], rows: np.ndarray) -> Any:
         return RelationExamples(*_taken(x, rows))._replace(
             texts=first, entities=spans, marked_texts=marked
         )
-    columns = tuple(list(column) for column in zip(*texts, strict=True))
-    return columns if isinstance(x, tuple) else columns[0]
+    if not isinstance(x, tuple):
+        return [row[0] for row in texts]
+    return tuple([row[number] for row in texts] for number in range(len(x)))
 
 
 def _marked(text: str, spans: tuple[Span, ...]) -> str:

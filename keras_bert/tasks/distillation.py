@@ -9,6 +9,7 @@ from keras_bert.arguments import check_number
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.classifier import BertClassifier
+from keras_bert.tasks.from_checkpoint import own_settings
 
 
 def soft_labels(logits, y=None, temperature: float = 1.0, share: float = 0.5) -> np.ndarray:
@@ -59,7 +60,7 @@ def soft_labels(logits, y=None, temperature: float = 1.0, share: float = 0.5) ->
 def keep_blocks(model: keras.Model, blocks: Sequence[int]) -> keras.Model:
     """Makes a copy of a model with some of its encoder blocks, such as a student to distil into.
 
-    Embeddings, pooler and heads are copied. DistilBERT began as every other block of BERT (Sanh et
+    Embeddings, pooler and heads are copied; all weights are trainable. DistilBERT began as every other block of BERT (Sanh et
     al. 2019, section 3).
 
     Args:
@@ -148,11 +149,13 @@ def distiller(
     """
     _check_temperature(temperature)
     _check_same(teacher, student)
-    losses = [keras.distillation.LogitsDistillation(temperature)]
+    # Keras 3.15 takes its default, "kl_divergence", of the logits instead of their softmax.
+    divergence = keras.losses.KLDivergence()
+    losses = [keras.distillation.LogitsDistillation(temperature, divergence)]
     weights, taught, teaching = [1.0], {}, {}
     for kind, pairs, loss, weight in (
         ("hidden_states", hidden, keras.losses.MeanSquaredError(), hidden_weight),
-        ("attention_probabilities", attention, keras.losses.KLDivergence(), attention_weight),
+        ("attention_probabilities", attention, divergence, attention_weight),
     ):
         check_number(f"{kind} weight", weight)
         for mine, theirs in (pairs or {}).items():

@@ -99,7 +99,7 @@ def folds(y: Sequence, k: int = 5, seed: int = 0) -> list[tuple[np.ndarray, np.n
         return list(KFold(k, shuffle=True, random_state=seed).split(np.zeros(len(y))))
     names, counts = np.unique(y, return_counts=True)
     if counts.min() < k:
-        few = names[counts.argmin()]
+        few = names.tolist()[counts.argmin()]
         raise ValueError(f"k={k}: expected at most {counts.min()}, the examples of class {few!r}")
     return list(StratifiedKFold(k, shuffle=True, random_state=seed).split(np.zeros(len(y)), y))
 
@@ -137,11 +137,19 @@ class Results:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.total, self.end = total, end
+        self._drop_unfinished_line()
         self.found: dict[str, dict] = {}
         for other in sorted(self.path.parent.glob("*.jsonl")):
             for row in read_results(other):
                 self.found[_name(row["run"])] = row
         self._done = 0
+
+    def _drop_unfinished_line(self) -> None:
+        """Cuts off what an interrupted process left, so that the next line is one of its own."""
+        content = self.path.read_bytes() if self.path.exists() else b""
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(self.path, whole)
 
     def run(self, function: Callable[[], dict[str, Any]], **run: Any) -> dict[str, Any] | None:
         """Runs a function, or gives what it gave before.
