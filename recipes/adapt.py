@@ -31,11 +31,12 @@ if __name__ == "__main__":
 from pathlib import Path
 
 import keras
-from small_runs import Task, Tuner, classifier, print_table, results_of
 
 import keras_bert
 from keras_bert.data import split_words
 from keras_bert.training import Resume
+
+from small_runs import Task, Tuner, classifier, print_table, results_of
 
 
 class Adapter:

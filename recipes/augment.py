@@ -15,6 +15,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = small_run_flags(__doc__, ["sst2", "mrpc"], [100, 500, 2000], seeds=10)
     parser.add_argument("--share", type=float, default=0.15, help="of the words, replaced")
     parser.add_argument("--copies", type=int, default=4)
+    parser.add_argument("--top_k", type=int, default=10, help="candidates for a word")
     parser.add_argument("--masked_lm_epochs", type=float, default=10, help="of the variant label")
     parser.add_argument("--masked_lm_rate", type=float, default=1e-4)
     variants = ["none", "words", "label"]
@@ -29,10 +30,11 @@ if __name__ == "__main__":
 import math
 
 import keras
-from small_runs import Task, Tuner, joined, print_table, results_of
 
 import keras_bert
 from keras_bert.data import augment, label_first
+
+from small_runs import Task, Tuner, joined, print_table, results_of
 
 
 class Writer:
@@ -67,7 +69,8 @@ class Writer:
             steps = math.ceil(self.args.masked_lm_epochs * len(y) / size)
             model.fit(texts, batch_size=size, steps=max(steps, 50), seed=seed, verbose=0)
         self.fills.copy_state(model)
-        found = augment(x, self.fills, self.args.share, self.args.copies, labels=names, seed=seed)
+        settings = {"n": self.args.copies, "top_k": self.args.top_k, "seed": seed}
+        found = augment(x, self.fills, self.args.share, labels=names, **settings)
         return found.x, y[found.rows]
 
 

@@ -21,6 +21,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--share", type=float, default=0.5, help="of the teacher in a label")
     parser.add_argument("--temperature", type=float, default=1.0, help="of the teacher's labels")
     parser.add_argument("--copies", type=int, default=4, help="for the variant copies")
+    parser.add_argument("--top_k", type=int, default=10, help="candidates for a word of a copy")
     variants = ["plain", "logits", "unlabelled", "copies", "hidden"]
     parser.add_argument("--variants", nargs="+", default=variants[:-1], choices=variants)
     parser.add_argument(
@@ -38,12 +39,13 @@ from pathlib import Path
 
 import keras
 import numpy as np
-from small_runs import Task, Tuner, classifier, joined, print_table, results_of, take
 
 import keras_bert
 from keras_bert.data import augment
 from keras_bert.tasks.distillation import distiller, keep_blocks, soft_labels
 from keras_bert.training import AdamW, WarmupDecay
+
+from small_runs import Task, Tuner, classifier, joined, print_table, results_of, take
 
 
 class Teacher:
@@ -97,7 +99,8 @@ def data_of(variant: str, teacher: Teacher, masked_lm) -> tuple | None:
             return None
         x = joined(x, others)
     if variant == "copies":
-        x = joined(x, augment(x, masked_lm(), n=teacher.args.copies, seed=0).x)
+        settings = {"n": teacher.args.copies, "top_k": teacher.args.top_k, "seed": 0}
+        x = joined(x, augment(x, masked_lm(), **settings).x)
     first = x[0] if isinstance(x, tuple) else x
     y = np.concatenate([y, np.full(len(first) - len(y), -1)])
     return x, teacher.labels(x, y)

@@ -24,10 +24,11 @@ if __name__ == "__main__":
 
 
 import numpy as np
-from small_runs import Task, Tuner, print_table, results_of, take
 
 from keras_bert.metrics import evaluate
 from keras_bert.training import average_probabilities, average_weights, folds
+
+from small_runs import Task, Tuner, print_table, results_of, take
 
 
 def answers_of(args, tuner: Tuner, task: Task, x, y, seed: int) -> dict[str, dict]:

@@ -46,6 +46,7 @@ import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
+
 from small_runs import Task, classifier
 
 GRID = {"batch_size": [16, 32], "epochs": [2, 3, 4]}

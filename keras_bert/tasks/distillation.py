@@ -60,8 +60,8 @@ def soft_labels(logits, y=None, temperature: float = 1.0, share: float = 0.5) ->
 def keep_blocks(model: keras.Model, blocks: Sequence[int]) -> keras.Model:
     """Makes a copy of a model with some of its encoder blocks, such as a student to distil into.
 
-    Embeddings, pooler and heads are copied; all weights are trainable. DistilBERT began as every other block of BERT (Sanh et
-    al. 2019, section 3).
+    Embeddings, pooler and heads are copied too; all weights are trainable. DistilBERT began as
+    every other block of BERT (Sanh et al. 2019, section 3).
 
     Args:
         model: a task, or a `BertBackbone`; it is not changed. The copy has to be compiled again.
@@ -86,10 +86,9 @@ def keep_blocks(model: keras.Model, blocks: Sequence[int]) -> keras.Model:
     config = backbone.get_config() | {"num_layers": len(blocks), "dtype": backbone.dtype_policy}
     copied = BertBackbone.from_config(config)
     if model is not backbone:
-        config = {
-            k: v for k, v in model.get_config().items() if k not in ("backbone", "preprocessor")
-        }
-        copied = type(model)(backbone=copied, preprocessor=model.preprocessor, **config)
+        settings = model.get_config()
+        own = {name: settings[name] for name in own_settings(type(model)) if name in settings}
+        copied = type(model)(backbone=copied, preprocessor=model.preprocessor, **own)
     old = weights_by_name(model)
     for name, weight in weights_by_name(copied).items():
         first, *rest = name.split("/")
