@@ -131,7 +131,7 @@ def main(argv: list[str] | None = None) -> list[dict]:
         for seed in args.seeds
         for variant in args.variants
     ]
-    results = results_of(args, len(runs))
+    results = results_of(args, len(runs) + len(args.tasks) * len(args.rows))  # with teachers
     student = "+".join(map(str, args.blocks)) if args.blocks else Path(args.preset).name
     kept: dict = {}
 

@@ -183,7 +183,8 @@ def table(study: optuna.Study) -> str:
     lines.append("|---" * (len(names) + 4) + "|")
 
     def key(trial):
-        return trial.state == TrialState.COMPLETE, max(trial.intermediate_values.values())
+        last = sorted(trial.intermediate_values.items())[-1][1]
+        return trial.state == TrialState.COMPLETE, last
 
     for trial in sorted(trials, key=key, reverse=True):
         params = [f"{trial.params.get(name):.4g}" for name in names]
@@ -200,7 +201,7 @@ def draw(study: optuna.Study, path: str) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     trials = study.get_trials(states=[TrialState.COMPLETE, TrialState.PRUNED])
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
@@ -215,7 +216,9 @@ def draw(study: optuna.Study, path: str) -> None:
         right.plot([], [], "o", color=f"C{number}", label=f"batch size {size}")
     left.plot([], [], color="0.75", label="pruned")
     left.set(xlabel="epoch", ylabel="score")
+    left.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     right.set(xlabel="learning rate", ylabel="last score", xscale="log")
+    right.xaxis.set_minor_formatter(ticker.NullFormatter())
     left.legend()
     right.legend()
     figure.savefig(path, dpi=100)
@@ -225,9 +228,7 @@ def draw(study: optuna.Study, path: str) -> None:
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    folder, study, task = Path(args.output_dir), study_of(args), Task(args, args.tasks[0])
-    models = Models(args, task)
-    end_lost_trials(study)
+    folder, study = Path(args.output_dir), study_of(args)
     ended = (TrialState.COMPLETE, TrialState.PRUNED)
 
     def count() -> int:
@@ -241,6 +242,9 @@ def main(argv: list[str] | None = None) -> dict:
         print(f"trial {trial.number}, {count()} of {args.trials}: {what}", flush=True)
 
     if not args.table and count() < args.trials:
+        end_lost_trials(study)
+        task = Task(args, args.tasks[0])
+        models = Models(args, task)
         study.optimize(
             lambda trial: objective(args, task, models, trial),
             timeout=60 * args.minutes if args.minutes else None,
