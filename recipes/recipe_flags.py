@@ -65,8 +65,8 @@ def small_run_flags(
 
     Args:
         doc: the recipe's docstring; its first line describes it.
-        tasks: default of the flag of that name.
-        rows: likewise.
+        tasks: default of --tasks.
+        rows: default of --rows.
         seeds: default number of seeds.
     """
     parser = argparse.ArgumentParser(description=doc.split("\n")[0], allow_abbrev=False)

@@ -59,7 +59,7 @@ def augment(
     same word. Only words of two or more letters are chosen, beside no apostrophe, and only single
     words of letters replace them. A new word is written with the old one's capitals.
 
-    A model can be told the label, so that "a [MASK] film" of a bad review does not become "a great
+    A model can read the label too, so that "a [MASK] film" of a bad review does not become "a great
     film": Wu et al. 2019 ("Conditional BERT contextual augmentation") put the label in the place of
     the segment and train the model further on the labelled texts. Here its name stands before the
     text, as in Kumar et al. 2020 ("Data augmentation using pre-trained transformer models"), which
@@ -157,7 +157,7 @@ def _starts(labels: Sequence[str] | None, count: int) -> list[str]:
     if labels is None:
         return [""] * count
     if len(labels) != count:
-        raise ValueError(f"labels: {len(labels)} names, expected {count}, one a text")
+        raise ValueError(f"labels: {len(labels)} names, expected {count}, as many as texts")
     if wrong := [i for i, name in enumerate(labels) if not isinstance(name, str)]:
         raise TypeError(f"labels[{wrong[0]}]={labels[wrong[0]]!r}: expected the label's name")
     return [f"{name}: " for name in labels]

@@ -86,3 +86,28 @@ def test_search(flags, tmp_path, capsys):
     assert "trial 3, 4 of 4" in capsys.readouterr().out
     presets = [path.name for path in (tmp_path / "out").glob("sst2-paper-best-*")]
     assert Path(again["preset"]).name in presets
+
+
+def test_trials_of_a_killed_worker_are_repeated(flags):
+    optuna = pytest.importorskip("optuna", reason="optuna is not installed")
+    from recipes import search
+
+    args = search.parse([*flags, "--rates", "1e-3"])
+    grid = search.GRID | {"learning_rate": args.rates}
+    ended = (search.TrialState.COMPLETE,)
+
+    def score(trial):
+        trial.set_user_attr("host", search.socket.gethostname())
+        return sum(trial.suggest_categorical(name, values) for name, values in grid.items())
+
+    study = search.study_of(args)
+    study.optimize(score, n_trials=2)
+    lost = study.ask()
+    score(lost)
+    lost.set_user_attr("process", 2**22 + 1)  # larger than any process's number on Linux
+    study = search.study_of(args)
+    search.end_lost_trials(study)
+    study.optimize(score, callbacks=[optuna.study.MaxTrialsCallback(6, ended)])
+    done = [trial.params for trial in study.get_trials(states=ended)]
+    assert len({tuple(sorted(params.items())) for params in done}) == 6  # the whole grid
+    assert lost.params in done
