@@ -1,9 +1,11 @@
 """More labelled texts from few: words replaced by what a masked language model puts there."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from keras_bert.arguments import check_batch_size, check_count, check_number
 from keras_bert.data.examples import Examples
@@ -13,6 +15,7 @@ from keras_bert.data.texts import text_columns
 
 MASK = "[MASK]"
 OUTSIDE = "O"  # tag of a word that belongs to no entity
+SILENT_SECONDS = 5
 JOINED = " "  # between the parts of an example that the model reads together
 
 
@@ -50,7 +53,6 @@ def augment(
     top_k: int = 10,
     seed: int = 0,
     batch_size: int = 256,
-    verbose: int = 0,
 ) -> Augmented:
     """Makes copies of texts in which a masked language model has replaced some words.
 
@@ -80,7 +82,6 @@ def augment(
         top_k: candidates for each word.
         seed: of the choice of words and of the draws.
         batch_size: rows of a batch.
-        verbose: 1 for a progress bar.
 
     Returns:
         The `Augmented` examples.
@@ -88,7 +89,7 @@ def augment(
     Raises:
         TypeError: if a text is not a string.
         ValueError: if an argument is out of range, columns differ in length, a span is not inside
-            its text, or a text holds [MASK].
+            its text, a text holds [MASK], or a tagged word a blank.
 
     Example:
 
@@ -114,14 +115,14 @@ def augment(
         for row, in_row in zip(parts, zip(*columns, strict=True), strict=True)
     ]
     rng = np.random.default_rng(seed)
-    masked, chosen = [], []  # one of each a copy
+    masked, chosen = [], []  # by copy
     for row, start in enumerate(starts):
         for _ in range(n):
             count = min(len(words[row]), max(1, round(share * len(words[row]))))
             places = sorted(rng.permutation(len(words[row]))[:count].tolist())
             chosen.append([words[row][place] for place in places])
             masked.append(start + JOINED.join(_masked(parts[row], chosen[-1])))
-    fills = _fills(masked, chosen, masked_lm, top_k, rng, batch_size, verbose)
+    fills = _fills(masked, chosen, masked_lm, top_k, rng, batch_size)
     rows = np.repeat(np.arange(len(parts)), n)
     new = [
         _replaced(parts[row], places, found)
@@ -135,7 +136,7 @@ def label_first(texts: Any, labels: Sequence[str]) -> list[str]:
 
     Args:
         texts: as `augment`.
-        labels: N names; a few letters are best words that the model knows, such as "positive".
+        labels: N names, best words that the model knows, such as "positive".
 
     Returns:
         N texts, those of a pair one after the other, to train a `BertMaskedLM` on.
@@ -198,6 +199,8 @@ def _sentence(words: Sequence[str], tags: Sequence[str]) -> _Part:
     """A sentence of words as a text, in which every tagged word is a span."""
     spans, start = [], 0
     for word, tag in zip(words, tags, strict=True):
+        if " " in word:
+            raise ValueError(f"word {word!r}: expected words without blanks")
         if tag != OUTSIDE:
             spans.append((start, start + len(word)))
         start += len(word) + 1
@@ -242,7 +245,7 @@ def _masked(row: list[_Part], places: list[tuple[int, int, int, str]]) -> Iterat
         yield text
 
 
-def _fills(masked, chosen, masked_lm, top_k, rng, batch_size, verbose) -> list[list[str]]:
+def _fills(masked, chosen, masked_lm, top_k, rng, batch_size) -> list[list[str]]:
     """A word for each chosen place; none for a copy without such a place."""
     vocabulary = masked_lm.preprocessor.tokenizer.get_vocabulary()
     targets = [token for token in vocabulary if token.isalpha() and len(token) > 1]
@@ -254,8 +257,12 @@ def _fills(masked, chosen, masked_lm, top_k, rng, batch_size, verbose) -> list[l
         return fills
     data = Examples(([masked[i] for i in asked],))
     answer = masked_lm.signatures(top_k + 1, targets)["serving_default"]  # one may be the old word
+    # Shown if it takes longer.
+    bar = tqdm(
+        total=len(asked), desc="augmenting", unit=" texts", delay=SILENT_SECONDS, file=sys.stderr
+    )
     done = 0
-    for _, found in masked_lm.respond(answer, data, batch_size, {"verbose": verbose}):
+    for _, found in masked_lm.respond(answer, data, batch_size):
         for count, ids, scores in zip(found["count"], found["id"], found["score"], strict=True):
             copy = asked[done]
             if count != len(chosen[copy]):
@@ -268,6 +275,8 @@ def _fills(masked, chosen, masked_lm, top_k, rng, batch_size, verbose) -> list[l
                     _drawn(word, [vocabulary[i] for i in drawn[0]], *drawn[1:], top_k)
                 )
             done += 1
+        bar.update(len(found["count"]))
+    bar.close()
     return fills
 
 
