@@ -10,14 +10,12 @@ import argparse
 import json
 from functools import partial
 
-from recipe_flags import flags, need
-
-TASKS = "sst2 cola mrpc rte qqp stsb mnli qnli wnli".split()
+from recipe_flags import GLUE, flags, need
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = flags(__doc__)
-    parser.add_argument("--task", required=True, choices=[*TASKS, "all"])
+    parser.add_argument("--task", required=True, choices=[*GLUE, "all"])
     parser.add_argument("--data_dir", help="GLUE folder, or the task's; TFDS if left out")
     names = "its name; of several the first that is there, such as train train_slice"
     parser.add_argument("--train_split", nargs="+", default=["train"], help=names)

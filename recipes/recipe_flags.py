@@ -7,6 +7,7 @@ from pathlib import Path
 from keras_bert_cli.main import STRATEGIES
 
 SWITCH = {"auto": "auto", "on": True, "off": False}  # of arguments that are "auto", True or False
+GLUE = "sst2 cola mrpc rte qqp stsb mnli qnli wnli".split()
 PARTS = ("train", "dev", "test")  # of tagged data
 
 
@@ -55,6 +56,37 @@ def add_tagged_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--word_column", type=int, default=0)
     parser.add_argument("--tag_column", type=int, default=-1)
     parser.add_argument("--scheme", choices=("iob2", "iob1", "none"), default="iob2")
+
+
+def small_run_flags(
+    doc: str, tasks: list[str], rows: list[int], seeds: int
+) -> argparse.ArgumentParser:
+    """A parser with the flags of the recipes that compare many small runs on GLUE.
+
+    Args:
+        doc: the recipe's docstring; its first line describes it.
+        tasks: default of --tasks.
+        rows: default of --rows.
+        seeds: default number of seeds.
+    """
+    parser = argparse.ArgumentParser(description=doc.split("\n")[0], allow_abbrev=False)
+    parser.add_argument("--preset", default="bert_mini_en_public_domain")
+    parser.add_argument("--data_dir", required=True, help="the GLUE folder")
+    parser.add_argument("--tasks", nargs="+", default=tasks, choices=GLUE)
+    parser.add_argument("--rows", type=int, nargs="+", default=rows, help="labelled rows to use")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[*range(seeds)])
+    parser.add_argument("--output_dir", default=f"runs/{Path(parser.prog).stem}")
+    parser.add_argument("--part", default="runs", help="file of results, one for each process")
+    parser.add_argument("--table", action="store_true", help="only print the results so far")
+    parser.add_argument("--minutes", type=float, help="begin no run after so long")
+    parser.add_argument("--batch_size", type=int, default=32)
+    parser.add_argument("--learning_rate", type=float, default=1e-4)
+    parser.add_argument("--epochs", type=float, default=4, help="over the rows without copies")
+    parser.add_argument("--least_steps", type=int, default=200, help="if the epochs have fewer")
+    parser.add_argument("--length", type=int, help="tokens of a row; default: 64, pairs 128")
+    parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
+    parser.add_argument("--dev_limit", type=int, help="score on the first so many dev rows")
+    return parser
 
 
 def need(parser: argparse.ArgumentParser, package: str, extra: str, what: str) -> None:

@@ -3,6 +3,7 @@
 from keras_bert.data.examples import Examples
 from keras_bert.serving.signatures import Column
 from keras_bert.tasks.classifier import BertClassifier
+from keras_bert.tasks.distillation import distiller, keep_blocks, soft_labels
 from keras_bert.tasks.features import extract_features
 from keras_bert.tasks.labelled import Labelled
 from keras_bert.tasks.masked_lm import BertMaskedLM
@@ -30,6 +31,9 @@ __all__ = [
     "Examples",
     "Labelled",
     "Rows",
+    "distiller",
     "extract_features",
+    "keep_blocks",
+    "soft_labels",
     "zero_shot",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert.checkpoints import LoadingReport
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.from_checkpoint import own_settings
 from keras_bert.text.vocabulary import check_vocabulary
 
 POSITION_METHODS = ("cut", "new", "tile", "interpolate")
@@ -287,7 +288,7 @@ def _task(
             )
         preprocessor = type(preprocessor)(tokenizer, **settings)
     config = model.get_config()
-    others = {k: v for k, v in config.items() if k not in ("backbone", "preprocessor")}
+    others = {name: config[name] for name in own_settings(type(model)) if name in config}
     return type(model)(backbone=backbone, preprocessor=preprocessor, **others)
 
 

@@ -1,8 +1,17 @@
 """The training engine: optimizers, schedules, durations, strategies, resuming, callbacks."""
 
+from keras_bert.training.averaging import average_probabilities, average_weights
 from keras_bert.training.budget import TimeBudget
 from keras_bert.training.callbacks import BestWeights, ValidationScores
 from keras_bert.training.durations import total_steps
+from keras_bert.training.experiment import (
+    Interval,
+    Results,
+    folds,
+    interval,
+    read_results,
+    results_table,
+)
 from keras_bert.training.guards import StopOnNaN
 from keras_bert.training.log import JsonLines
 from keras_bert.training.optimizers import AdamW, Lamb, Muon
@@ -15,9 +24,11 @@ from keras_bert.training.throughput import Throughput, training_flops
 __all__ = [
     "AdamW",
     "BestWeights",
+    "Interval",
     "JsonLines",
     "Lamb",
     "Muon",
+    "Results",
     "Resume",
     "ShareSchedule",
     "StopOnNaN",
@@ -25,7 +36,13 @@ __all__ = [
     "TimeBudget",
     "ValidationScores",
     "WarmupDecay",
+    "average_probabilities",
+    "average_weights",
+    "folds",
+    "interval",
     "layerwise_rate_scales",
+    "read_results",
+    "results_table",
     "strategy",
     "total_steps",
     "training_flops",

@@ -58,7 +58,7 @@ def test_help_comes_before_anything_is_loaded():
 def test_choices_are_those_of_the_package():
     assert recipe_flags.STRATEGIES == KINDS
     assert classify.PROBLEMS == PROBLEMS
-    assert set(glue_recipe.TASKS) == set(glue.TASKS)
+    assert set(recipe_flags.GLUE) == set(glue.TASKS)
     assert {*FORMS, "keras_bert"} == set(ALL_FORMS) == {form.value for form in Form}
     lists = {
         "recipes/embed.py": LOSSES,

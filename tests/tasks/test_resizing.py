@@ -221,3 +221,14 @@ def test_a_corpus_that_is_none():
         resize(pretrainer(), corpus=["the"], keep_tokens=["dog"])
     with pytest.raises(ValueError, match="corpus is for a task with a preprocessor"):
         resize(backbone(), corpus=["the"])
+
+
+def test_a_task_with_a_frozen_head_is_copied():
+    model = pretrainer()
+    model.masked_lm_head.trainable = False
+    assert "frozen" in model.get_config()
+    copied = resize(model, new_tokens=["mat"])
+    found, expected = values(copied), values(model)
+    name = "masked_lm_head/dense/kernel"
+    np.testing.assert_array_equal(found[name], expected[name])
+    assert len(found[WORDS]) == len(expected[WORDS]) + 1
