@@ -2,23 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
 from keras_bert.arguments import check_count
-from keras_bert.explain.pages import (
-    BLUE,
-    ORANGE,
-    drawn,
-    figure,
-    fragment,
-    html_text,
-    write_page,
-    write_png,
-)
+from keras_bert.explain.pages import BLUE, ORANGE, Drawn, drawn, figure, html_text
 from keras_bert.explain.reading import Reading, columns_of, read_example, run_outputs
 from keras_bert.tasks.labelled import Labelled
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
@@ -52,7 +42,7 @@ class Words(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Attribution:
+class Attribution(Drawn):
     """The shares of T tokens in one output.
 
     Attributes:
@@ -128,11 +118,9 @@ class Attribution:
             parts.append(f'<div class="text">{"".join(made)}</div>')
         return "".join(parts)
 
-    def _repr_html_(self) -> str:
-        return fragment(self._body())
-
-    def _body(self) -> str:
-        return (
+    def page(self) -> tuple[str, str]:
+        """As `Shown.page`: the texts, in which words are coloured by their scores."""
+        return "Why?", (
             f"{self.marked_texts()}"
             f'<div class="soft">{html_text(self.meaning)}: {self.output:.3f}, and '
             f"{self.baseline_output:.3f} for {html_text(self.baseline)} in place of the words. "
@@ -141,26 +129,14 @@ class Attribution:
             f"{self.method.replace('_', ' ').capitalize()}, error {self.error:.2g}.</div>"
         )
 
-    def to_html(self, path: str | Path) -> Path:
-        """Writes a self-contained page.
+    def picture(self, top: int = 20):
+        """A chart of the words with the largest scores, in the order of the text.
 
         Args:
-            path: the file to create or replace.
-
-        Returns:
-            The path.
-        """
-        return write_page(path, self.meaning, f"<h1>Why?</h1>{self._body()}")
-
-    def to_png(self, path: str | Path, top: int = 20) -> Path:
-        """Writes a chart of the words with the largest scores, in the order of the text.
-
-        Args:
-            path: the file to create or replace.
             top: maximum number of words.
 
         Returns:
-            The path.
+            A matplotlib figure.
 
         Raises:
             ImportError: if matplotlib, from the extra "plots", is not installed.
@@ -175,7 +151,7 @@ class Attribution:
         axes.set_yticks(range(len(first)), [drawn(words.words[i]) for i in first])
         axes.axvline(0, color="grey", linewidth=0.8)
         axes.set(xlabel=drawn(self.meaning, 60))
-        return write_png(path, made)
+        return made
 
 
 def attributions(

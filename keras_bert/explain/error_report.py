@@ -13,16 +13,7 @@ import numpy as np
 
 from keras_bert.arguments import check_count
 from keras_bert.explain.attribution import attributions
-from keras_bert.explain.pages import (
-    cards,
-    drawn,
-    figure,
-    fragment,
-    html_text,
-    table,
-    write_page,
-    write_png,
-)
+from keras_bert.explain.pages import Shown, cards, drawn, figure, html_text, table, write_png
 from keras_bert.explain.reading import columns_of, read_prompt, run_outputs
 from keras_bert.metrics import (
     Calibration,
@@ -99,7 +90,7 @@ class Answers:
 
 
 @dataclass(eq=False)
-class ErrorReport:
+class ErrorReport(Shown):
     """The errors of a task on labelled data; see `errors`.
 
     Attributes:
@@ -156,27 +147,20 @@ class ErrorReport:
             return None
         return confusion_matrix(a.labels, a.predicted, labels=range(len(a.names)))
 
-    def _repr_html_(self) -> str:
-        return fragment(_body(self, 10))
-
-    def to_html(self, path: str | Path, worst: int = 100) -> Path:
-        """Writes a self-contained page.
+    def page(self, worst: int = 20) -> tuple[str, str]:
+        """As `Shown.page`.
 
         Args:
-            path: the file to create or replace.
             worst: maximum number of rows of each list.
-
-        Returns:
-            The path.
         """
-        return write_page(path, "Errors", _body(self, worst))
+        return "Errors", _body(self, worst)
 
     def write(self, folder: str | Path, worst: int = 100) -> list[Path]:
         """Writes errors.html, and for papers calibration.png, confusion_matrix.png and classes.png.
 
         Args:
             folder: the folder to write to, created if missing.
-            worst: as `to_html`.
+            worst: as `page`.
 
         Returns:
             The paths of the files; without classes or probabilities some are left out.
@@ -193,7 +177,7 @@ class ErrorReport:
         if (scores := self.class_scores()) is not None:
             names = [drawn(name) for name in self.answers.names]
             paths.append(_draw_classes(folder / "classes.png", scores, names))
-        return [*paths, self.to_html(folder / "errors.html", worst)]
+        return [*paths, self.to_html(folder / "errors.html", worst=worst)]
 
 
 def errors(
@@ -600,7 +584,7 @@ def _body(report: ErrorReport, worst: int) -> str:
     if report.calibrated is not None:
         name = f"after temperature {report.temperature:.2f}"
         figures[name] = f"{report.calibrated.expected_error:.3f}"
-    parts = ["<h1>Errors</h1>", cards(figures)]
+    parts = [cards(figures)]
     if scores is not None:
         parts += ["<h2>Classes</h2>", _class_table(a.names, scores)]
     matrix = report.confusion()

@@ -2,6 +2,7 @@
 
 import io
 import re
+from abc import ABC, abstractmethod
 from html import escape
 from pathlib import Path
 
@@ -68,29 +69,58 @@ def html_text(value) -> str:
     return escape(shown(value))
 
 
-def fragment(body: str) -> str:
-    """HTML to show in a notebook: the body and its style."""
-    return f'<div class="kb"><style>{_STYLE}</style>{body}</div>'
+class Shown(ABC):
+    """A result that shows itself: in a notebook, and as a page of its own."""
+
+    @abstractmethod
+    def page(self) -> tuple[str, str]:
+        """The title of its page, plain text, and the body below it, HTML."""
+
+    def _repr_html_(self) -> str:
+        return f'<div class="kb"><style>{_STYLE}</style>{self.page()[1]}</div>'
+
+    def to_html(self, path: str | Path, **options) -> Path:
+        """Writes the page to a file: self-contained, and atomically.
+
+        Args:
+            path: the file to create or replace. A link is replaced, not followed.
+            **options: as `page`.
+
+        Returns:
+            The path.
+        """
+        title, body = self.page(**options)
+        title = html_text(title)
+        page = (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{title}</title><style>{_STYLE}</style></head>"
+            f'<body class="kb"><main>\n<h1>{title}</h1>\n{body}\n</main></body></html>\n'
+        )
+        return _written(path, page.encode("utf-8", "replace"))
 
 
-def write_page(path: str | Path, title: str, body: str) -> Path:
-    """Writes a self-contained page, atomically.
+class Drawn(Shown):
+    """A result with a picture for papers too."""
 
-    Args:
-        path: the file to create or replace. A link is replaced, not followed.
-        title: of the page, plain text.
-        body: HTML.
+    @abstractmethod
+    def picture(self):
+        """The picture, a matplotlib figure; see `figure`."""
 
-    Returns:
-        The path.
-    """
-    page = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html_text(title)}</title><style>{_STYLE}</style></head>"
-        f'<body class="kb"><main>\n{body}\n</main></body></html>\n'
-    )
-    return _written(path, page.encode("utf-8", "replace"))
+    def to_png(self, path: str | Path, **options) -> Path:
+        """Writes the picture to a file, atomically.
+
+        Args:
+            path: the file to create or replace. A link is replaced, not followed.
+            **options: as `picture`.
+
+        Returns:
+            The path.
+
+        Raises:
+            ImportError: if matplotlib, from the extra "plots", is not installed.
+        """
+        return write_png(path, self.picture(**options))
 
 
 def cards(figures: dict[str, str]) -> str:
@@ -162,7 +192,7 @@ def drawn(name, longest: int = 30) -> str:
 
 
 def write_png(path: str | Path, made) -> Path:
-    """Writes a figure as PNG, as `write_page` writes a page."""
+    """Writes a figure as PNG, as `Shown.to_html` writes a page."""
     content = io.BytesIO()
     made.savefig(content, format="png", dpi=150)
     return _written(path, content.getvalue())

@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert.arguments import check_count
 from keras_bert.atomic import write_folder
 from keras_bert.data.texts import check_texts
-from keras_bert.explain.pages import drawn, figure, fragment, html_text, write_page, write_png
+from keras_bert.explain.pages import Drawn, drawn, figure, html_text
 from keras_bert.explain.reading import read_pair, run_layers
 from keras_bert.tasks.features import extract_features
 from keras_bert.tasks.pretrainer import BertMaskedLM
@@ -124,7 +124,7 @@ def nearest_words(task, states, top_k: int = 5, by: str = "embedding") -> list[l
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
+class Projection(Drawn):
     """N texts as points of a plane.
 
     Attributes:
@@ -147,7 +147,8 @@ class Projection:
         of_label = {name: COLORS[i % len(COLORS)] for i, name in enumerate(names)}
         return [of_label[label] for label in self.labels or [""] * len(self.texts)], of_label
 
-    def _body(self) -> str:
+    def page(self) -> tuple[str, str]:
+        """As `Shown.page`: a scatter plot, which shows the text of the point pointed at."""
         width, height, edge = 860, 560, 16
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         places = (self.points - low) / np.maximum(high - low, 1e-12)
@@ -166,39 +167,15 @@ class Projection:
             for name, color in of_label.items()
             if name
         )
-        return (
+        return "Map of the texts", (
             f'<p>{legend}</p><svg viewBox="0 0 {width} {height}" width="100%" role="img" '
             f'aria-label="Map of the texts">{"".join(dots)}</svg>'
             f'<p class="soft">{len(self.texts):,} texts, {self.method.upper()} of '
             f"{self.vectors.shape[1]} numbers each. Point at a dot for its text.</p>"
         )
 
-    def _repr_html_(self) -> str:
-        return fragment(self._body())
-
-    def to_html(self, path: str | Path) -> Path:
-        """Writes a self-contained page: a scatter plot that shows the text of the point hovered.
-
-        Args:
-            path: the file to create or replace.
-
-        Returns:
-            The path.
-        """
-        return write_page(path, "Map of the texts", f"<h1>Map of the texts</h1>{self._body()}")
-
-    def to_png(self, path: str | Path) -> Path:
-        """Writes a scatter plot.
-
-        Args:
-            path: the file to create or replace.
-
-        Returns:
-            The path.
-
-        Raises:
-            ImportError: if matplotlib, from the extra "plots", is not installed.
-        """
+    def picture(self):
+        """A scatter plot, as a matplotlib figure."""
         made = figure(6, 4.5)
         axes = made.subplots()
         colors, of_label = self._colors()
@@ -208,7 +185,7 @@ class Projection:
         if self.labels is not None:
             axes.legend()
         axes.set_axis_off()
-        return write_png(path, made)
+        return made
 
     def write_projector(self, folder: str | Path) -> None:
         """Writes the files that TensorBoard's projector reads: `tensorboard --logdir FOLDER`.
