@@ -81,8 +81,8 @@ class Page:
 
     def open_file(self, path: Path, width: int = 1280, scheme: str = "light") -> None:
         self.look(width, scheme)
-        self.base = path.as_uri()
-        self.driver.get(self.base)
+        self.base = path.parent.as_uri()
+        self.driver.get(path.as_uri())
 
     def all(self, css: str) -> list:
         return self.driver.find_elements(By.CSS_SELECTOR, css)

@@ -1,18 +1,14 @@
 """Attention maps of one or two texts: arrays, views to look around in, and rollout."""
 
 import base64
-import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from keras_bert.explain.pages import Drawn, drawn, figure, shown
+from keras_bert.explain.pages import VIEWS, Drawn, drawn, figure, run_in, shown
 from keras_bert.explain.reading import read_any, run_layers
-
-VIEWS = Path(__file__).with_name("views")  # attention.js and attention.css; the server has them too
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +100,11 @@ class AttentionMaps(Drawn):
         """As `Shown.page`: maps of all heads, lines (Vig 2019, arXiv:1906.05714) and rollout."""
         # "<" would end the script in a token such as "</script>".
         data = json.dumps(self.view_data()).replace("<", "\\u003c")
-        name = "kb" + hashlib.sha256(data.encode()).hexdigest()[:12]
         style = (VIEWS / "attention.css").read_text("utf-8")
         # A notebook runs no modules.
         script = (VIEWS / "attention.js").read_text("utf-8").replace("export function", "function")
-        return "Attention", (
-            f'<style>{style}</style><div id="{name}"></div><script>(() => {{\n{script}\n'
-            f'const data = {data};\nattentionView(document.getElementById("{name}"), data);\n'
-            "})()</script>"
-        )
+        script += f"const data = {data};\nattentionView(box, data);"
+        return "Attention", run_in(f"<style>{style}</style>", script)
 
     def picture(self, layer: int | None = None, head: int | None = None):
         """A heat map.

@@ -694,7 +694,7 @@ def _calibration_picture(report: ErrorReport) -> str:
             x, y = point.split(",")
             lines.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{color}"/>')
         legend.append(
-            f'<span style="color:{color}">●</span> {name}: expected error '
+            f'<span class="dot" style="background:{color}"></span> {name}: expected error '
             f"{found.expected_error:.3f}"
         )
     width, height = left + size + 20, top + size + 40

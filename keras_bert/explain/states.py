@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert.arguments import check_count
 from keras_bert.atomic import write_folder
 from keras_bert.data.texts import check_texts
-from keras_bert.explain.pages import Drawn, drawn, figure, html_text
+from keras_bert.explain.pages import VIEWS, Drawn, drawn, figure, html_text, run_in
 from keras_bert.explain.reading import read_pair, run_layers
 from keras_bert.tasks.features import extract_features
 from keras_bert.tasks.pretrainer import BertMaskedLM
@@ -159,20 +159,24 @@ class Projection(Drawn):
             dots.append(
                 f'<circle cx="{edge + x * (width - 2 * edge):.1f}" '
                 f'cy="{edge + (1 - y) * (height - 2 * edge):.1f}" r="5" '
-                f'fill="{colors[number]}" fill-opacity=".7" tabindex="0">'
+                f'fill="{colors[number]}" fill-opacity=".7">'
                 f"<title>{html_text(label + self.texts[number])}</title></circle>"
             )
         legend = " ".join(
-            f'<span style="color:{color}">●</span> {html_text(name)}&ensp;'
+            f'<span class="dot" style="background:{color}"></span> {html_text(name)}&ensp;'
             for name, color in of_label.items()
             if name
         )
-        return "Map of the texts", (
-            f'<p>{legend}</p><svg viewBox="0 0 {width} {height}" width="100%" role="img" '
-            f'aria-label="Map of the texts">{"".join(dots)}</svg>'
-            f'<p class="soft">{len(self.texts):,} texts, {self.method.upper()} of '
-            f"{self.vectors.shape[1]} numbers each. Point at a dot for its text.</p>"
+        about = (
+            f"{len(self.texts):,} texts, {self.method.upper()} of {self.vectors.shape[1]} numbers "
+            "each. Point at a dot for its text."
         )
+        body = (
+            f'<p>{legend}</p><p role="status">{about}</p><svg viewBox="0 0 {width} {height}" '
+            f'width="100%" role="group" aria-label="Map of the texts">{"".join(dots)}</svg>'
+        )
+        script = (VIEWS / "map.js").read_text("utf-8")
+        return "Map of the texts", run_in(body, f"{script}\nmapView(box);")
 
     def picture(self):
         """A scatter plot, as a matplotlib figure."""

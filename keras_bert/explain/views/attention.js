@@ -88,6 +88,7 @@ export function attentionView(box, data) {
         const title = `Layer ${layer + 1}, head ${head + 1}`;
         const button = make("button", grid, undefined, { type: "button", title, "aria-label": title });
         const canvas = make("canvas", button, undefined, { width: size, height: size });
+        if (size < 60) canvas.style.imageRendering = "pixelated";
         button.addEventListener("click", () => {
           [state.layer, state.on] = [layer, new Set([head])];
           open("lines");
@@ -200,7 +201,7 @@ export function attentionView(box, data) {
         for (const j of each) {
           const value = at(state.layer, head, i, j);
           if (value < FAINTEST || !seen(i, j)) continue;
-          context.globalAlpha = value;
+          context.globalAlpha = value ** 0.7;
           context.beginPath();
           context.moveTo(2, (i + 0.5) * HEIGHT);
           context.bezierCurveTo(width * 0.4, (i + 0.5) * HEIGHT, width * 0.6, (j + 0.5) * HEIGHT, width - 2, (j + 0.5) * HEIGHT);
