@@ -22,6 +22,7 @@ from keras_bert.text.entities import marks_entity
 METHODS = ("integrated_gradients", "gradient_x_input", "occlusion")
 BASELINES = ("[PAD]", "[MASK]")
 TOLERANCE = 0.01  # the error of a quadrature that is accepted, as a part of the change
+FEW, MANY = 16, 64  # steps: first, and where these are not enough
 TOKENS_AT_ONCE = 2048  # of all steps that one call computes, which bounds memory
 
 
@@ -159,7 +160,7 @@ def attributions(
     texts,
     target=None,
     method: str = "integrated_gradients",
-    steps: int = 64,
+    steps: int | None = None,
     baseline: str = "[PAD]",
 ) -> list[Attribution]:
     """Explains outputs of a task by the tokens and words of its texts.
@@ -196,7 +197,8 @@ def attributions(
             a token for the first [MASK], or (number of the [MASK], token). A list has one for each
             text. By default a tagger explains the first word with a tag other than "O".
         method: one of the three above.
-        steps: number of gradients on the line; fewer are faster and less exact.
+        steps: number of gradients on the line; fewer are faster and less exact. None: 16, and 64
+            where the error of 16 is over 1% of the change.
         baseline: "[PAD]" or "[MASK]", the token in place of the words in the baseline.
 
     Returns:
@@ -215,7 +217,8 @@ def attributions(
     for name, value, known in (("method", method, METHODS), ("baseline", baseline, BASELINES)):
         if value not in known:
             raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
-    check_count("steps", steps)
+    if steps is not None:
+        check_count("steps", steps)
     if keras.config.backend() != "tensorflow":
         raise ValueError(f"expected Keras on TensorFlow, not on {keras.config.backend()}")
     columns = columns_of(task, texts)
@@ -464,7 +467,7 @@ def _log_odds_of_next(outputs, selector):
 # === Methods ===
 
 
-def _explained(task, part: _Part, method: str, steps: int, baseline: str) -> tuple:
+def _explained(task, part: _Part, method: str, steps: int | None, baseline: str) -> tuple:
     """(scores [T], output, baseline output) of a row."""
     tokenizer, ids = task.preprocessor.tokenizer, part.reading.ids["token_ids"]
     special = part.reading.sides < 0
@@ -488,14 +491,17 @@ def _explained(task, part: _Part, method: str, steps: int, baseline: str) -> tup
     return scores, last + part.shift, first + part.shift
 
 
-def _integrated(along: "_Line", change: float, steps: int) -> np.ndarray:
+def _integrated(along: "_Line", change: float, steps: int | None) -> np.ndarray:
     """Integrates gradients, first by one Gauss-Legendre rule, which is best for smooth functions.
 
     Its scores do not sum to the change if the output jumps somewhere on the line, as it does for
     networks that are sure of themselves. The steps are then spent again, where the output changes.
     """
-    scores = along.gradients(*_nodes(np.array([0.0, 1.0]), steps), 1.0)
-    if abs(scores.sum() - change) > TOLERANCE * abs(change) and steps > 1:
+    for count in (FEW, MANY) if steps is None else (steps,):
+        scores = along.gradients(*_nodes(np.array([0.0, 1.0]), count), 1.0)
+        if abs(scores.sum() - change) <= TOLERANCE * abs(change):
+            return scores
+    if (steps := steps or MANY) > 1:
         again = along.gradients(*_nodes(_parts(along.values, steps // 2), 2), 1.0)
         if abs(again.sum() - change) < abs(scores.sum() - change):
             return again

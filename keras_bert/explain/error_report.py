@@ -33,7 +33,6 @@ from keras_bert.text.entities import join_words
 
 MOST_CLASSES = 30  # in a matrix; of more, the most frequent confusions are listed
 LEAST = 5  # items with a word, and without it, for its slice
-STEPS = 32  # of the attributions of mistakes
 
 
 class Slice(NamedTuple):
@@ -244,7 +243,7 @@ def errors(
         if isinstance(task, BertTextEmbedder) or len(answers.columns) > 1:
             values = tuple(values)
         target = answers.target[item]
-        (found.explained[item],) = attributions(task, values, [target], steps=STEPS)
+        (found.explained[item],) = attributions(task, values, [target])
     if other is not None:
         found.others = _answers(other, x, y, batch_size)
         if found.others.right != answers.right:
