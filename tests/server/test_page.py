@@ -236,6 +236,17 @@ def test_classes_as_bars_while_one_types(server, page):
     page.until(lambda: page.bars().get(last["label"][0]) == shown(last["probability"][0]))
 
 
+def test_a_model_of_pairs_has_two_boxes(server, page, monkeypatch):
+    monkeypatch.setattr(server.server.models["classifier"].place, "metrics", {"pairs": True})
+    page.open(server.port, "classifier")
+    page.write("text", "The harbour froze")
+    page.write("text_pair", "rain")
+    inputs = {"text": ["The harbour froze"], "text_pair": ["rain"]}
+    assert page.headline() == outputs(server, "classifier", inputs, "pair")["label"][0]
+    page.one(".example").click()
+    page.until(lambda: page.one("[data-input=text_pair] textarea").get_attribute("value"))
+
+
 def test_labels_with_thresholds(server, page):
     page.open(server.port, "multi_label")
     page.write("text", "rain wind")
