@@ -52,5 +52,18 @@ class Calibrated(BertTask):
         return self.temperature
 
     def best_temperature(self, x, y, batch_size: int | None, **kwargs) -> float:
-        """The temperature that `calibrate` sets; its arguments."""
+        """Finds the temperature that `calibrate` sets.
+
+        Args:
+            x: as `calibrate`.
+            y: as `calibrate`.
+            batch_size: as `calibrate`.
+            **kwargs: as `predict`.
+
+        Returns:
+            The temperature.
+
+        Raises:
+            ValueError: as `calibrate`.
+        """
         raise NotImplementedError
