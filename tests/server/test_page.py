@@ -698,6 +698,32 @@ def test_attention(width, scheme, server, page, task, monkeypatch):
     assert all("status of 400" in problem for problem in page.problems())
 
 
+ROWS = {
+    "answerer": {"question": ["rain"], "context": ["the harbour froze a boat"]},
+    "chooser": {"context": ["rain"], "choices": [["wind", "a boat", ""]]},
+    "relator": {"text": ["a red boat"], "spans": [[[2, 5], [6, 10]]]},
+    "pretrainer": {"text": ["the [MASK] froze"]},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_task_is_looked_into(kind, server, monkeypatch):
+    model = tiny(kind)
+    monkeypatch.setattr(served_model.ServedModel, "explains", True)
+    monkeypatch.setattr(served_model, "load_task", lambda preset: model)
+    inputs = ROWS.get(kind, {"text": ["rain wind"]})
+    request = {"inputs": inputs}
+    if kind == "embedder":
+        request = {"inputs": inputs | {"text_pair": ["wind"]}, "signature_name": "similarity"}
+    body = json.dumps(request)
+    status, why = server.ask("POST", f"/v1/keras_bert/explain/{kind}", body)
+    assert status == 200 and why["words"] and why["texts"][0] in str(inputs)
+    assert why["error"] <= 0.01 * abs(why["output"] - why["baseline_output"]) + 1e-5
+    status, view = server.ask("POST", f"/v1/keras_bert/attention/{kind}", body)
+    assert status == 200 and view["tokens"][0] == "[CLS]" and view["tokens"][-1] == "[SEP]"
+
+
 def test_a_key_is_asked_for(exported, page, tmp_path, monkeypatch):
     """Here the model is a real export."""
     monkeypatch.setattr(served_model, "Export", EXPORT)
