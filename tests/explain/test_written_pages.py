@@ -111,10 +111,13 @@ def test_a_map_of_texts(width, scheme, page, task, tmp_path):
     assert page.readable() == []
 
 
+@pytest.fixture(scope="module")
+def report(task):
+    return errors(task, TEXTS, [i % 2 for i in range(len(TEXTS))], explained=2)
+
+
 @pytest.mark.parametrize("width, scheme", SCREENS)
-def test_errors_and_attributions(width, scheme, page, task, tmp_path):
-    labels = [i % 2 for i in range(len(TEXTS))]
-    report = errors(task, TEXTS, labels, explained=2)
+def test_errors_and_attributions(width, scheme, page, task, report, tmp_path):
     page.open_file(report.to_html(tmp_path / "errors.html"), width, scheme)
     assert page.readable() == []
     assert page.texts("h1") == ["Errors"] and "Calibration" in page.texts("h2")
