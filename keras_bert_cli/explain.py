@@ -1,9 +1,11 @@
 """`keras-bert explain`: the words that made the difference, on a terminal."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
+from keras_bert.data.relations import MARKER, MARKERS
 from keras_bert.explain import attributions
 from keras_bert_cli.terminal import terminal
 
@@ -19,7 +21,8 @@ def explain_text(
 
     Args:
         model: a task.
-        texts: its text; question and context; or a context and its choices.
+        texts: its text; question and context; a context and its choices; or a text with two
+            entities marked, as in "the <e1>key</e1> in a <e2>drawer</e2>".
         target: the output to explain; by default the answer.
         method: as `keras_bert.explain.attributions`.
         page: a page to write, or None.
@@ -32,11 +35,11 @@ def explain_text(
     """
     names = list(model.asks)
     if "spans" in names:
-        raise ValueError("run: a relation classifier, whose entities the command cannot name")
-    if "choices" in names:
+        columns: Any = _marked(texts)
+    elif "choices" in names:
         if len(texts) < 3:
             raise ValueError(f"text: expected a context and two choices or more, got {len(texts)}")
-        columns: Any = ([texts[0]], [texts[1:]])
+        columns = ([texts[0]], [texts[1:]])
     elif len(texts) > 2:
         raise ValueError(f"text: expected one or two texts, got {len(texts)}")
     else:
@@ -66,6 +69,25 @@ def explain_text(
         "error": found.error,
         "words": [{"word": word, "score": score} for word, score in rows],
     }
+
+
+def _marked(texts: list[str]) -> tuple[list, list]:
+    """The columns of a text with its entities marked by <e1>, </e1>, <e2> and </e2>."""
+    if len(texts) != 1 or MARKER.findall(texts[0]) not in (MARKERS, MARKERS[2:] + MARKERS[:2]):
+        raise ValueError(
+            f"text={' '.join(texts)!r:.80}: expected a text with two entities, marked as in "
+            "'the <e1>key</e1> in a <e2>drawer</e2>'"
+        )
+    text, spans, opened = "", {}, 0
+    parts = re.split(f"({MARKER.pattern})", texts[0])
+    for part in parts:
+        if MARKER.fullmatch(part) is None:
+            text += part
+        elif part.startswith("</"):
+            spans[part[2:4]] = [opened, len(text)]
+        else:
+            opened = len(text)
+    return [text], [[spans["e1"], spans["e2"]]]
 
 
 def _coloured(word: str, share: float) -> str:

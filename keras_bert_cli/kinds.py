@@ -13,12 +13,15 @@ from keras_bert.data.rows import column_names, name_lines, read_objects
 from keras_bert.data.tables import NUMBER
 from keras_bert.data.tagged import AnnotatedTexts, tag_names
 from keras_bert.serving.bulk_rows import RowReader, find_files
+from keras_bert_cli.bad_rows import read_without_bad_rows
 from keras_bert_cli.columns import Columns, find_columns
 from keras_bert_cli.terminal import rows as count_of
 
 IOB = re.compile(r"O|[BI]-.+")
 WORDS, TAGS = ("words", "tokens"), ("tags", "ner_tags", "pos_tags", "labels")
+STRAY = 0.05  # tags of another form, up to which a file is one of entities with mistakes
 ARTICLES = 20  # from which a share of them is close to the same share of the questions
+NAMED = 5  # questions that a note names
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -32,7 +35,8 @@ class Source:
         labels: names of the columns with labels, likewise.
         delimiter: separator of the columns, if it does not follow from the file name.
         separator: separator between several labels of a text.
-        skip_bad_rows: leaves rows without text or label, or with too few or too many columns, out.
+        skip_bad_rows: leaves rows out that cannot be read or lack a text or label.
+        scale: divides scores of how alike two texts are; by default it follows from the file.
     """
 
     path: Path
@@ -41,6 +45,7 @@ class Source:
     delimiter: str | None = None
     separator: str = ","
     skip_bad_rows: bool = False
+    scale: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,13 @@ class Table:
         data: the examples; without labels where the examples hold them.
         columns: the columns read, or None for a format of its own.
         notes: sentences on what was guessed and left out.
+        scale: by which scores were divided, or None.
     """
 
     data: Examples
     columns: Columns | None = None
     notes: tuple[str, ...] = ()
+    scale: float | None = None
 
     def __len__(self) -> int:
         return len(self.data)
@@ -90,16 +97,39 @@ class Kind:
     updates = 300  # fewer leave a new head untrained
 
     def read(self, source: Source, labelled: bool = True) -> Table:
-        """Reads a file.
+        """Reads a file, with `skip_bad_rows` without the rows that are wrong.
 
         Args:
             source: the file.
             labelled: whether labels are expected.
 
+        Returns:
+            The examples; their notes name what is left out.
+
         Raises:
             ValueError: with file and line, if it cannot be read.
         """
+        if not source.skip_bad_rows:
+            return self.read_strictly(source, labelled)
+
+        def read(path: Path) -> Table:
+            return self.read_strictly(replace(source, path=path), labelled)
+
+        table, bad = read_without_bad_rows(read, source.path, self.in_blocks(source.path))
+        if not bad:
+            return table
+        left_out = "that is wrong is" if len(bad) == 1 else "that are wrong are"
+        lines = name_lines([line for line, _ in bad])
+        note = f"{count_of(len(bad))} {left_out} left out: {lines}; the first: {bad[0][1]}"
+        return replace(table, notes=(*table.notes, note))
+
+    def read_strictly(self, source: Source, labelled: bool = True) -> Table:
+        """As `read`; only what a format knows to leave out by itself is left out."""
         raise NotImplementedError
+
+    def in_blocks(self, path: Path) -> bool:
+        """Whether the examples of a file are blocks of lines between blank ones."""
+        return False
 
     def signature(self, columns: Columns | None) -> tuple[str, dict[str, str]]:
         """The signature that answers files with these columns, and its inputs' columns."""
@@ -137,7 +167,7 @@ class Classify(Kind):
     label_kind = "class"
     pairs: bool | None = None
 
-    def read(self, source, labelled=True):
+    def read_strictly(self, source, labelled=True):
         columns = find_columns(
             source.path,
             source.texts,
@@ -195,6 +225,9 @@ class Classify(Kind):
             return "serving_default", {"text": columns.texts[0]}
         return "pair", dict(zip(("text", "text_pair"), columns.texts, strict=True))
 
+    def facts(self, table):
+        return {"pairs": True} if len(table.data.columns) > 1 else {}
+
     def settings(self, *tables):
         names = {label for table in tables for row in table.data.labels for label in self._of(row)}
         return {"problem": self.problem, "labels": sorted(names, key=_in_order)}
@@ -243,7 +276,8 @@ class Regress(Classify):
         return {"problem": self.problem, "num_classes": 1}
 
     def facts(self, table):
-        return {"label_range": [min(table.data.labels), max(table.data.labels)]}
+        values = table.data.labels
+        return super().facts(table) | {"label_range": [min(values), max(values)]}
 
     def strata(self, table):
         ordered = sorted(table.data.labels)
@@ -268,16 +302,18 @@ class Embed(Regress):
         table = super()._numbers(table, source)
         values = table.data.labels
         low, high = min(values), max(values)
-        if not -1 <= low < high <= 1:
-            if low < 0:
-                raise ValueError(
-                    f"{source.path}: scores from {low:g} to {high:g}: expected -1 to 1, or 0 to any"
-                )
-            bound = 5.0 if high <= 5 else high
+        scale = source.scale
+        if scale is None:
+            scale = 1.0 if -1 <= low < high <= 1 else 5.0 if high <= 5 else high
+        if (low < 0 and scale != 1) or not -1 <= low / scale <= high / scale <= 1:
+            expected = "-1 to 1, or 0 to any" if source.scale is None else f"0 to {scale:g}"
+            raise ValueError(f"{source.path}: scores from {low:g} to {high:g}: expected {expected}")
+        table = replace(table, scale=scale)
+        if scale != 1:
             table = replace(
                 table,
-                data=replace(table.data, labels=[value / bound for value in values]),
-                notes=(*table.notes, f"scores are divided by {bound:g}, to be cosines"),
+                data=replace(table.data, labels=[value / scale for value in values]),
+                notes=(*table.notes, f"scores are divided by {scale:g}, to be cosines"),
             )
         return table
 
@@ -304,19 +340,34 @@ class Tag(Kind):
     monitor = "f1"
     updates = 1500  # entities are rare among words
 
-    def read(self, source, labelled=True):
-        if Path(source.path.name.removesuffix(".gz")).suffix in (".jsonl", ".parquet"):
+    def read_strictly(self, source, labelled=True):
+        if _is_objects(source.path):
             return self._objects(source)
         plain = read_tagged(source.path, scheme=None)
         notes: tuple[str, ...] = ()
         found = plain
-        if all(IOB.fullmatch(tag) for tags in plain.tags for tag in tags):
+        others = [
+            (line, tag)
+            for line, tags in zip(plain.lines, plain.tags, strict=True)
+            for tag in tags
+            if not IOB.fullmatch(tag)
+        ]
+        if others and len(others) < STRAY * sum(map(len, plain.tags)):
+            line, tag = others[0]
+            raise ValueError(
+                f"{source.path}, line {line}: tag {tag!r} in this sentence: expected O, B-TYPE or "
+                "I-TYPE, as nearly all tags of the file are"
+            )
+        if not others:
             try:
                 found = read_tagged(source.path, scheme="iob2")
             except ValueError:
                 found = read_tagged(source.path, scheme="iob1")
                 notes = ("the tags are IOB1: an entity begins with I-",)
         return Table(Examples((found.words,), found.tags, found.lines), None, notes)
+
+    def in_blocks(self, path):
+        return not _is_objects(path)
 
     def _objects(self, source: Source) -> Table:
         keys = column_names(source.path)
@@ -377,9 +428,21 @@ class Answer(Kind):
     task = "BertQuestionAnswerer"
     monitor = "f1"
 
-    def read(self, source, labelled=True):
-        found = read_squad(source.path, "skip" if source.skip_bad_rows else "error")
-        return Table(Examples((found,)))
+    def read_strictly(self, source, labelled=True):
+        if not source.skip_bad_rows:
+            return Table(Examples((read_squad(source.path),)))
+        found = read_squad(source.path, "skip")
+        kept = {example.id for example in found}
+        lost = [e.id for e in read_squad(source.path, "repair") if e.id not in kept]
+        if not lost:
+            return Table(Examples((found,)))
+        more = f" and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
+        questions = "1 question, whose" if len(lost) == 1 else f"{len(lost):,} questions, whose"
+        note = (
+            f"{questions} answers are not at their places, left out: "
+            f"{', '.join(lost[:NAMED])}{more}"
+        )
+        return Table(Examples((found,)), None, (note,))
 
     def texts(self, table):
         return [(example.question, example.context) for example in table.data.columns[0]]
@@ -404,7 +467,7 @@ class Choose(Kind):
 
     task = "BertMultipleChoice"
 
-    def read(self, source, labelled=True):
+    def read_strictly(self, source, labelled=True):
         names = column_names(source.path, source.delimiter)
         if {"sent1", "sent2", "ending0"} <= set(names):
             from keras_bert.data import read_choices
@@ -442,7 +505,10 @@ class Relate(Kind):
     task = "BertRelationClassifier"
     monitor = "macro_f1"
 
-    def read(self, source, labelled=True):
+    def in_blocks(self, path):
+        return path.name.lower().removesuffix(".gz").endswith(".txt")
+
+    def read_strictly(self, source, labelled=True):
         name = source.path.name.lower().removesuffix(".gz")
         if name.endswith(".txt"):
             found = read_relations(source.path)
@@ -479,7 +545,7 @@ class FillIn(Kind):
     task = "BertMaskedLM"
     monitor, mode = "loss", "min"
 
-    def read(self, source, labelled=True):
+    def read_strictly(self, source, labelled=True):
         columns = None
         text = next(iter(source.texts), None)
         if not source.path.name.removesuffix(".gz").endswith(".txt"):
@@ -543,6 +609,10 @@ def _without(table: Table, rows: list[int], problem: str, source: Source) -> Tab
     left_out = "is left out" if len(rows) == 1 else "are left out"
     note = f"{count_of(len(rows))} with {problem} {left_out}: {lines}"
     return replace(table, notes=(*table.notes, note))
+
+
+def _is_objects(path: Path) -> bool:
+    return Path(path.name.removesuffix(".gz")).suffix in (".jsonl", ".parquet")
 
 
 def _has_spans(table: Table) -> bool:

@@ -68,7 +68,7 @@ Delimiter = Annotated[
 ]
 Separator = Annotated[str, typer.Option("--separator", help="Between several labels of a text.")]
 Skip = Annotated[
-    bool, typer.Option("--skip_bad_rows", help="Leave out rows without text or label, and say so.")
+    bool, typer.Option("--skip_bad_rows", help="Leave out rows that are wrong, and say which.")
 ]
 BatchSize = Annotated[int | None, typer.Option("--batch_size", min=1, help="Rows of a batch.")]
 
@@ -314,7 +314,9 @@ def serve(
 @_command
 def explain(
     run: Annotated[str, typer.Argument(help="Folder of a run, or a preset of a task.")],
-    text: Annotated[list[str], typer.Argument(help="A text; two for a pair.")],
+    text: Annotated[
+        list[str], typer.Argument(help="A text; two for a pair; <e1>, <e2> mark relations.")
+    ],
     target: Annotated[
         str | None, typer.Option(help="Label to explain; by default the answer.")
     ] = None,
@@ -517,7 +519,9 @@ def _opened(run, file, text, label, delimiter, separator, skip_bad_rows):
     columns = found.columns
     texts = tuple(text or (columns.texts if columns else ()))
     labels = tuple(label or (columns.labels if columns else ()))
-    return found, found.kind, Source(file, texts, labels, delimiter, separator, skip_bad_rows)
+    scale = found.facts.get("scale")
+    rest = (delimiter, separator, skip_bad_rows, scale)
+    return found, found.kind, Source(file, texts, labels, *rest)
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -115,6 +115,7 @@ def train(
         "data": {"train": source.path.name, "dev": dev_source and dev_source.path.name},
         "columns": table.columns
         and {"texts": list(table.columns.texts), "labels": list(table.columns.labels)},
+        "scale": table.scale,
         "rows": {"train": len(table), "dev": len(dev)},
         "settings": kept,
         "versions": {name: importlib.metadata.version(name) for name in VERSIONS if _has(name)},
@@ -170,7 +171,8 @@ def _check_output(output: Path, resume: bool) -> None:
 
 
 def _with_columns(source: Source, table: Table) -> Source:
-    """The dev file is read by the columns of the training file."""
+    """The dev file is read by the columns and the scale of the training file."""
+    source = replace(source, scale=table.scale)
     if table.columns is None:
         return source
     return replace(source, texts=table.columns.texts, labels=table.columns.labels)

@@ -184,12 +184,13 @@ class Checkpoint:
         return [prefix.rstrip("/") for prefix in prefixes if self.contents.has(prefix)]
 
     def masked_lm_settings(self) -> dict[str, Any]:
-        """Arguments of a task by which its masked-LM head differs from the backbone, or {}."""
+        """Arguments of a task that belong to the masked-LM head of the checkpoint, or {}."""
         if self.contents is not None:
             return {TASK_ARGUMENTS[name]: value for name, value in self.contents.masked_lm.items()}
         names = ("BertMaskedLM", "BertPretrainer")
         saved = next(filter(None, (self.settings("task.json", name) for name in names)), {})
-        return {n: saved[n] for n in TASK_ARGUMENTS.values() if saved.get(n) is not None}
+        names = (*TASK_ARGUMENTS.values(), "temperature")
+        return {n: saved[n] for n in names if saved.get(n) is not None}
 
     def fill_head(self, model: keras.Model, name: str) -> None:
         """Copies one of `heads` into the layer of that name.

@@ -1,22 +1,18 @@
 """Attention maps of one or two texts: arrays, views to look around in, and rollout."""
 
 import base64
-import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from keras_bert.explain.pages import drawn, figure, fragment, shown, write_page, write_png
-from keras_bert.explain.reading import read_pair, run_layers
-
-# The views: style, elements and script. ID and DATA are filled in.
-_VIEWS = Path(__file__).with_name("attention.html")
+from keras_bert.explain.pages import VIEWS, Drawn, drawn, figure, run_in, shown
+from keras_bert.explain.reading import read_any, run_layers
 
 
 @dataclass(frozen=True, eq=False)
-class AttentionMaps:
+class AttentionMaps(Drawn):
     """Attention of L layers and N heads between T tokens.
 
     Attributes:
@@ -52,47 +48,73 @@ class AttentionMaps:
             found = (heads.mean(axis=0) + np.eye(len(found))) / 2 @ found
         return found.astype("float32")
 
-    def _body(self) -> str:
+    def by_word(self) -> "AttentionMaps":
+        """The same between words, of which pieces like "##ing" are parts.
+
+        Attention to a word is the sum over its pieces, attention from it the mean (Clark et al.
+        2019, arXiv:1906.04341, section 4.1), so that rows still sum to 1.
+
+        Returns:
+            The maps, whose `tokens` are words as in the texts, and special tokens.
+        """
+        groups: list[list[int]] = []
+        for number, (token, side) in enumerate(zip(self.tokens, self.sides, strict=True)):
+            later = side >= 0 and token.startswith("##") and len(token) > 2
+            if later and groups and self.sides[groups[-1][-1]] == side:
+                groups[-1].append(number)
+            else:
+                groups.append([number])
+        first, last = (np.array([group[place] for group in groups]) for place in (0, -1))
+        sides = self.sides[first]
+        spans = np.stack([self.spans[first, 0], self.spans[last, 1]], axis=1)
+        words = [
+            self.texts[side][begin:end] if side >= 0 else self.tokens[number]
+            for side, (begin, end), number in zip(
+                sides.tolist(), spans.tolist(), first.tolist(), strict=True
+            )
+        ]
+        counts = (last - first + 1)[:, None].astype("float32")
+        maps = np.add.reduceat(np.add.reduceat(self.maps, first, axis=3), first, axis=2) / counts
+        return AttentionMaps(self.texts, tuple(words), sides, spans, maps)
+
+    def view_data(self) -> dict[str, Any]:
+        """What the views draw, for JSON; probabilities are rounded to 1/255.
+
+        Returns:
+            "tokens", "sides", "layers" and "heads"; "maps", uint8 [L, N, T, T] in base64, 255 for
+            1; "rollout", the same of [T, T], 255 for the number "rollout_most".
+        """
         flow = self.rollout()
-        data = {
+        most = max(float(flow.max()), 1e-12)
+        return {
             "tokens": [shown(token) for token in self.tokens],
             "sides": self.sides.tolist(),
             "layers": self.maps.shape[0],
             "heads": self.maps.shape[1],
             "maps": _encoded(self.maps),
-            "rollout": _encoded(flow / max(flow.max(), 1e-12)),
+            "rollout": _encoded(flow / most),
+            "rollout_most": most,
         }
+
+    def page(self) -> tuple[str, str]:
+        """As `Shown.page`: maps of all heads, lines (Vig 2019, arXiv:1906.05714) and rollout."""
         # "<" would end the script in a token such as "</script>".
-        text = json.dumps(data).replace("<", "\\u003c")
-        name = "kb" + hashlib.sha256(text.encode()).hexdigest()[:12]
-        return _VIEWS.read_text("utf-8").replace('"ID"', f'"{name}"').replace("DATA", text, 1)
+        data = json.dumps(self.view_data()).replace("<", "\\u003c")
+        style = (VIEWS / "attention.css").read_text("utf-8")
+        # A notebook runs no modules.
+        script = (VIEWS / "attention.js").read_text("utf-8").replace("export function", "function")
+        script += f"const data = {data};\nattentionView(box, data);"
+        return "Attention", run_in(f"<style>{style}</style>", script)
 
-    def _repr_html_(self) -> str:
-        return fragment(self._body())
-
-    def to_html(self, path: str | Path) -> Path:
-        """Writes a page with a head view, a model view (Vig 2019, arXiv:1906.05714) and rollout.
-
-        The page is self-contained; probabilities are rounded to 1/255.
+    def picture(self, layer: int | None = None, head: int | None = None):
+        """A heat map.
 
         Args:
-            path: the file to create or replace.
-
-        Returns:
-            The path.
-        """
-        return write_page(path, "Attention", f"<h1>Attention</h1>{self._body()}")
-
-    def to_png(self, path: str | Path, layer: int | None = None, head: int | None = None) -> Path:
-        """Writes heat maps.
-
-        Args:
-            path: the file to create or replace.
             layer: index of a layer; None for the mean over layers.
             head: index of a head; None for the mean over heads.
 
         Returns:
-            The path.
+            A matplotlib figure.
 
         Raises:
             ImportError: if matplotlib, from the extra "plots", is not installed.
@@ -113,10 +135,10 @@ class AttentionMaps:
         axes.set_xticks(range(len(tokens)), tokens, rotation=90)
         axes.set_yticks(range(len(tokens)), tokens)
         axes.set(xlabel="to", ylabel="from")
-        return write_png(path, made)
+        return made
 
 
-def attention(task, text: str | tuple[str, str]) -> AttentionMaps:
+def attention(task, text) -> AttentionMaps:
     """Computes the attention maps of one or two texts.
 
     Texts are read as [CLS] first [SEP] second [SEP], truncated at `sequence_length`. For a masked
@@ -124,20 +146,22 @@ def attention(task, text: str | tuple[str, str]) -> AttentionMaps:
 
     Args:
         task: a task with a preprocessor.
-        text: a text, or a tuple of two.
+        text: a text, or a tuple of two. Of a question and its context, the window that holds the
+            answer is read. For relations also a tuple (text, spans), for multiple choice (context,
+            choices), of which the best choice is read.
 
     Returns:
         The `AttentionMaps`.
 
     Raises:
         TypeError: if a text is not a string.
-        ValueError: if the task has no preprocessor.
+        ValueError: if the task has no preprocessor, or the example is wrong.
 
     Example:
 
     >>> attention(classifier, ("The ice broke.", "It was warm.")).to_html("attention.html")
     """
-    reading = read_pair(task, text)
+    reading = read_any(task, text)
     _, maps = run_layers(task, reading)
     return AttentionMaps(reading.texts, reading.tokens, reading.sides, reading.spans, maps)
 

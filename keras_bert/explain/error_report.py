@@ -13,37 +13,26 @@ import numpy as np
 
 from keras_bert.arguments import check_count
 from keras_bert.explain.attribution import attributions
-from keras_bert.explain.pages import (
-    cards,
-    drawn,
-    figure,
-    fragment,
-    html_text,
-    table,
-    write_page,
-    write_png,
-)
-from keras_bert.explain.reading import columns_of, read_prompt, run_outputs
+from keras_bert.explain.pages import Shown, cards, drawn, figure, html_text, table, write_png
+from keras_bert.explain.reading import columns_of
 from keras_bert.metrics import (
     Calibration,
+    best_answer_temperature,
     best_temperature,
     calibration,
     predicted_labels,
-    squad_v2_scores,
 )
 from keras_bert.tasks.labelled import Labelled
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertMaskedLM
-from keras_bert.tasks.question_answerer import BertQuestionAnswerer
-from keras_bert.tasks.spans import as_examples
+from keras_bert.tasks.question_answerer import N_BEST, BertQuestionAnswerer
+from keras_bert.tasks.spans import as_examples, graded
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 from keras_bert.tasks.token_classifier import BertTokenClassifier
 from keras_bert.text.entities import join_words
-from keras_bert.text.prompts import MASK
 
 MOST_CLASSES = 30  # in a matrix; of more, the most frequent confusions are listed
 LEAST = 5  # items with a word, and without it, for its slice
-STEPS = 32  # of the attributions of mistakes
 
 
 class Slice(NamedTuple):
@@ -80,6 +69,10 @@ class Answers:
         logits: float [M, K] for a softmax, or a sigmoid for multi-label; None without classes.
         measure: the name of the mean score.
         predicted: int [M], ids of the predicted classes, or 0 and 1, [M, K], for multi-label.
+        candidates: float [M, C], logits of the candidates of a softmax where they are no classes;
+            -inf for those that are none.
+        chosen: int [M], the candidate that is the answer.
+        wanted: int [M], the candidate that is right; None where none need be.
     """
 
     columns: tuple
@@ -96,16 +89,19 @@ class Answers:
     logits: np.ndarray | None = None
     measure: str = "accuracy"
     predicted: np.ndarray | None = None
+    candidates: np.ndarray | None = None
+    chosen: np.ndarray | None = None
+    wanted: np.ndarray | None = None
 
 
 @dataclass(eq=False)
-class ErrorReport:
+class ErrorReport(Shown):
     """The errors of a task on labelled data; see `errors`.
 
     Attributes:
         answers: the `Answers` of the task.
         calibration: a `Calibration` of its probabilities, or None for numbers.
-        calibrated: the same after temperature scaling, or None without classes.
+        calibrated: the same after temperature scaling, or None for numbers.
         temperature: that of `calibrated`.
         slices: lists of `Slice` by "length", "label", "script" and "word"; only words whose score
             differs from that of the other texts by more than chance (p < 0.01).
@@ -156,27 +152,20 @@ class ErrorReport:
             return None
         return confusion_matrix(a.labels, a.predicted, labels=range(len(a.names)))
 
-    def _repr_html_(self) -> str:
-        return fragment(_body(self, 10))
-
-    def to_html(self, path: str | Path, worst: int = 100) -> Path:
-        """Writes a self-contained page.
+    def page(self, worst: int = 20) -> tuple[str, str]:
+        """As `Shown.page`.
 
         Args:
-            path: the file to create or replace.
             worst: maximum number of rows of each list.
-
-        Returns:
-            The path.
         """
-        return write_page(path, "Errors", _body(self, worst))
+        return "Errors", _body(self, worst)
 
     def write(self, folder: str | Path, worst: int = 100) -> list[Path]:
         """Writes errors.html, and for papers calibration.png, confusion_matrix.png and classes.png.
 
         Args:
             folder: the folder to write to, created if missing.
-            worst: as `to_html`.
+            worst: as `page`.
 
         Returns:
             The paths of the files; without classes or probabilities some are left out.
@@ -193,7 +182,7 @@ class ErrorReport:
         if (scores := self.class_scores()) is not None:
             names = [drawn(name) for name in self.answers.names]
             paths.append(_draw_classes(folder / "classes.png", scores, names))
-        return [*paths, self.to_html(folder / "errors.html", worst)]
+        return [*paths, self.to_html(folder / "errors.html", worst=worst)]
 
 
 def errors(
@@ -242,7 +231,6 @@ def errors(
     before = after = temperature = None
     if answers.confidence is not None:
         before = calibration(*_confidence(answers, 1.0))
-    if answers.logits is not None:
         after, temperature = _after_scaling(answers, getattr(task, "temperature", 1.0))
     wrong = np.flatnonzero(answers.score < (0 if answers.confidence is None else 1))
     mistakes = wrong[np.argsort(-answers.loss[wrong], kind="stable")]
@@ -255,7 +243,7 @@ def errors(
         if isinstance(task, BertTextEmbedder) or len(answers.columns) > 1:
             values = tuple(values)
         target = answers.target[item]
-        (found.explained[item],) = attributions(task, values, [target], steps=STEPS)
+        (found.explained[item],) = attributions(task, values, [target])
     if other is not None:
         found.others = _answers(other, x, y, batch_size)
         if found.others.right != answers.right:
@@ -271,7 +259,7 @@ def errors(
 def _answers(task, x, y, batch_size: int) -> Answers:
     task.check_has_preprocessor()
     if isinstance(task, BertMaskedLM):
-        return _filled(task, x)
+        return _filled(task, x, batch_size)
     if isinstance(task, BertQuestionAnswerer):
         return _answered(task, x, y, batch_size)
     data = task.examples(x, y)
@@ -324,6 +312,7 @@ def _answers(task, x, y, batch_size: int) -> Answers:
         None if names is None else labels,
         None if names is None else logits,
         predicted=predicted,
+        **({"candidates": logits, "chosen": predicted, "wanted": labels} if names is None else {}),
     )
 
 
@@ -391,14 +380,11 @@ def _answered(task, x, y, batch_size) -> Answers:
     """Items are questions; the score is F1, of words shared with the nearest right answer."""
     examples = x if task.brings_labels(x) else as_examples(x, y)
     questions, contexts = [e.question for e in examples], [e.context for e in examples]
-    found = task.answer(questions, contexts, batch_size=batch_size)
-    scores, right = [], []
-    for example, answer in zip(examples, found, strict=True):
-        texts = {example.id: [answer.text for answer in example.answers]}
-        value = squad_v2_scores(texts, {example.id: answer.text})["f1"] / 100
-        scores.append(value)
-        right.append(example.answers[0].text if example.answers else "no answer")
-    scores, sure = np.array(scores), np.array([answer.score for answer in found])
+    found = task.answer(questions, contexts, top_k=N_BEST, batch_size=batch_size)
+    rights = [[answer.text for answer in example.answers] for example in examples]
+    candidates, chosen, scores = graded(found, rights)
+    right = [texts[0] if texts else "no answer" for texts in rights]
+    sure = np.array([answer.score for answer in found])
     return Answers(
         (questions, contexts),
         [(question, context) for question, context in zip(questions, contexts, strict=True)],
@@ -410,42 +396,31 @@ def _answered(task, x, y, batch_size) -> Answers:
         [(answer.start, answer.end) for answer in found],
         np.clip(sure, 0, 1),
         measure="F1",
+        candidates=candidates,
+        chosen=chosen,
     )
 
 
-def _filled(task, x) -> Answers:
+def _filled(task, x, batch_size) -> Answers:
     """Items are texts with one word masked."""
     (texts,) = columns_of(task, x)
-    tokenizer = task.preprocessor.tokenizer
-    kept, masked, right = [], [], []
-    for number, text in enumerate(texts):
-        words = [m for m in re.finditer(r"\w+", text) if not m[0].isnumeric()]
-        words = [m for m in words if len(tokenizer.tokenize(m[0])) == 1]
-        if words and MASK not in text:
-            word = words[len(words) // 2]
-            kept.append(number)
-            masked.append(f"{text[: word.start()]}{MASK}{text[word.end() :]}")
-            right.append(int(tokenizer.tokenize(word[0])[0]))
-    logs = np.array(
-        [
-            _log_softmax(run_outputs(task, read_prompt(task, text, 0))["mlm"][0].astype("float64"))[
-                0
-            ]
-            for text in masked
-        ]
-    ).reshape(len(masked), -1)
-    right, items = np.array(right, int), np.arange(len(masked))
-    found = logs.argmax(axis=1) if len(masked) else right
+    token = task.preprocessor.tokenizer.id_to_token
+    _, masked, logits, right = task.masked_word_logits(texts, batch_size)
+    logs, items = _log_softmax(logits.astype("float64") / task.temperature), np.arange(len(masked))
+    found = logits.argmax(axis=1)
     return Answers(
         (masked,),
         [(text,) for text in masked],
         items,
-        [tokenizer.id_to_token(int(i)) for i in right],
-        [tokenizer.id_to_token(int(i)) for i in found],
+        [token(int(i)) for i in right],
+        [token(int(i)) for i in found],
         (right == found).astype(float),
         -logs[items, right],
-        [(0, tokenizer.id_to_token(int(i))) for i in found],
+        [(0, token(int(i))) for i in found],
         np.exp(logs[items, found]),
+        candidates=logits,
+        chosen=found,
+        wanted=right,
     )
 
 
@@ -470,8 +445,9 @@ def _log_softmax(logits: np.ndarray) -> np.ndarray:
 
 def _confidence(a: Answers, temperature, part=slice(None)) -> tuple[np.ndarray, np.ndarray]:
     """(confidence, correct) of the items, or for multi-label of each decision."""
-    if a.logits is None:
-        return a.confidence[part], a.score[part]
+    if a.candidates is not None:
+        logs = _log_softmax(a.candidates[part].astype("float64") / temperature)
+        return np.exp(logs[np.arange(len(logs)), a.chosen[part]]), a.score[part]
     logits = a.logits[part] / temperature
     if a.labels.ndim == 2:
         chance = 1 / (1 + np.exp(-logits))
@@ -486,10 +462,18 @@ def _after_scaling(a: Answers, temperature: float) -> tuple[Calibration | None, 
     halves = [slice(0, None, 2), slice(1, None, 2)]
     if len(a.score) < 4:
         return None, None
-    found = [best_temperature(a.logits[half], a.labels[half]) for half in halves]
+    found = [_temperature(a, half) for half in halves]
     parts = [_confidence(a, t, half) for t, half in zip(found[::-1], halves, strict=True)]
     columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return calibration(*columns), best_temperature(a.logits, a.labels)
+    return calibration(*columns), _temperature(a)
+
+
+def _temperature(a: Answers, part=slice(None)) -> float:
+    if a.candidates is None:
+        return best_temperature(a.logits[part], a.labels[part])
+    if a.wanted is None:
+        return best_answer_temperature(a.candidates[part], a.chosen[part], a.score[part])
+    return best_temperature(a.candidates[part], a.wanted[part])
 
 
 def _slices(a: Answers) -> dict[str, list[Slice]]:
@@ -600,7 +584,7 @@ def _body(report: ErrorReport, worst: int) -> str:
     if report.calibrated is not None:
         name = f"after temperature {report.temperature:.2f}"
         figures[name] = f"{report.calibrated.expected_error:.3f}"
-    parts = ["<h1>Errors</h1>", cards(figures)]
+    parts = [cards(figures)]
     if scores is not None:
         parts += ["<h2>Classes</h2>", _class_table(a.names, scores)]
     matrix = report.confusion()
@@ -710,7 +694,7 @@ def _calibration_picture(report: ErrorReport) -> str:
             x, y = point.split(",")
             lines.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{color}"/>')
         legend.append(
-            f'<span style="color:{color}">●</span> {name}: expected error '
+            f'<span class="dot" style="background:{color}"></span> {name}: expected error '
             f"{found.expected_error:.3f}"
         )
     width, height = left + size + 20, top + size + 40

@@ -1,7 +1,9 @@
 """Pages and pictures: HTML that needs no network, in light and dark, and figures for papers."""
 
+import hashlib
 import io
 import re
+from abc import ABC, abstractmethod
 from html import escape
 from pathlib import Path
 
@@ -10,14 +12,16 @@ from keras_bert.atomic import write_file
 # Characters that control a terminal, have no glyph, or cannot be encoded as UTF-8: control
 # characters other than tab and line feed, and unpaired surrogates.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+VIEWS = Path(__file__).with_name("views")  # scripts and styles; the server has those of attention
 BLUE, ORANGE = "#0072b2", "#d55e00"  # told apart with every kind of colour vision (Wong 2011)
 _STYLE = """
 .kb { --ink: #1a1e23; --soft: #5a6572; --line: #dde2e8; --ground: #ffffff; --card: #f5f7f9;
-  --good: #0072b2; --bad: #d55e00; color-scheme: light dark; box-sizing: border-box;
-  color: var(--ink); background: var(--ground); overflow-wrap: anywhere;
+  --good: #0072b2; --bad: #d55e00; --heat-most: 55%; color-scheme: light dark;
+  box-sizing: border-box; color: var(--ink); background: var(--ground); overflow-wrap: anywhere;
   font: 15px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
 @media (prefers-color-scheme: dark) { .kb { --ink: #e7eaee; --soft: #9ba6b2; --line: #333a42;
-  --ground: #14171b; --card: #1d2127; --good: #56b4e9; --bad: #ff9a52; } }
+  --ground: #14171b; --card: #1d2127; --good: #56b4e9; --bad: #ff9a52;
+  --heat-most: 42%; } }
 body.kb { margin: 0; padding: clamp(1rem, 4vw, 3rem); }
 body.kb > main { max-width: 68rem; margin: 0 auto; }
 div.kb { padding: .75rem 1rem; border-radius: 8px; }
@@ -27,9 +31,11 @@ div.kb { padding: .75rem 1rem; border-radius: 8px; }
 .kb p { margin: .25rem 0 .75rem; max-width: 46rem; }
 .kb .soft { color: var(--soft); font-size: .875rem; }
 .kb .text { font-size: 1.05rem; line-height: 2; margin: .35rem 0; white-space: pre-wrap; }
-.kb mark { color: inherit; border-radius: 4px; padding: .12em .1em; }
-.kb mark.p { background: color-mix(in srgb, var(--good) calc(var(--s) * 65%), transparent); }
-.kb mark.n { background: color-mix(in srgb, var(--bad) calc(var(--s) * 65%), transparent); }
+.kb mark { color: var(--ink); border-radius: 4px; padding: .12em .1em; }
+.kb mark.p { background: color-mix(in srgb, var(--good)
+  calc(var(--s) * var(--heat-most)), transparent); }
+.kb mark.n { background: color-mix(in srgb, var(--bad)
+  calc(var(--s) * var(--heat-most)), transparent); }
 .kb .scroll { overflow-x: auto; }
 .kb table { border-collapse: collapse; font-size: .9rem; }
 .kb table.wide { width: 100%; }
@@ -50,6 +56,10 @@ div.kb { padding: .75rem 1rem; border-radius: 8px; }
 .kb .bar.bad { background: var(--bad); }
 .kb svg { max-width: 100%; height: auto; display: block; }
 .kb svg text { fill: var(--soft); font: 11px system-ui, sans-serif; }
+.kb .dot { display: inline-block; width: .7em; height: .7em; border-radius: 50%; }
+.kb circle.chosen { stroke: var(--ink); stroke-width: 3; fill-opacity: 1; }
+.kb circle:focus { outline: none; }
+.kb [role=status] { min-height: 3.1em; }
 .kb input, .kb select, .kb button { font: inherit; color: inherit; background: var(--card);
   border: 1px solid var(--line); border-radius: 6px; padding: .3rem .6rem; max-width: 100%; }
 .kb button[aria-pressed=true] { border-color: var(--good); color: var(--good); }
@@ -68,29 +78,73 @@ def html_text(value) -> str:
     return escape(shown(value))
 
 
-def fragment(body: str) -> str:
-    """HTML to show in a notebook: the body and its style."""
-    return f'<div class="kb"><style>{_STYLE}</style>{body}</div>'
+class Shown(ABC):
+    """A result that shows itself: in a notebook, and as a page of its own."""
+
+    @abstractmethod
+    def page(self) -> tuple[str, str]:
+        """The title of its page, plain text, and the body below it, HTML."""
+
+    def _repr_html_(self) -> str:
+        return f'<div class="kb"><style>{_STYLE}</style>{self.page()[1]}</div>'
+
+    def to_html(self, path: str | Path, **options) -> Path:
+        """Writes the page to a file: self-contained, and atomically.
+
+        Args:
+            path: the file to create or replace. A link is replaced, not followed.
+            **options: as `page`.
+
+        Returns:
+            The path.
+        """
+        title, body = self.page(**options)
+        title = html_text(title)
+        page = (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{title}</title><style>{_STYLE}</style></head>"
+            f'<body class="kb"><main>\n<h1>{title}</h1>\n{body}\n</main></body></html>\n'
+        )
+        return _written(path, page.encode("utf-8", "replace"))
 
 
-def write_page(path: str | Path, title: str, body: str) -> Path:
-    """Writes a self-contained page, atomically.
+class Drawn(Shown):
+    """A result with a picture for papers too."""
+
+    @abstractmethod
+    def picture(self):
+        """The picture, a matplotlib figure; see `figure`."""
+
+    def to_png(self, path: str | Path, **options) -> Path:
+        """Writes the picture to a file, atomically.
+
+        Args:
+            path: the file to create or replace. A link is replaced, not followed.
+            **options: as `picture`.
+
+        Returns:
+            The path.
+
+        Raises:
+            ImportError: if matplotlib, from the extra "plots", is not installed.
+        """
+        return write_png(path, self.picture(**options))
+
+
+def run_in(body: str, script: str) -> str:
+    """HTML with a script of its own, as notebooks run it too.
 
     Args:
-        path: the file to create or replace. A link is replaced, not followed.
-        title: of the page, plain text.
         body: HTML.
-
-    Returns:
-        The path.
+        script: JavaScript, in which `box` is the element around the body. It holds no "<" but its
+            own, so that no text of a user ends it.
     """
-    page = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html_text(title)}</title><style>{_STYLE}</style></head>"
-        f'<body class="kb"><main>\n{body}\n</main></body></html>\n'
+    name = "kb" + hashlib.sha256((body + script).encode()).hexdigest()[:12]
+    return (
+        f'<div id="{name}">{body}</div><script>(() => {{\n'
+        f'const box = document.getElementById("{name}");\n{script}\n}})()</script>'
     )
-    return _written(path, page.encode("utf-8", "replace"))
 
 
 def cards(figures: dict[str, str]) -> str:
@@ -162,7 +216,7 @@ def drawn(name, longest: int = 30) -> str:
 
 
 def write_png(path: str | Path, made) -> Path:
-    """Writes a figure as PNG, as `write_page` writes a page."""
+    """Writes a figure as PNG, as `Shown.to_html` writes a page."""
     content = io.BytesIO()
     made.savefig(content, format="png", dpi=150)
     return _written(path, content.getvalue())

@@ -3,18 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from keras_bert.arguments import check_count, check_number
-from keras_bert.explain.pages import figure, fragment, html_text, table, write_page, write_png
+from keras_bert.explain.pages import Drawn, figure, html_text, table
 from keras_bert.tasks.features import extract_features
 from keras_bert.tasks.sentences import check_tags
 
 
 @dataclass(frozen=True, eq=False)
-class ProbeScores:
+class ProbeScores(Drawn):
     """The scores of a linear probe on each layer.
 
     Attributes:
@@ -43,7 +42,8 @@ class ProbeScores:
         layers = np.arange(1, len(self.scores))
         return float(gains @ layers / gains.sum()) if gains.sum() else float("nan")
 
-    def _body(self) -> str:
+    def page(self) -> tuple[str, str]:
+        """As `Shown.page`: a curve and a table of the scores by layer."""
         low = min(self.scores.min(), self.majority) - 0.02
         high = max(self.scores.max(), self.by_word) + 0.02
         width, height, left = 560, 240, 46
@@ -82,38 +82,14 @@ class ProbeScores:
             )
         ]
         names = html_text(", ".join(self.names[:20]))
-        return (
+        return "Which layer knows it", (
             f'{picture}<p class="soft">Accuracy of a linear probe on {self.words:,} held-out words '
             f"({names}). Expected layer: {self.expected_layer:.2f}.</p>"
             f"{table(['layer', 'accuracy', 'change'], rows, {1, 2}, wide=False)}"
         )
 
-    def _repr_html_(self) -> str:
-        return fragment(self._body())
-
-    def to_html(self, path: str | Path) -> Path:
-        """Writes a self-contained page with a curve and a table.
-
-        Args:
-            path: the file to create or replace.
-
-        Returns:
-            The path.
-        """
-        return write_page(path, "Probe", f"<h1>Which layer knows it</h1>{self._body()}")
-
-    def to_png(self, path: str | Path) -> Path:
-        """Writes the curve.
-
-        Args:
-            path: the file to create or replace.
-
-        Returns:
-            The path.
-
-        Raises:
-            ImportError: if matplotlib, from the extra "plots", is not installed.
-        """
+    def picture(self):
+        """The curve, as a matplotlib figure."""
         made = figure(5, 3.2)
         axes = made.subplots()
         axes.plot(range(len(self.scores)), self.scores, marker="o", color="#0072b2")
@@ -121,7 +97,7 @@ class ProbeScores:
         axes.axhline(self.majority, color="grey", linestyle=":", label="most frequent tag")
         axes.set(xlabel="layer", ylabel="accuracy")
         axes.legend()
-        return write_png(path, made)
+        return made
 
 
 def probe(

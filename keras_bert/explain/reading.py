@@ -105,6 +105,37 @@ def read_pair(task, text: str | tuple[str, ...]) -> Reading:
     return _packed(preprocessor, texts, pieces, length, getattr(preprocessor, "tail", 0.0))
 
 
+def read_any(task, text) -> Reading:
+    """Reads an example as the task does where it has a form of its own, else as `read_pair`.
+
+    Args:
+        task: a task.
+        text: as `read_pair`; for relations also (text, spans); for multiple choice (context,
+            choices), of which the best choice is read. Of a question and its context, the window
+            that holds the answer is read.
+
+    Returns:
+        The `Reading`.
+
+    Raises:
+        TypeError: if a text is not a string.
+        ValueError: if the task has no preprocessor, or the example is wrong.
+    """
+    pair = isinstance(text, tuple) and len(text) == 2
+    if pair and not isinstance(text[1], str):
+        if not isinstance(task, BertRelationClassifier | BertMultipleChoice):
+            raise TypeError(f"text={text!r:.80}: expected a str or a tuple of two")
+        readings = read_example(task, tuple(column[0] for column in columns_of(task, text)))
+        scores = [run_outputs(task, one)[0] for one in readings] if len(readings) > 1 else [0]
+        return readings[int(np.argmax(scores))]
+    if pair and isinstance(task, BertQuestionAnswerer):
+        columns = tuple(column[0] for column in columns_of(task, text))
+        best = task.answer(*columns)
+        (reading,) = read_example(task, columns, characters=(best.start, best.end))
+        return reading
+    return read_pair(task, text)
+
+
 def read_example(task, columns: tuple, **options) -> list[Reading]:
     """Reads an example as the task does.
 

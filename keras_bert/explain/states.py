@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert.arguments import check_count
 from keras_bert.atomic import write_folder
 from keras_bert.data.texts import check_texts
-from keras_bert.explain.pages import drawn, figure, fragment, html_text, write_page, write_png
+from keras_bert.explain.pages import VIEWS, Drawn, drawn, figure, html_text, run_in
 from keras_bert.explain.reading import read_pair, run_layers
 from keras_bert.tasks.features import extract_features
 from keras_bert.tasks.pretrainer import BertMaskedLM
@@ -124,7 +124,7 @@ def nearest_words(task, states, top_k: int = 5, by: str = "embedding") -> list[l
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
+class Projection(Drawn):
     """N texts as points of a plane.
 
     Attributes:
@@ -147,7 +147,8 @@ class Projection:
         of_label = {name: COLORS[i % len(COLORS)] for i, name in enumerate(names)}
         return [of_label[label] for label in self.labels or [""] * len(self.texts)], of_label
 
-    def _body(self) -> str:
+    def page(self) -> tuple[str, str]:
+        """As `Shown.page`: a scatter plot, which shows the text of the point pointed at."""
         width, height, edge = 860, 560, 16
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         places = (self.points - low) / np.maximum(high - low, 1e-12)
@@ -158,47 +159,27 @@ class Projection:
             dots.append(
                 f'<circle cx="{edge + x * (width - 2 * edge):.1f}" '
                 f'cy="{edge + (1 - y) * (height - 2 * edge):.1f}" r="5" '
-                f'fill="{colors[number]}" fill-opacity=".7" tabindex="0">'
+                f'fill="{colors[number]}" fill-opacity=".7">'
                 f"<title>{html_text(label + self.texts[number])}</title></circle>"
             )
         legend = " ".join(
-            f'<span style="color:{color}">●</span> {html_text(name)}&ensp;'
+            f'<span class="dot" style="background:{color}"></span> {html_text(name)}&ensp;'
             for name, color in of_label.items()
             if name
         )
-        return (
-            f'<p>{legend}</p><svg viewBox="0 0 {width} {height}" width="100%" role="img" '
-            f'aria-label="Map of the texts">{"".join(dots)}</svg>'
-            f'<p class="soft">{len(self.texts):,} texts, {self.method.upper()} of '
-            f"{self.vectors.shape[1]} numbers each. Point at a dot for its text.</p>"
+        about = (
+            f"{len(self.texts):,} texts, {self.method.upper()} of {self.vectors.shape[1]} numbers "
+            "each. Point at a dot for its text."
         )
+        body = (
+            f'<p>{legend}</p><p role="status">{about}</p><svg viewBox="0 0 {width} {height}" '
+            f'width="100%" role="group" aria-label="Map of the texts">{"".join(dots)}</svg>'
+        )
+        script = (VIEWS / "map.js").read_text("utf-8")
+        return "Map of the texts", run_in(body, f"{script}\nmapView(box);")
 
-    def _repr_html_(self) -> str:
-        return fragment(self._body())
-
-    def to_html(self, path: str | Path) -> Path:
-        """Writes a self-contained page: a scatter plot that shows the text of the point hovered.
-
-        Args:
-            path: the file to create or replace.
-
-        Returns:
-            The path.
-        """
-        return write_page(path, "Map of the texts", f"<h1>Map of the texts</h1>{self._body()}")
-
-    def to_png(self, path: str | Path) -> Path:
-        """Writes a scatter plot.
-
-        Args:
-            path: the file to create or replace.
-
-        Returns:
-            The path.
-
-        Raises:
-            ImportError: if matplotlib, from the extra "plots", is not installed.
-        """
+    def picture(self):
+        """A scatter plot, as a matplotlib figure."""
         made = figure(6, 4.5)
         axes = made.subplots()
         colors, of_label = self._colors()
@@ -208,7 +189,7 @@ class Projection:
         if self.labels is not None:
             axes.legend()
         axes.set_axis_off()
-        return write_png(path, made)
+        return made
 
     def write_projector(self, folder: str | Path) -> None:
         """Writes the files that TensorBoard's projector reads: `tensorboard --logdir FOLDER`.

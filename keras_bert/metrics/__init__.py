@@ -6,7 +6,12 @@ from keras_bert.metrics.entity_f1 import entity_scores, tagging_scores
 from keras_bert.metrics.grammar import minimal_pairs
 from keras_bert.metrics.multilabel import predicted_labels, tune_thresholds
 from keras_bert.metrics.perplexity import Perplexity
-from keras_bert.metrics.reliability import Calibration, best_temperature, calibration
+from keras_bert.metrics.reliability import (
+    Calibration,
+    best_answer_temperature,
+    best_temperature,
+    calibration,
+)
 from keras_bert.metrics.semeval import RelationScores, relation_scores
 from keras_bert.metrics.squad_scores import squad_v1_scores, squad_v2_scores
 from keras_bert.metrics.streaming import F1, MatthewsCorrelation, PearsonCorrelation
@@ -19,6 +24,7 @@ __all__ = [
     "PearsonCorrelation",
     "Perplexity",
     "RelationScores",
+    "best_answer_temperature",
     "best_temperature",
     "calibration",
     "cmrc_scores",

@@ -1,8 +1,12 @@
 """Calibration: whether probabilities are as often right as they say."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+
+_AT_ONCE = 1 << 22  # logits in float64
+_MOST = 30.0  # cross-entropy of an answer, e^-30 from certain
 
 
 class Calibration(NamedTuple):
@@ -72,10 +76,7 @@ def best_temperature(logits, labels) -> float:
     Raises:
         ValueError: if shapes differ, there are no labels, or a number is not finite.
     """
-    from scipy.optimize import minimize_scalar
-    from scipy.special import logsumexp
-
-    logits, labels = np.asarray(logits, "float64"), np.asarray(labels)
+    logits, labels = np.asarray(logits), np.asarray(labels)
     shapes = (logits.shape, logits.shape[:1])
     if logits.ndim != 2 or labels.shape not in shapes or not labels.size:
         raise ValueError(
@@ -84,16 +85,72 @@ def best_temperature(logits, labels) -> float:
         )
     if not np.isfinite(logits).all():
         raise ValueError("logits: expected finite numbers")
+    at_once = max(_AT_ONCE // logits.shape[1], 1)  # in float64, which is wide for a vocabulary
+    parts = [
+        (logits[i : i + at_once], labels[i : i + at_once]) for i in range(0, len(logits), at_once)
+    ]
+
+    def loss(temperature):
+        return sum(_loss(values.astype("float64") / temperature, of) for values, of in parts)
+
+    return _least(loss)
+
+
+def best_answer_temperature(logits, chosen, grades) -> float:
+    """Finds the temperature at which the probability of answers fits how right they are.
+
+    For answers whose right one need not be among the candidates: minimizes the binary cross-entropy
+    of the probability of the answer that was given, a softmax over the candidates.
+
+    Args:
+        logits: float [N, C], of C candidates; -inf for those that are none.
+        chosen: int [N], index of the answer given.
+        grades: float [N], how right it is, 0 to 1, such as its F1.
+
+    Returns:
+        The temperature, from 0.01 to 100.
+
+    Raises:
+        ValueError: if shapes differ, or there are no answers.
+    """
+    from scipy.special import logsumexp
+
+    logits, chosen = np.asarray(logits, "float64"), np.asarray(chosen, int)
+    grades = np.asarray(grades, "float64")
+    if logits.ndim != 2 or not len(logits) or not chosen.shape == grades.shape == logits.shape[:1]:
+        raise ValueError(
+            f"logits of shape {logits.shape}, chosen {chosen.shape} and grades {grades.shape}: "
+            "expected [N, C], [N] and [N]"
+        )
+    own = np.arange(logits.shape[1]) == chosen[:, None]
+
+    def loss(temperature):
+        scaled = logits / temperature
+        total = logsumexp(scaled, axis=1)
+        # Bounded, so that a single candidate, whose probability is 1, counts as much as others.
+        right = np.maximum(logsumexp(np.where(own, scaled, -np.inf), axis=1) - total, -_MOST)
+        wrong = np.maximum(logsumexp(np.where(own, -np.inf, scaled), axis=1) - total, -_MOST)
+        return -(grades * right + (1 - grades) * wrong).sum()
+
+    return _least(loss)
+
+
+def _loss(logits: np.ndarray, labels: np.ndarray) -> float:
+    """The negative log-likelihood of labels, as `best_temperature` takes them."""
+    from scipy.special import logsumexp
+
     if labels.ndim == 1:
         right = np.take_along_axis(logits, labels[:, None].astype(int), 1)[:, 0]
+        return np.sum(logsumexp(logits, axis=1) - right)
+    if labels.dtype.kind == "f":
+        return np.sum(logsumexp(logits, axis=1) - (labels * logits).sum(axis=1))
+    return np.sum(np.logaddexp(0, np.where(labels.astype(bool), -1, 1) * logits))
 
-    def loss(log_temperature):
-        beta = np.exp(-log_temperature)
-        if labels.ndim == 1:
-            return np.mean(logsumexp(beta * logits, axis=1) - beta * right)
-        if labels.dtype.kind == "f":
-            return np.mean(logsumexp(beta * logits, axis=1) - beta * (labels * logits).sum(axis=1))
-        return np.mean(np.logaddexp(0, np.where(labels.astype(bool), -1, 1) * beta * logits))
+
+def _least(loss: Callable[[float], float]) -> float:
+    """The temperature of the least loss."""
+    from scipy.optimize import minimize_scalar
 
     bounds = (np.log(0.01), np.log(100))
-    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+    found = minimize_scalar(lambda log: loss(np.exp(log)), bounds=bounds, method="bounded")
+    return float(np.exp(found.x))

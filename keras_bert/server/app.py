@@ -6,7 +6,8 @@ import hmac
 import logging
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -35,7 +36,14 @@ from keras_bert.server.rest import (
     too_large,
     unpacked,
 )
-from keras_bert.server.served_model import ServedModel, Settings, default_name, find_place
+from keras_bert.server.served_model import (
+    ServedModel,
+    Settings,
+    attention_of,
+    attribution_of,
+    default_name,
+    find_place,
+)
 
 Models = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
 
@@ -181,23 +189,7 @@ class ModelServer:
         output that is explained, in words; "output" and "baseline_output"; "error" of the method;
         "texts"; and "words" with "text", its index, "start" and "end" in characters, and "score".
         """
-        self._authorize(request)
-        name = request.path_params["name"]
-        self.in_flight += 1
-        try:
-            model = self.models.get(name)
-            if model is None:
-                raise not_found(name, None)
-            version = model.version(None, None)
-            signatures = version.export.contract["signatures"]
-            asked = parse_predict(await self._body(request), signatures, self._limits)
-            if asked.rows != 1:
-                raise RequestError(400, f"inputs: {asked.rows} rows; expected 1 to explain")
-            found = await model.explain([_plain(v.tolist()) for v in asked.inputs.values()])
-        except ClientDisconnect:
-            return Response(status_code=_CLIENT_GONE)
-        finally:
-            self.in_flight -= 1
+        found = await self._looked(request, attribution_of)
         words = found.words
         rows = zip(words.sides.tolist(), words.spans.tolist(), words.scores.tolist(), strict=True)
         return JSONResponse(
@@ -213,6 +205,36 @@ class ModelServer:
                 ],
             }
         )
+
+    async def attention(self, request: Request) -> Response:
+        """POST /v1/keras_bert/attention/NAME: attention between the words, for the page.
+
+        The body is that of a request for predictions, of one row. The reply is
+        `AttentionMaps.view_data` of `keras_bert.explain`, by word.
+        """
+        found = await self._looked(request, attention_of)
+        return JSONResponse(await asyncio.to_thread(found.view_data))
+
+    async def _looked(self, request: Request, find: Callable[[list[list], Any], Any]):
+        """What `find` finds in a model's task for the example of a request."""
+        self._authorize(request)
+        name = request.path_params["name"]
+        self.in_flight += 1
+        try:
+            model = self.models.get(name)
+            if model is None:
+                raise not_found(name, None)
+            version = model.version(None, None)
+            signatures = version.export.contract["signatures"]
+            asked = parse_predict(await self._body(request), signatures, self._limits)
+            if asked.rows != 1:
+                raise RequestError(400, f"inputs: {asked.rows} rows; expected 1 to explain")
+            columns = [_plain(values.tolist()) for values in asked.inputs.values()]
+            return await model.look(partial(find, columns))
+        except ClientDisconnect:
+            raise RequestError(_CLIENT_GONE, "the client is gone") from None
+        finally:
+            self.in_flight -= 1
 
     async def rest(self, request: Request) -> Response:
         """TensorFlow Serving's paths under /v1/."""
@@ -610,13 +632,15 @@ def create_app(
     routes = [
         Route("/v1/keras_bert/models", server.listing),
         Route("/v1/keras_bert/explain/{name:path}", server.explanation, methods=["POST"]),
+        Route("/v1/keras_bert/attention/{name:path}", server.attention, methods=["POST"]),
         # In TensorFlow Serving the letters' case does not count here.
         *(Route(f"/{v}1/{{rest:path}}", server.rest, methods=_METHODS) for v in "vV"),
         Route("/healthz", server.health),
         Route("/readyz", server.readiness),
         Route("/metrics", server.metrics),
     ]
-    routes += [Route("/", index), Mount("/page", PageFiles(directory=PAGE))]
+    files = PageFiles(directory=PAGE, packages=[("keras_bert.explain", "views")])
+    routes += [Route("/", index), Mount("/page", files)]
     app = Starlette(
         routes=routes,
         lifespan=server.lifespan,

@@ -23,7 +23,7 @@ LABELS = "version_labels.json"  # in a base folder: {"stable": 1, "canary": 2}
 SAVED_MODEL = "saved_model.pb"
 _LARGEST = 2**63 - 1  # a version is an int64
 EXPLAINING = 8  # explanations that wait or are computed, of a model
-STEPS = 16  # of integrated gradients: a fourth of the time of 64, and a picture like theirs
+MAPS = 24 << 20  # attention probabilities that one answer holds, of a byte each
 log = logging.getLogger("keras_bert.server")
 
 
@@ -52,6 +52,7 @@ class Place:
         base: a base folder, which is watched for new versions; or None.
         export: one export, whose version is `version`; or None.
         preset: a preset to export on start; or None.
+        task: the preset whose network is looked into to explain answers, or None.
         version: the number of `export`, or of the export of `preset`.
         metrics: the scores of the run, or None.
     """
@@ -59,6 +60,7 @@ class Place:
     base: Path | None = None
     export: Path | None = None
     preset: str | None = None
+    task: str | None = None
     version: int = 1
     metrics: dict[str, Any] | None = None
 
@@ -88,6 +90,8 @@ def find_place(source: str | Path) -> Place:
     if (folder / "preset").is_dir():
         has_export = (folder / "export").is_dir()
         place = find_place(folder / ("export" if has_export else "preset"))
+        if place.base is None:  # where versions come and go, they may not be the preset's
+            place.task = str(folder / "preset")
         metrics = folder / "metrics.json"
         if metrics.is_file():
             place.metrics = parse_json(metrics.read_text(encoding="utf-8"), metrics)
@@ -100,7 +104,7 @@ def find_place(source: str | Path) -> Place:
                 f"model {str(source)!r}: expected an export, a folder with an export in each "
                 "numeric subfolder, a run folder with preset/, or a preset"
             )
-    return Place(preset=str(source))
+    return Place(preset=str(source), task=str(source))
 
 
 def default_name(source: str | Path) -> str:
@@ -330,21 +334,19 @@ class ServedModel:
     @property
     def explains(self) -> bool:
         """Whether answers can be explained: an export has no gradients, a preset has."""
-        return self.place.preset is not None
+        return self.place.task is not None
 
-    async def explain(self, columns: list[list]) -> Any:
-        """Explains the answer to an example, by `keras_bert.explain.attributions`.
-
-        The task is loaded for the first of them. They are computed one at a time.
+    async def look(self, find: Callable[[Any], Any]) -> Any:
+        """Looks into the model's task, which is loaded for the first look; one at a time.
 
         Args:
-            columns: a column for each input, of one value.
+            find: computes what is asked for, such as `attribution_of` an example.
 
         Returns:
-            The `Attribution`.
+            What `find` returns.
 
         Raises:
-            RequestError: if the model cannot be explained, the example is wrong, or too many wait.
+            RequestError: if the model is an export alone, the example is wrong, or too many wait.
         """
         if not self.explains:
             raise RequestError(
@@ -357,21 +359,17 @@ class ServedModel:
         self._explaining += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._explainer, self._attribution, columns)
+            return await loop.run_in_executor(self._explainer, self._found, find)
         finally:
             self._explaining -= 1
 
-    def _attribution(self, columns: list[list]):
-        from keras_bert.explain import attributions
-
+    def _found(self, find: Callable[[Any], Any]) -> Any:
         if self._task is None:
-            self._task = load_task(self.place.preset)
-        texts = columns[0] if len(columns) == 1 else tuple(columns)
+            self._task = load_task(self.place.task)
         try:
-            (found,) = attributions(self._task, texts, steps=STEPS)
+            return find(self._task)
         except (TypeError, ValueError) as error:
             raise RequestError(400, str(error)) from error
-        return found
 
     # === Loading ===
 
@@ -501,6 +499,51 @@ class ServedModel:
         self._explainer.shutdown(wait=True)
         if self._scratch is not None:
             self._scratch.cleanup()
+
+
+def attribution_of(columns: list[list], task):
+    """Explains the answer to an example, by `keras_bert.explain.attributions`.
+
+    Args:
+        columns: a column for each input, of one value.
+        task: the task.
+
+    Returns:
+        The `Attribution`.
+    """
+    from keras_bert.explain import attributions
+
+    texts = columns[0] if len(columns) == 1 else tuple(columns)
+    (found,) = attributions(task, texts)
+    return found
+
+
+def attention_of(columns: list[list], task):
+    """Computes the attention between the words of an example, by `keras_bert.explain.attention`.
+
+    An embedder reads texts one by one; of several, this is the attention of the first.
+
+    Args:
+        columns: a column for each input, of one value.
+        task: the task.
+
+    Returns:
+        The `AttentionMaps`, by word.
+
+    Raises:
+        ValueError: if the maps are too large for an answer.
+    """
+    from keras_bert.explain import attention
+    from keras_bert.tasks import BertTextEmbedder
+
+    values = tuple(column[0] for column in columns)
+    alone = len(values) == 1 or isinstance(task, BertTextEmbedder)
+    found = attention(task, values[0] if alone else values).by_word()
+    if found.maps.size > MAPS:
+        layers, heads, words, _ = found.maps.shape
+        most = int((MAPS / (layers * heads)) ** 0.5)
+        raise ValueError(f"attention of {words} words: expected at most {most}; shorten the text")
+    return found
 
 
 def load_task(preset: str):

@@ -3,10 +3,10 @@
 import keras
 import numpy as np
 
-from keras_bert.arguments import check_number
 from keras_bert.metrics import best_temperature
 from keras_bert.serving.signatures import label_tensor
-from keras_bert.tasks.from_checkpoint import choose_classes, complete, own_settings, saved_task
+from keras_bert.tasks.calibrated import Calibrated
+from keras_bert.tasks.from_checkpoint import choose_classes, complete, saved_task
 from keras_bert.tasks.targets import (
     check_names,
     class_ids,
@@ -17,28 +17,13 @@ from keras_bert.tasks.targets import (
     likeliest_labels,
     weights_by_id,
 )
-from keras_bert.tasks.task import BertTask
 
 # Settings that were chosen on held-out data for one head.
 HELD_OUT = ("thresholds", "temperature")
 
 
-class Labelled(BertTask):
+class Labelled(Calibrated):
     """Base of tasks whose head outputs logits of `num_classes` classes, named by `labels`."""
-
-    _temperature = 1.0
-
-    @property
-    def temperature(self) -> float:
-        """Divides the logits before probabilities are computed of them; see `calibrate`."""
-        return self._temperature
-
-    @temperature.setter
-    def temperature(self, value: float) -> None:
-        check_number("temperature", value)
-        if value == 0:
-            raise ValueError("temperature=0: expected a number above 0")
-        self._temperature = float(value)
 
     @classmethod
     def complete_settings(cls, own, network, checkpoint, skip_mismatch):
@@ -122,30 +107,8 @@ class Labelled(BertTask):
         ids = class_ids(list(class_weight), self.num_classes, self.labels)
         return weights_by_id(class_weight, ids, self.num_classes)
 
-    def calibrate(self, x, y, batch_size: int | None = None, **kwargs) -> float:
-        """Sets `temperature` so that probabilities are as often right as they say.
-
-        Labels stay the same; presets and exports keep the temperature. See
-        `keras_bert.metrics.best_temperature` for the method.
-
-        Args:
-            x: held-out data, as in `fit`.
-            y: their labels.
-            batch_size: rows of a batch, 32 by default.
-            **kwargs: as `predict`.
-
-        Returns:
-            The temperature.
-
-        Raises:
-            ValueError: if labels are unknown, or the task has no probabilities of its own.
-        """
-        if "temperature" not in own_settings(type(self)):
-            raise ValueError(
-                f"{type(self).__name__} has no argument temperature, which presets would keep"
-            )
-        self.temperature = best_temperature(*self.logits_and_labels(x, y, batch_size, **kwargs))
-        return self.temperature
+    def best_temperature(self, x, y, batch_size, **kwargs):
+        return best_temperature(*self.logits_and_labels(x, y, batch_size, **kwargs))
 
     def logits_and_labels(self, x, y, batch_size: int | None = None, **kwargs) -> tuple:
         """Computes the logits of labelled data.

@@ -10,18 +10,27 @@ from keras_bert.arguments import check_batch_size
 from keras_bert.data.contract import check_batch
 from keras_bert.data.examples import Examples
 from keras_bert.layers.heads import MaskedLMHead
-from keras_bert.metrics import Perplexity
+from keras_bert.metrics import Perplexity, best_temperature
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.calibrated import Calibrated
 from keras_bert.tasks.from_checkpoint import saved_pretraining_heads
 from keras_bert.tasks.masked_batches import holds_texts, masked_source, model_inputs
-from keras_bert.tasks.task import Answer, BertTask, Rows
+from keras_bert.tasks.task import Answer, Rows
 from keras_bert.tasks.text_scores import TextScore, fill_scores, row_chunks, score_rows
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.masked_lm_preprocessor import BertMaskedLMPreprocessor
 from keras_bert.text.padding import pack
-from keras_bert.text.prompts import MASK, candidate_ids, check_has_mask, mask_positions, prompt_rows
+from keras_bert.text.prompts import (
+    MASK,
+    candidate_ids,
+    check_has_mask,
+    mask_positions,
+    mask_words,
+    prompt_rows,
+)
 from keras_bert.training.task_metrics import CHOICES, CLASSES
 
+MOST_MASKED = 2048  # texts whose logits are kept at once, 250 MB with 30,000 tokens
 LOGITS = 1 << 26  # numbers kept at once while texts are scored: 256 MB
 
 
@@ -43,7 +52,7 @@ class Candidate:
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertMaskedLM(BertTask):
+class BertMaskedLM(Calibrated):
     """A backbone with the masked language model's head, which predicts tokens at masked positions.
 
     `fill` takes texts with [MASK]s. `fit` and `evaluate` take texts, which they mask, or a
@@ -57,6 +66,7 @@ class BertMaskedLM(BertTask):
             `BertClassifierPreprocessor`, `fit` on texts masks as BERT did.
         head_activation: activation of the head; the backbone's by default.
         head_epsilon: epsilon of the head's normalization; the backbone's by default.
+        temperature: divides the logits before `fill` computes probabilities; see `calibrate`.
         **kwargs: as `keras.Model`.
 
     `fit` takes a list of N texts, a tuple (firsts, seconds) of two such lists, or a
@@ -94,6 +104,7 @@ class BertMaskedLM(BertTask):
         preprocessor: BertClassifierPreprocessor | None = None,
         head_activation: str | None = None,
         head_epsilon: float | None = None,
+        temperature: float = 1.0,
         **kwargs,
     ):
         # === Layers ===
@@ -119,11 +130,13 @@ class BertMaskedLM(BertTask):
         # === Configuration ===
         self.head_activation = head_activation
         self.head_epsilon = head_epsilon
+        self.temperature = temperature
 
     def get_config(self):
         return super().get_config() | {
             "head_activation": self.head_activation,
             "head_epsilon": self.head_epsilon,
+            "temperature": self.temperature,
         }
 
     def _further_outputs(self, encoded: dict) -> dict:
@@ -296,6 +309,42 @@ class BertMaskedLM(BertTask):
             for text, scores in zip(ids, found, strict=True)
         ]
 
+    def best_temperature(self, x, y, batch_size, **kwargs):
+        if y is not None:
+            raise TypeError(f"expected no labels, got y of type {type(y).__name__}")
+        (texts,) = self._texts(x).columns
+        logits, right = self.masked_word_logits(texts, batch_size, **kwargs)[2:]
+        if not len(right):
+            raise ValueError(f"x: {len(texts)} texts without a word of one token to mask")
+        return best_temperature(logits, right)
+
+    def masked_word_logits(self, texts, batch_size: int | None = None, **kwargs) -> tuple:
+        """Masks a word in each text, and predicts it.
+
+        Args:
+            texts: N texts; of more than 2,048 with such a word, so many are evenly chosen.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `predict`.
+
+        Returns:
+            (indices of the M texts; these with a [MASK]; float32 logits [M, V]; ids of the words,
+            int [M]), as `keras_bert.text.prompts.mask_words`.
+        """
+        self.check_has_preprocessor()
+        tokenizer = self.preprocessor.tokenizer
+        check_has_mask(tokenizer)
+        kept, masked, right = mask_words(texts, tokenizer)
+        chosen = np.linspace(0, len(kept) - 1, min(len(kept), MOST_MASKED)).round().astype(int)
+        kept, masked = ([column[i] for i in chosen] for column in (kept, masked))
+        size = tokenizer.vocabulary_size()
+        if not masked:
+            return kept, masked, np.zeros([0, size], "float32"), right[chosen]
+        # One [MASK] a text: one row, in the same order.
+        rows = self._prompt_rows(masked).ids
+        ids = {name: value.numpy() for name, value in rows.items()}
+        logits = self.predict(ids, batch_size, **{"verbose": 0} | kwargs)["mlm"]
+        return kept, masked, np.asarray(logits[:, 0, :size], "float32"), right[chosen]
+
     def signatures(self, top_k: int | None = None, targets: list[str] | None = None):
         """Lists `serving_default`, the candidate tokens for each [MASK].
 
@@ -322,7 +371,7 @@ class BertMaskedLM(BertTask):
                 "causal=False; `score` serves both"
             )
         candidates, top_k = candidate_ids(tokenizer, top_k, targets)
-        kept = partial(_likeliest, candidates, top_k, tokenizer.vocabulary_size())
+        kept = partial(_likeliest, candidates, top_k, tokenizer.vocabulary_size(), self.temperature)
         answers = partial(self._fills, top_k)
         key = ("fill", top_k, candidates.tobytes())
         answer = Answer(self.asks, self.example, self._prompt_rows, answers, kept, key)
@@ -509,13 +558,13 @@ class BertMaskedLM(BertTask):
         return prepare
 
 
-def _likeliest(candidates, top_k: int, size: int, output):
+def _likeliest(candidates, top_k: int, size: int, temperature: float, output):
     """`id` and `score` of the top candidates [R, P, K], from logits [R, P, V]."""
     import tensorflow as tf
 
     # The backbone's table may have more rows than there are tokens.
     logits = tf.cast(output["mlm"], tf.float32)[..., :size]
-    scores = tf.gather(tf.nn.softmax(logits), candidates, axis=-1)
+    scores = tf.gather(tf.nn.softmax(logits / temperature), candidates, axis=-1)
     scores, ids = tf.math.top_k(scores, top_k)
     return {"id": tf.gather(candidates, ids), "score": scores}
 

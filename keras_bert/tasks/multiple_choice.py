@@ -12,10 +12,11 @@ from keras_bert.data.ragged import is_ragged
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
+from keras_bert.metrics import best_temperature
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
+from keras_bert.tasks.calibrated import Calibrated
 from keras_bert.tasks.targets import classes_in_graph, probabilities
-from keras_bert.tasks.task import BertTask
 from keras_bert.text.multiple_choice_preprocessor import (
     BertMultipleChoicePreprocessor,
     best_choices,
@@ -26,7 +27,7 @@ NO_CHOICE = -1e9  # finite, so that its gradient is 0, not NaN
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertMultipleChoice(BertTask):
+class BertMultipleChoice(Calibrated):
     """A backbone, dropout and one score for each choice, from the pooled output of its row.
 
     Reference: Devlin et al. 2019, section 4.4; the head is that of transformers'
@@ -38,6 +39,7 @@ class BertMultipleChoice(BertTask):
         backbone: a `BertBackbone`.
         preprocessor: a `BertMultipleChoicePreprocessor`, or None to work on ids alone.
         dropout: dropout rate of the pooled output.
+        temperature: divides the logits before probabilities are computed; see `calibrate`.
         **kwargs: as `keras.Model`.
 
     `fit` takes a tuple (contexts, choices): N texts, and N lists of two or more texts; or
@@ -70,6 +72,7 @@ class BertMultipleChoice(BertTask):
         backbone: BertBackbone,
         preprocessor: BertMultipleChoicePreprocessor | None = None,
         dropout: float = 0.1,
+        temperature: float = 1.0,
         **kwargs,
     ):
 
@@ -89,6 +92,7 @@ class BertMultipleChoice(BertTask):
 
         # === Configuration ===
         self.dropout = dropout
+        self.temperature = temperature
 
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(
@@ -172,7 +176,7 @@ class BertMultipleChoice(BertTask):
         counts = tf.reduce_sum(tf.cast(choices != "", tf.int32), axis=1)
         message = "input 'choices' has less than two for a context:"
         with tf.control_dependencies([tf.Assert(tf.reduce_all(counts > 1), [message, counts])]):
-            found = best_choices(tf.identity(outputs))
+            found = best_choices(outputs / self.temperature)
         return {
             "choice": found["choice"],
             "text": tf.gather(choices, found["choice"], batch_dims=1),
@@ -204,6 +208,10 @@ class BertMultipleChoice(BertTask):
         found = self.answers_to(data, batch_size, kwargs)
         return found["choice"].tolist(), found["probabilities"]
 
+    def best_temperature(self, x, y, batch_size, **kwargs):
+        x, right = self._scored(x, y)
+        return best_temperature(self.predict(x, batch_size, **{"verbose": 0} | kwargs), right)
+
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
         """Computes the "accuracy" of choices; accepts the same data as `fit`."""
         x, right = self._scored(x, y)
@@ -218,7 +226,7 @@ class BertMultipleChoice(BertTask):
         super().check_ids(x)
 
     def get_config(self):
-        return super().get_config() | {"dropout": self.dropout}
+        return super().get_config() | {"dropout": self.dropout, "temperature": self.temperature}
 
 
 def check_choices(

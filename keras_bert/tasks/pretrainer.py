@@ -25,6 +25,7 @@ class BertPretrainer(BertMaskedLM):
         next_sentence: False for masked language modelling alone, which can also be trained on
             texts.
         preprocessor: a `BertMaskedLMPreprocessor` for `fill` and `next_sentence`, or None.
+        temperature: as `BertMaskedLM`; not of next sentences.
         **kwargs: as `BertMaskedLM`.
 
     Call arguments:
@@ -43,6 +44,7 @@ class BertPretrainer(BertMaskedLM):
         backbone: BertBackbone,
         next_sentence: bool = True,
         preprocessor: BertClassifierPreprocessor | None = None,
+        temperature: float = 1.0,
         **kwargs,
     ):
         self.next_sentence_head = None
@@ -50,7 +52,7 @@ class BertPretrainer(BertMaskedLM):
             self.next_sentence_head = NextSentenceHead(
                 backbone.initializer_range, name="next_sentence_head"
             )
-        super().__init__(backbone, preprocessor, **kwargs)
+        super().__init__(backbone, preprocessor, temperature=temperature, **kwargs)
 
     def _further_outputs(self, encoded: dict) -> dict:
         if self.next_sentence_head is None:

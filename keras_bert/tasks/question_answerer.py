@@ -17,18 +17,20 @@ from keras_bert.data.squad import SquadExample
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
-from keras_bert.metrics import squad_v1_scores, squad_v2_scores
+from keras_bert.metrics import best_answer_temperature, squad_v1_scores, squad_v2_scores
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving.signatures import TEXT
+from keras_bert.tasks.calibrated import Calibrated
 from keras_bert.tasks.spans import (
     Prediction,
     answer_spans,
     as_examples,
+    graded,
     predictions,
     question_columns,
     row_labels,
 )
-from keras_bert.tasks.task import Answer, BertTask, Rows
+from keras_bert.tasks.task import Answer, Rows
 from keras_bert.text.best_answers import NO_TOKEN, choose, decode
 from keras_bert.text.question_answering_preprocessor import (
     BertQuestionAnswererPreprocessor,
@@ -36,11 +38,12 @@ from keras_bert.text.question_answering_preprocessor import (
 )
 from keras_bert.training.task_metrics import CHOICES
 
+N_BEST = 20  # as in run_squad.py
 logger = logging.getLogger("keras_bert")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertQuestionAnswerer(BertTask):
+class BertQuestionAnswerer(Calibrated):
     """A backbone and one dense layer on each token's output, for starts and ends of answers.
 
     A context longer than a row is read in windows, each a row of its own. The loss is the mean of
@@ -56,6 +59,8 @@ class BertQuestionAnswerer(BertTask):
         null_threshold: a question has no answer if its `null_score` is above it, as in SQuAD 2.0;
             None (default) to always give an answer, as in SQuAD 1.1, until `fit` sees questions
             without an answer. See `tune_null_threshold`.
+        temperature: divides the sums of two logits before probabilities are computed; see
+            `calibrate`. `null_threshold` is compared with undivided ones.
         **kwargs: as `keras.Model`.
 
     `fit` takes a list of `keras_bert.data.SquadExample`, whose target is the first answer found in
@@ -100,6 +105,7 @@ class BertQuestionAnswerer(BertTask):
         preprocessor: BertQuestionAnswererPreprocessor | None = None,
         dropout: float = 0.0,
         null_threshold: float | None = None,
+        temperature: float = 1.0,
         **kwargs,
     ):
 
@@ -122,6 +128,7 @@ class BertQuestionAnswerer(BertTask):
         # === Configuration ===
         self.dropout = dropout
         self.null_threshold = null_threshold
+        self.temperature = temperature
 
     @property
     def null_threshold(self) -> float | None:
@@ -319,9 +326,12 @@ class BertQuestionAnswerer(BertTask):
             with_null,
             n_best,
             max_answer_length,
+            self.temperature,
         )
 
-    def answers(self, outputs, rows, question, context, n_best=20, max_answer_length=30, top_k=5):
+    def answers(
+        self, outputs, rows, question, context, n_best=N_BEST, max_answer_length=30, top_k=5
+    ):
         """The best answer to each question.
 
         `answer`, string [B], characters of the context, "" for no answer; `start` and `end`, int32
@@ -344,7 +354,7 @@ class BertQuestionAnswerer(BertTask):
         }
 
     def _candidates(
-        self, outputs, rows, question, context, n_best=20, max_answer_length=30, top_k=5
+        self, outputs, rows, question, context, n_best=N_BEST, max_answer_length=30, top_k=5
     ):
         """The `top_k` best, best first: `answer`, `start`, `end` and `score` [B, K], filled up
         with "", -1 and 0, and `count`, int32 [B]."""
@@ -366,7 +376,9 @@ class BertQuestionAnswerer(BertTask):
             "count": tf.cast(tf.minimum(counts, top_k), tf.int32),
         }
 
-    def signatures(self, n_best: int = 20, max_answer_length: int = 30, top_k: int | None = None):
+    def signatures(
+        self, n_best: int = N_BEST, max_answer_length: int = 30, top_k: int | None = None
+    ):
         """Lists `serving_default`, one answer, and `candidates`, the best answers.
 
         Args:
@@ -397,7 +409,7 @@ class BertQuestionAnswerer(BertTask):
         top_k: int = 1,
         max_answer_length: int = 30,
         null_threshold: float | None = None,
-        n_best: int = 20,
+        n_best: int = N_BEST,
         batch_size: int = 32,
         **kwargs,
     ) -> Prediction | list[Prediction]:
@@ -409,7 +421,8 @@ class BertQuestionAnswerer(BertTask):
             questions: a question, or a list of N.
             contexts: the texts to find answers in; a single context for a list of questions is used
                 for all of them.
-            top_k: number of candidates to return with each answer; 1 to `n_best`.
+            top_k: number of candidates to return with each answer; 1 to `n_best`, which gives all
+                of them, and with a threshold "no answer" beyond these.
             max_answer_length: maximum number of pieces in an answer.
             null_threshold: overrides the task's; `math.inf` always gives an answer.
             n_best: number of starts and ends to try in each window, and of candidates that
@@ -451,7 +464,7 @@ class BertQuestionAnswerer(BertTask):
         asked = Answer(self.asks, self.example, self.rows, best, None, key)
         given, found = self.examples(columns), []
         for _, parts in self.respond(asked, given, batch_size, kwargs) if len(given) else ():
-            found += predictions(parts, top_k)
+            found += predictions(parts, top_k if top_k < n_best else None)
         return found[0] if isinstance(questions, str | bytes) else found
 
     def answer_examples(
@@ -520,10 +533,18 @@ class BertQuestionAnswerer(BertTask):
         )
         return scores["best_f1_thresh"]
 
+    def best_temperature(self, x, y, batch_size, **kwargs):
+        examples = _squad_examples(self._labelled(x, y, "calibrate")[0])
+        columns = [e.question for e in examples], [e.context for e in examples]
+        found = self.answer(*columns, top_k=N_BEST, batch_size=batch_size or 32, **kwargs)
+        rights = [[answer.text for answer in example.answers] for example in examples]
+        return best_answer_temperature(*graded(found, rights))
+
     def get_config(self):
         return super().get_config() | {
             "dropout": self.dropout,
             "null_threshold": self.null_threshold,
+            "temperature": self.temperature,
         }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_bert.data.squad import Answer, SquadExample
 from keras_bert.data.texts import text_columns
+from keras_bert.metrics import squad_v2_scores
 
 
 class AnswerCandidate(NamedTuple):
@@ -53,13 +54,13 @@ class Prediction:
     candidates: tuple[AnswerCandidate, ...]
 
 
-def predictions(found: dict[str, np.ndarray], top_k: int) -> list[Prediction]:
+def predictions(found: dict[str, np.ndarray], top_k: int | None) -> list[Prediction]:
     """Converts arrays to results.
 
     Args:
         found: fields of the `NBest` of N questions, and `chosen`, int [N], the indices of their
             answers.
-        top_k: number of candidates to return with each.
+        top_k: number of candidates to return with each; None for all.
     """
     columns = ("text", "start", "end", "probability", "start_logit", "end_logit")
     texts, *numbers = (found[name].tolist() for name in columns)
@@ -69,9 +70,30 @@ def predictions(found: dict[str, np.ndarray], top_k: int) -> list[Prediction]:
     splits, odds = found["row_splits"].tolist(), found["null_score"].tolist()
     places = zip(found["chosen"].tolist(), splits[:-1], splits[1:], odds, strict=True)
     return [
-        Prediction(*rows[best][:4], null_score, tuple(rows[begin : min(begin + top_k, end)]))
+        Prediction(*rows[best][:4], null_score, tuple(rows[begin:end][:top_k]))
         for best, begin, end, null_score in places
     ]
+
+
+def graded(found: list[Prediction], rights: list[list[str]]) -> tuple[np.ndarray, ...]:
+    """Compares answers with right ones, for the calibration of their scores.
+
+    Args:
+        found: N answers with all of their candidates.
+        rights: texts of the right answers to each question, [] for none.
+
+    Returns:
+        (sums of the logits of C candidates, float64 [N, C], -inf for those that are none; the index
+        of the answer given among them, int [N]; its F1 with the nearest right answer, [N]).
+    """
+    logits = np.full([len(found), max((len(p.candidates) for p in found), default=1)], -np.inf)
+    chosen, grades = [], []
+    for row, (one, texts) in enumerate(zip(found, rights, strict=True)):
+        logits[row, : len(one.candidates)] = [c.start_logit + c.end_logit for c in one.candidates]
+        spans = [(c.start, c.end) for c in one.candidates]
+        chosen.append(spans.index((one.start, one.end)))
+        grades.append(squad_v2_scores({"": texts}, {"": one.text})["f1"] / 100)
+    return logits, np.array(chosen, int), np.array(grades)
 
 
 def as_examples(x: Any, y: Any) -> list[SquadExample]:

@@ -48,6 +48,7 @@ def decode(
     with_null: bool = False,
     n_best: int = 20,
     max_answer_length: int = 30,
+    temperature: float = 1.0,
 ) -> NBest:
     """Finds the best answers to each question over all of its windows.
 
@@ -68,6 +69,7 @@ def decode(
         with_null: whether no answer is a candidate too, as in SQuAD 2.0. It is kept at any rank.
         n_best: see above.
         max_answer_length: see above.
+        temperature: divides the sums of two logits before the softmax of `probability`.
 
     Returns:
         `NBest`.
@@ -84,11 +86,20 @@ def decode(
     with tf.device("cpu"):  # strings, and sorting, which must be deterministic
         contexts = tf.reshape(tf.convert_to_tensor(contexts, tf.string), [-1])
         return _decode(
-            start_logits, end_logits, rows, contexts, with_null, n_best, max_answer_length
+            start_logits,
+            end_logits,
+            rows,
+            contexts,
+            with_null,
+            n_best,
+            max_answer_length,
+            temperature,
         )
 
 
-def _decode(start_logits, end_logits, rows, contexts, with_null, n_best, max_answer_length):
+def _decode(
+    start_logits, end_logits, rows, contexts, with_null, n_best, max_answer_length, temperature
+):
     import tensorflow as tf
 
     number, count = tf.size(contexts), tf.shape(rows.starts)[0]
@@ -159,7 +170,7 @@ def _decode(start_logits, end_logits, rows, contexts, with_null, n_best, max_ans
     # === Scores ===
     total = start_logit + end_logit
     greatest = tf.gather(tf.math.segment_max(total, example), example)
-    power = tf.exp(total - greatest)
+    power = tf.exp((total - greatest) / temperature)
     probability = power / tf.gather(tf.math.segment_sum(power, example), example)
     place, size = tf.range(tf.size(example)), tf.size(example)
     null = tf.math.unsorted_segment_min(tf.where(is_null, place, size), example, number)

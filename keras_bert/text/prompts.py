@@ -1,5 +1,6 @@
 """Converts texts with [MASK]s to rows of a masked language model."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -94,6 +95,29 @@ def check_has_mask(tokenizer: BertTokenizer) -> None:
         raise ValueError(
             f"the vocabulary has no {MASK} among its {tokenizer.vocabulary_size()} tokens"
         )
+
+
+def mask_words(texts: Sequence[str], tokenizer: BertTokenizer) -> tuple[list, list, np.ndarray]:
+    """Masks a word in each text, the middle one of those with a single token.
+
+    Args:
+        texts: N texts. Those with a [MASK], or without such a word, are left out.
+        tokenizer: the tokenizer.
+
+    Returns:
+        (indices of the M texts that are kept; M texts with a [MASK]; ids of the words, int [M]).
+    """
+    kept, masked, right = [], [], []
+    for number, text in enumerate(texts):
+        words = [m for m in re.finditer(r"\w+", text) if not m[0].isnumeric()]
+        ids = tokenizer.tokenize([m[0] for m in words]).to_list() if words else []
+        single = [(m, own[0]) for m, own in zip(words, ids, strict=True) if len(own) == 1]
+        if single and MASK not in text:
+            word, own = single[len(single) // 2]
+            kept.append(number)
+            masked.append(f"{text[: word.start()]}{MASK}{text[word.end() :]}")
+            right.append(own)
+    return kept, masked, np.array(right, int)
 
 
 def candidate_ids(

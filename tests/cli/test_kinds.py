@@ -2,10 +2,15 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
+import keras_bert
+from keras_bert.explain import attributions
+from keras_bert_cli.explain import explain_text
 from keras_bert_cli.kinds import KINDS, Source
+from tests.tasks.tiny import made
 
 CONLL = "Ada B-PER\nmet O\nGrace B-PER\nHopper I-PER\n\nIt O\nrains O\n"
 SQUAD = {
@@ -138,3 +143,85 @@ def test_rows_that_are_left_out_are_counted(tmp_path):
     assert table.data.columns == (["x", "w"],) and table.data.labels == ["1", "2"]
     assert "1 row with no text is left out: line 3" in table.notes
     assert "1 row with no label is left out: line 4" in table.notes
+
+
+CHOICE = {"context": "a", "choices": ["b", "c"], "label": 1}
+RELATION = {"text": "Ada met Bo", "spans": [[0, 3], [8, 10]], "label": "x"}
+SEMEVAL = '%d\t"The <e1>key</e1> was in a <e2>drawer</e2>."\nOther\nComment:\n\n'
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "content", "bad", "kept"),
+    [
+        ("tag", "a.conll", "a O\nb B-X\n\nc O\nd\n\ne O\n\nf B_X\n" + "\ng O\n" * 30, [5, 9], 32),
+        ("tag", "a.jsonl", lines({"tokens": ["a"], "tags": ["O"]}, {"tokens": ["a"], "tags": []})
+         + "{\n", [2, 3], 1),
+        ("tag", "b.jsonl", lines({"text": "Ada", "spans": [[0, 3, "X"]]},
+                                 {"text": "Ada", "spans": [[0, 9, "X"]]}), [2], 1),
+        ("choose", "a.jsonl", lines(CHOICE, CHOICE | {"label": 7}, CHOICE, {"context": "a"}),
+         [2, 4], 2),
+        ("choose", "a.csv", 'context,choice0,choice1,label\n"a\nb",c,d,9\na,b,c,1\n', [2], 1),
+        ("relate", "a.jsonl", lines(RELATION, RELATION | {"spans": [[0, 3]]}), [2], 1),
+        ("relate", "a.txt", SEMEVAL % 1 + (SEMEVAL % 2).replace("</e1>", "") + SEMEVAL % 1
+         + SEMEVAL % 3, [5, 9], 2),
+        ("classify", "a.jsonl", lines({"text": "a", "label": 1}, {"text": None, "label": 1},
+                                      {"text": "b", "label": 2}) + "no json\n", [2, 4], 2),
+        ("embed", "a.jsonl", lines({"text1": "a", "text2": "b"}, {"text1": "a"}), [2], 1),
+        ("mlm", "a.jsonl", lines({"text": "a"}, {"text": ["b"]}), [2], 1),
+    ],
+)  # fmt: skip
+def test_bad_rows_of_every_form(kind, file, content, bad, kept, tmp_path):
+    path = tmp_path / file
+    path.write_text(content)
+    columns = {"classify": (("text",), ("label",)), "embed": (("text1", "text2"), ())}
+    source = Source(path, *columns.get(kind, ()))
+    with pytest.raises(ValueError, match=f"{file}, line ({'|'.join(map(str, bad))}): "):
+        KINDS[kind].read(source)
+    table = KINDS[kind].read(replace(source, skip_bad_rows=True))
+    assert len(table) == kept
+    named = f"line{'s' if len(bad) > 1 else ''} {', '.join(map(str, bad))}; the first: "
+    assert named in table.notes[-1] and f"{len(bad)} row" in table.notes[-1]
+    assert str(tmp_path) not in table.notes[-1] and "/tmp" not in table.notes[-1]
+
+
+def test_questions_that_are_left_out_are_named(tmp_path):
+    answers = [{"text": "ran", "answer_start": 4}], [{"text": "ran", "answer_start": 5}]
+    asked = [{"id": f"q{i}", "question": "Who?", "answers": a} for i, a in enumerate(answers)]
+    paragraphs = [{"context": "Ada ran.", "qas": asked}]
+    content = {"version": "1.1", "data": [{"title": "x", "paragraphs": paragraphs}]}
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    table = KINDS["answer"].read(Source(tmp_path / "a.json", skip_bad_rows=True))
+    assert len(table) == 1
+    assert table.notes[0].startswith("1 question, whose") and table.notes[0].endswith(": q1")
+
+
+def test_a_header_or_a_whole_file_that_is_wrong_is_an_error(tmp_path):
+    (tmp_path / "a.csv").write_text("context,label\na,1\nb,1\n")
+    with pytest.raises(ValueError, match="a.csv, line 1: no column 'choices'"):
+        KINDS["choose"].read(Source(tmp_path / "a.csv", skip_bad_rows=True))
+    (tmp_path / "a.conll").write_text("a\tO\nb\n")
+    with pytest.raises(ValueError, match="a.conll: no sentences"):
+        KINDS["tag"].read(Source(tmp_path / "a.conll", skip_bad_rows=True))
+
+
+def test_scores_of_pairs_have_the_scale_of_the_training_file(tmp_path):
+    (tmp_path / "train.csv").write_text("text1,text2,score\na,b,10\nc,d,0\n")
+    (tmp_path / "dev.csv").write_text("text1,text2,score\na,b,4\nc,d,2\n")
+    (tmp_path / "wrong.csv").write_text("text1,text2,score\na,b,11\nc,d,2\n")
+    train = KINDS["embed"].read(Source(tmp_path / "train.csv"))
+    assert train.scale == 10 and train.data.labels == [1.0, 0.0]
+    dev = KINDS["embed"].read(Source(tmp_path / "dev.csv", scale=train.scale))
+    assert dev.data.labels == [0.4, 0.2]
+    with pytest.raises(ValueError, match="wrong.csv: scores from 2 to 11: expected 0 to 10"):
+        KINDS["embed"].read(Source(tmp_path / "wrong.csv", scale=train.scale))
+
+
+def test_a_relation_is_explained_by_its_marks(capsys):
+    model = keras_bert.BertRelationClassifier(**made(keras_bert.BertRelationClassifier))
+    found = explain_text(model, ["the <e1>cat</e1> sat on a <e2>mat</e2>"], None, "occlusion", None)
+    example = ("the cat sat on a mat", [[4, 7], [17, 20]])
+    (right,) = attributions(model, example, method="occlusion")
+    assert [row["score"] for row in found["words"]] == right.words.scores.tolist()
+    assert [row["word"] for row in found["words"]] == right.words.words
+    with pytest.raises(ValueError, match="expected a text with two entities"):
+        explain_text(model, ["the cat"], None, "occlusion", None)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import keras_bert
-from keras_bert.explain import attributions
+from keras_bert.explain import attribution, attributions
 from keras_bert.explain.reading import columns_of, read_example
 from tests.tasks.tiny import TASKS, backbone_settings, made, text_side, tokenizer
 
@@ -67,10 +67,13 @@ def test_integrated_gradients_are_captums_and_complete(minilm, baseline):
     golden, model, _ = minilm
     count = 3 if baseline == "pad" else 1
     texts, targets = golden["sentences"].tolist()[:count], golden["targets"].tolist()[:count]
-    found = attributions(model, texts, targets, baseline=f"[{baseline.upper()}]")
-    for number, one in enumerate(found):
-        np.testing.assert_allclose(one.scores, golden[f"integrated_{baseline}_{number}"], atol=1e-4)
-        assert one.error <= 0.01 * abs(one.output - one.baseline_output)
+    baseline = f"[{baseline.upper()}]"
+    for steps, near in ((64, 1e-4), (None, 1e-3)):
+        found = attributions(model, texts, targets, steps=steps, baseline=baseline)
+        for number, one in enumerate(found):
+            wanted = golden[f"integrated_{baseline[1:-1].lower()}_{number}"]
+            np.testing.assert_allclose(one.scores, wanted, atol=near)
+            assert one.error <= 0.01 * abs(one.output - one.baseline_output)
 
 
 @pytest.mark.slow
@@ -88,7 +91,7 @@ def test_the_other_methods_are_captums(minilm, method, name):
 def test_the_similarity_of_a_pair_is_captums(minilm):
     golden, _, embedder = minilm
     first, second, _ = golden["sentences"].tolist()
-    (one,) = attributions(embedder, (first, second))
+    (one,) = attributions(embedder, (first, second), steps=64)
     wanted = np.concatenate([golden["cosine_0"], golden["cosine_1"]]) / 2
     np.testing.assert_allclose(one.scores, wanted, atol=1e-4)
     assert one.output == pytest.approx(embedder.similarity(first, second), abs=1e-5)
@@ -271,3 +274,14 @@ def test_pages_and_pictures(tasks, tmp_path):
     assert page.count("<mark") >= len(one.words.words)
     assert one._repr_html_().startswith('<div class="kb">')
     assert one.to_png(tmp_path / "why.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_steps_are_spent_where_they_are_needed(tasks, monkeypatch):
+    """32 gradients are enough for a smooth output; where they are not, there are 64."""
+    task, text = tasks[keras_bert.BertClassifier], ["the cat sat"]
+    few, many = (attributions(task, text, steps=steps)[0] for steps in (32, 64))
+    assert few.error <= 0.0025 * abs(few.output - few.baseline_output)
+    np.testing.assert_array_equal(attributions(task, text)[0].scores, few.scores)
+    monkeypatch.setattr(attribution, "CLOSE", 0.0)  # no error is small enough
+    np.testing.assert_array_equal(attributions(task, text)[0].scores, many.scores)
+    assert np.any(few.scores != many.scores)

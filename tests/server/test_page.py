@@ -11,16 +11,14 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
-from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 from keras_bert import BertClassifier
-from keras_bert.explain import attributions
+from keras_bert.explain import attention, attributions
 from keras_bert.server import served_model
 from keras_bert.serving.export import answers_of
 from keras_bert.serving.export_contract import (
@@ -31,6 +29,7 @@ from keras_bert.serving.export_contract import (
 )
 from keras_bert.serving.network import Network
 from keras_bert.serving.signatures import Signature
+from tests.browsing import CONTRAST, NAMELESS, Page, chromium, needs_chromium
 from tests.server.half_model import write_model
 from tests.server.live import HOUR, live
 from tests.serving.made import TINY, make
@@ -40,11 +39,7 @@ MODELS = (
 )
 TEXT = "😀 The HARBOUR froze, a red boat Straße rain"
 EXPORT = served_model.Export
-CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and CHROMEDRIVER),
-    reason="no chromium with chromedriver; on Debian: apt install chromium chromium-driver",
-)
+pytestmark = needs_chromium
 LONGEST = 300  # characters of a text
 DROP = """
 const transfer = new DataTransfer();
@@ -52,46 +47,6 @@ transfer.items.add(new File([arguments[1]], arguments[0]));
 for (const name of ["dragenter", "dragover", "drop"]) {
   document.body.dispatchEvent(new DragEvent(name, {dataTransfer: transfer, bubbles: true}));
 }
-"""
-# Texts whose contrast with the ground below them is under 4.5, or 3 for large ones (WCAG 2.1 AA).
-CONTRAST = """
-const context = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
-function parts(colours) {
-  context.clearRect(0, 0, 1, 1);
-  for (const colour of colours) {
-    context.fillStyle = colour;
-    context.fillRect(0, 0, 1, 1);
-  }
-  return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
-}
-const light = (rgb) => rgb.map((x) => x / 255)
-  .map((x) => (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4))
-  .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
-const low = [];
-const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-while (walker.nextNode()) {
-  const element = walker.currentNode.parentElement;
-  if (!walker.currentNode.data.trim() || !element.checkVisibility()) continue;
-  if (element.closest(".unseen, .skip, option")) continue;
-  const grounds = [];
-  for (let one = element; one; one = one.parentElement) {
-    grounds.unshift(getComputedStyle(one).backgroundColor);
-  }
-  const style = getComputedStyle(element);
-  const [a, b] = [light(parts(grounds)), light(parts([...grounds, style.color]))];
-  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  const large = parseFloat(style.fontSize) >= 24;
-  if (ratio < (large ? 3 : 4.5)) low.push([walker.currentNode.data, ratio, style.color, grounds]);
-}
-return low;
-"""
-# What can be used without a name, and fields that are reached by no key.
-NAMELESS = """
-return [...document.querySelectorAll("button, input, select, textarea, progress")]
-  .filter((one) => one.checkVisibility() && one.disabled === false)
-  .map((one) => one.outerHTML.slice(0, 200) + "@" + (one.getAttribute("aria-label")
-    ?? one.textContent.trim() + [...(one.labels ?? [])].map((label) => label.textContent).join("")))
-  .filter((said) => said.endsWith("@"));
 """
 
 
@@ -183,35 +138,15 @@ def tiny(kind: str):
     return make(kind)
 
 
-class Page:
-    """The page in a browser."""
-
-    def __init__(self, driver, downloads: Path):
-        self.driver, self.downloads = driver, downloads
-        self.base = ""
+class ServedPage(Page):
+    """The page of a server."""
 
     def open(self, port: int, model: str = "", width: int = 1280, scheme: str = "light") -> None:
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        scheme = {"name": "prefers-color-scheme", "value": scheme}
-        still = {"name": "prefers-reduced-motion", "value": "reduce"}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, still]})
+        self.look(width, scheme)
         self.base = f"http://127.0.0.1:{port}/"
         self.driver.get("about:blank")
         self.driver.get(f"{self.base}#{model}")
         self.one("h1")
-
-    def all(self, css: str) -> list:
-        return self.driver.find_elements(By.CSS_SELECTOR, css)
-
-    def one(self, css: str):
-        """The first element that is shown, as soon as there is one."""
-        return self.until(lambda: next((e for e in self.all(css) if e.is_displayed()), None), css)
-
-    def until(self, condition, message: str = ""):
-        stale = [StaleElementReferenceException]  # replaced between two steps of a condition
-        wait = WebDriverWait(self.driver, HOUR, 0.05, stale)
-        return wait.until(lambda _: condition(), message)
 
     def write(self, name: str, text: str) -> None:
         """Types into a field; what no key gives, such as emoji, is pasted."""
@@ -232,18 +167,6 @@ class Page:
         self.answer()
         return self.one(".headline").text
 
-    def button(self, words: str):
-        return self.until(
-            lambda: next((e for e in self.all("button") if e.text == words), None), words
-        )
-
-    def texts(self, css: str) -> list[str]:
-        """The texts of all elements, at one moment."""
-        return self.driver.execute_script(
-            "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText.trim())",
-            css,
-        )
-
     def bars(self) -> dict[str, str]:
         """Figures by name."""
         return dict(
@@ -253,33 +176,11 @@ class Page:
             )
         )
 
-    def problems(self) -> list[str]:
-        """Errors in the console since the last call, and requests to other hosts."""
-        found = [f"{e['level']}: {e['message']}" for e in self.driver.get_log("browser")]
-        for entry in self.driver.get_log("performance"):
-            message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                url = message["params"]["request"]["url"]
-                if not url.startswith((self.base, f"blob:{self.base}", "about:", "data:")):
-                    found.append(f"asked {url}")
-        return found
-
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    downloads = tmp_path_factory.mktemp("downloads")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
-        options.add_argument(f"--{argument}")
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(CHROMEDRIVER))
-    try:
-        driver.set_script_timeout(HOUR)
-        yield Page(driver, downloads)
-    finally:
-        driver.quit()
+    with chromium(tmp_path_factory.mktemp("downloads")) as (driver, downloads):
+        yield ServedPage(driver, downloads)
 
 
 @pytest.fixture
@@ -333,6 +234,17 @@ def test_classes_as_bars_while_one_types(server, page):
     control.send_keys("a red boat", Keys.CONTROL, Keys.ENTER)
     last = outputs(server, "classifier", {"text": ["a red boat"]})
     page.until(lambda: page.bars().get(last["label"][0]) == shown(last["probability"][0]))
+
+
+def test_a_model_of_pairs_has_two_boxes(server, page, monkeypatch):
+    monkeypatch.setattr(server.server.models["classifier"].place, "metrics", {"pairs": True})
+    page.open(server.port, "classifier")
+    page.write("text", "The harbour froze")
+    page.write("text_pair", "rain")
+    inputs = {"text": ["The harbour froze"], "text_pair": ["rain"]}
+    assert page.headline() == outputs(server, "classifier", inputs, "pair")["label"][0]
+    page.one(".example").click()
+    page.until(lambda: page.one("[data-input=text_pair] textarea").get_attribute("value"))
 
 
 def test_labels_with_thresholds(server, page):
@@ -719,7 +631,7 @@ def test_why(scheme, server, page, task, monkeypatch):
     page.until(lambda: page.texts(".why button") == ["Why?"])
     page.button("Why?").click()
     page.until(lambda: page.texts(".why h3") == ["Why"])
-    (expected,) = attributions(task, ["The harbour froze"], steps=served_model.STEPS)
+    (expected,) = attributions(task, ["The harbour froze"])
     most = max(abs(score) for score in expected.words.scores)
     strong = {
         word: "raises" if score > 0 else "lowers"
@@ -737,6 +649,79 @@ def test_why(scheme, server, page, task, monkeypatch):
     page.open(server.port, "classifier")
     page.write("text", "a red boat")
     assert page.headline() and page.texts(".why button") == []
+
+
+@pytest.mark.parametrize("width, scheme", [(1280, "light"), (390, "dark")])
+def test_attention(width, scheme, server, page, task, monkeypatch):
+    monkeypatch.setattr(served_model.ServedModel, "explains", True)
+    monkeypatch.setattr(served_model, "load_task", lambda preset: task)
+    page.open(server.port, "classifier", width, scheme)
+    page.write("text", "The HARBOUR froze")
+    page.button("Attention").click()
+    maps = attention(task, "The HARBOUR froze").by_word()
+    layers, heads = maps.maps.shape[:2]
+    page.until(lambda: len(page.all(".maps .grid button")) == layers * heads)
+    assert page.readable() == []
+    # By keys to the last head of the second layer, and to a word that attends.
+    grid = page.all(".maps .grid button")
+    grid[0].send_keys(Keys.ARROW_DOWN, Keys.END, Keys.ENTER)
+    chosen = page.driver.switch_to.active_element
+    assert chosen.tag_name == "select" and chosen.get_attribute("value") == str(layers - 1)
+    assert [chip.get_attribute("aria-pressed") for chip in page.all(".maps .chips button")] == [
+        *["false"] * (heads - 1),
+        "true",
+    ]
+    assert page.texts(".maps .lines div:first-child button") == [*maps.tokens]
+    word = maps.tokens.index("HARBOUR")
+    page.all(".maps .lines div:first-child button")[0].send_keys(*[Keys.ARROW_DOWN] * word)
+    row = np.rint(maps.maps[-1, -1, word] * 255) / 255
+    best = np.argsort(-row, kind="stable")[:3]
+    said = ", ".join(f"“{maps.tokens[i]}” {math.floor(100 * row[i] + 0.5)}%" for i in best)
+    expected = f"Head {heads} of layer {layers}: “HARBOUR” attends most to {said}."
+    assert page.one(".maps [data-page=lines] .say").text == expected
+    assert page.readable() == []
+    page.button("Flow").click()
+    flow = maps.rollout()[word]
+    ActionChains(page.driver).move_to_element(page.all(".maps .flow button")[word]).perform()
+    page.until(
+        lambda: page.one(".maps [data-page=flow] .say").text.startswith(
+            f"Into “HARBOUR” flows {math.floor(100 * flow[word] + 0.5)}% of itself"
+        )
+    )
+    assert page.readable() == []
+    # A text whose maps would be too large.
+    monkeypatch.setattr(served_model, "MAPS", 9 * layers * heads)
+    page.write("text", "a red boat")
+    page.until(lambda: page.texts(".maps button") == ["Attention"])
+    page.button("Attention").click()
+    page.until(lambda: "expected at most 3" in " ".join(page.texts(".maps .problem")))
+    assert all("status of 400" in problem for problem in page.problems())
+
+
+ROWS = {
+    "answerer": {"question": ["rain"], "context": ["the harbour froze a boat"]},
+    "chooser": {"context": ["rain"], "choices": [["wind", "a boat", ""]]},
+    "relator": {"text": ["a red boat"], "spans": [[[2, 5], [6, 10]]]},
+    "pretrainer": {"text": ["the [MASK] froze"]},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_task_is_looked_into(kind, server, monkeypatch):
+    model = tiny(kind)
+    monkeypatch.setattr(served_model.ServedModel, "explains", True)
+    monkeypatch.setattr(served_model, "load_task", lambda preset: model)
+    inputs = ROWS.get(kind, {"text": ["rain wind"]})
+    request = {"inputs": inputs}
+    if kind == "embedder":
+        request = {"inputs": inputs | {"text_pair": ["wind"]}, "signature_name": "similarity"}
+    body = json.dumps(request)
+    status, why = server.ask("POST", f"/v1/keras_bert/explain/{kind}", body)
+    assert status == 200 and why["words"] and why["texts"][0] in str(inputs)
+    assert why["error"] <= 0.01 * abs(why["output"] - why["baseline_output"]) + 1e-5
+    status, view = server.ask("POST", f"/v1/keras_bert/attention/{kind}", body)
+    assert status == 200 and view["tokens"][0] == "[CLS]" and view["tokens"][-1] == "[SEP]"
 
 
 def test_a_key_is_asked_for(exported, page, tmp_path, monkeypatch):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.explain import attributions
+from keras_bert.explain import attention, attributions
 from keras_bert.server import create_app, serve
-from keras_bert.server.served_model import STEPS, default_name, find_place, refusal
+from keras_bert.server.served_model import default_name, find_place, refusal
 from tests.server.half_model import write_model
 from tests.server.live import Gate, in_thread, live
 
@@ -199,7 +199,7 @@ def test_the_preset_of_a_run_is_exported_and_served(tmp_path):
         # Why: what `attributions` says; of one row, and of presets alone.
         path, body = "/v1/keras_bert/explain/reviews", {"inputs": {"text": ["rain wind"]}}
         status, why = server.ask("POST", path, json.dumps(body))
-        (right,) = attributions(model, ["rain wind"], steps=STEPS)
+        (right,) = attributions(model, ["rain wind"])
         assert status == 200 and why["texts"] == ["rain wind"] and why["meaning"] == right.meaning
         assert [word["score"] for word in why["words"]] == pytest.approx(
             right.words.scores.tolist(), abs=1e-5
@@ -209,6 +209,9 @@ def test_the_preset_of_a_run_is_exported_and_served(tmp_path):
             status, answer = server.ask("POST", path, json.dumps({"inputs": wrong}))
             assert status == 400 and said in answer["error"]
         assert server.ask("POST", "/v1/keras_bert/explain/no", json.dumps(body))[0] == 404
+        # Attention: what `attention` says, by word.
+        status, view = server.ask("POST", "/v1/keras_bert/attention/reviews", json.dumps(body))
+        assert status == 200 and view == attention(model, "rain wind").by_word().view_data()
         folder = server.server.models["reviews"].place.export
         assert folder.is_dir()
         assert folder.parent.stat().st_mode & 0o077 == 0  # nobody else reads it
@@ -218,13 +221,16 @@ def test_the_preset_of_a_run_is_exported_and_served(tmp_path):
 def test_a_run_with_an_export_is_served_from_it(exports, tmp_path):
     (tmp_path / "run" / "preset").mkdir(parents=True)
     shutil.copytree(exports / "3", tmp_path / "run" / "export")
-    assert find_place(tmp_path / "run").export == tmp_path / "run" / "export"
+    found = find_place(tmp_path / "run")
+    assert found.export == tmp_path / "run" / "export"
+    assert found.task == str(tmp_path / "run" / "preset")  # which explains its answers
     shutil.rmtree(tmp_path / "run" / "export")
     place(exports, tmp_path / "run", 2, as_="export_")
     (tmp_path / "run" / "export_").rename(tmp_path / "run" / "2")
     (tmp_path / "run" / "export").mkdir()
     (tmp_path / "run" / "2").rename(tmp_path / "run" / "export" / "2")
-    assert find_place(tmp_path / "run").base == tmp_path / "run" / "export"
+    found = find_place(tmp_path / "run")  # versions that come and go may be others' weights
+    assert found.base == tmp_path / "run" / "export" and found.task is None
 
 
 def test_names_and_sources(exports, tmp_path):

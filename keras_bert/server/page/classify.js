@@ -29,7 +29,8 @@ export function classify(model) {
     toggle.textContent = wanted ? "Remove the second text" : "Add a second text";
     if (!wanted) second.control.value = "";
   }
-  pair(false);
+  const pairs = Boolean(second && model.scores?.pairs); // what the run was trained on
+  pair(pairs);
 
   const request = (texts, others) =>
     others.some((other) => other)
@@ -40,7 +41,7 @@ export function classify(model) {
     heading, lead,
     form: [text, second],
     tools: [toggle],
-    examples: [
+    examples: pairs ? PAIRS.map(([a, b]) => ({ name: a, use: () => (pair(true), { text: a, text_pair: b }) })) : [
       ...TEXTS.map((example) => ({ name: example, use: () => (pair(false), { text: example }) })),
       ...(second
         ? PAIRS.slice(0, 1).map(([a, b]) => ({
@@ -50,7 +51,7 @@ export function classify(model) {
     ],
     requests() {
       const value = wellFormed(text.control.value);
-      if (!value.trim()) return [];
+      if (!value.trim() || (pairs && !second.hidden && !second.control.value.trim())) return [];
       return [request([value], [second && !second.hidden ? wellFormed(second.control.value) : ""])];
     },
     show: ([reply]) => show(reply),

@@ -20,7 +20,7 @@ function unit(vector) {
 const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 
 /** The page of an embedder. */
-export function embed() {
+export function embed(model) {
   const query = field("query", { label: "Search for", rows: 1, placeholder: "A question or a topic" });
   const list = field("text", { label: "Sentences, one per line", rows: 7, placeholder: "Paste sentences here" });
   const sentences = () => wellFormed(list.control.value).split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
@@ -72,6 +72,14 @@ export function embed() {
       if (texts.length > MAPPED) parts.push(h("p.note", {}, `The table shows the first ${MAPPED} of ${texts.length} sentences.`));
       if (!parts.length) parts.push(h("p.note", {}, `An embedding of ${vectors[0].length} numbers. Add a second sentence to compare it with.`));
       return parts;
+    },
+    /** The query and the sentence closest to it. */
+    inside([reply], [request]) {
+      const texts = request.inputs.text;
+      if (!model.signatures.similarity || texts.length < 2 || !wellFormed(query.control.value).trim()) return null;
+      const vectors = reply.embedding.map(unit);
+      const near = vectors.slice(0, -1).map((vector) => dot(vector, vectors.at(-1)));
+      return { signature: "similarity", inputs: { text: [texts.at(-1)], text_pair: [texts[near.indexOf(Math.max(...near))]] } };
     },
     file: {
       columns: [{ name: "text", label: "Text" }],

@@ -13,7 +13,7 @@ import { programs } from "./programs.js";
 import { relate } from "./relate.js";
 import { blamed, key, listModels, predict, ServerError } from "./server.js";
 import { tag } from "./tag.js";
-import { why } from "./why.js";
+import { inside } from "./why.js";
 
 const PAUSE = 450; // milliseconds without typing, after which the model is asked
 const MODIFIER = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl";
@@ -32,6 +32,7 @@ const state = document.querySelector("#state");
  *   examples         {name, use}: `use` prepares the form and returns values of fields by name
  *   requests()       the requests {signature, inputs} to ask; [] if something is missing
  *   show(replies, requests)  the elements of the answer
+ *   inside(replies, requests)  the request of one row to look into, if it is not the first
  *   file             how rows of a file are asked, or null; see file_panel.js
  */
 function pageOf(model) {
@@ -205,7 +206,7 @@ function open(model) {
     try {
       const replies = await Promise.all(requests.map((request) => predict(model, request, signal)));
       code.reply(replies[0]);
-      const parts = [...page.show(replies, requests), why(model, requests, signal)];
+      const parts = [...page.show(replies, requests), inside(model, page.inside?.(replies, requests) ?? requests[0], signal)];
       answerBox.replaceChildren(h("h2.unseen", { id: "answer-title" }, "Answer"), ...parts.filter(Boolean));
       spoken.textContent = inShort(answerBox);
     } catch (error) {

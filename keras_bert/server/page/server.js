@@ -74,11 +74,11 @@ export async function predict(model, { signature, inputs }, signal) {
 }
 
 /**
- * Asks why a model answers a request so; the request has one row.
- * @returns {Promise<object>} as `explanation` of the server's app.py gives it
+ * Asks what is inside a model for a request of one row.
+ * @param {"explain"|"attention"} what as `explanation` and `attention` of the server's app.py
  */
-export const explain = (model, { signature, inputs }, signal) =>
-  ask(`${address()}/v1/keras_bert/explain/${encodeURIComponent(model.name)}`, {
+export const look = (what, model, { signature, inputs }, signal) =>
+  ask(`${address()}/v1/keras_bert/${what}/${encodeURIComponent(model.name)}`, {
     method: "POST", body: JSON.stringify({ signature_name: signature, inputs }), signal,
   });
 

@@ -1,36 +1,49 @@
-// Why a model answered so: the words of a text, shaded by their share in the answer.
+// What is inside a model for an answer: the words that made it so, shaded, and attention.
 
+import { attentionView } from "./attention.js";
 import { h, marked } from "./dom.js";
-import { explain, ServerError } from "./server.js";
+import { look, ServerError } from "./server.js";
 
 const FEWEST = 0.04; // share of the strongest word, below which a word is not shaded
 
 /**
- * A button that asks for an explanation, and the explanation in its place.
+ * Buttons that look into a model, each with its view in its place.
  * @param {object} model
- * @param {object[]} requests of the answer; of several, or of several rows, there is none
+ * @param {object} request of the answer; of several rows, there is nothing
  * @param {AbortSignal} signal ends when another answer is asked for
  * @returns {HTMLElement|null}
  */
-export function why(model, requests, signal) {
-  const rows = Object.values(requests[0].inputs).map((column) => column.length);
-  if (!model.explains || requests.length > 1 || Math.max(...rows) > 1) return null;
-  const box = h("div.why", { "aria-live": "polite" });
-  const button = h("button.quiet", { type: "button", onclick: show }, "Why?");
-
-  async function show() {
-    button.disabled = true;
-    button.textContent = "Looking at the words \u2026";
-    try {
-      box.replaceChildren(...shown(await explain(model, requests[0], signal)));
-    } catch (error) {
-      if (signal.aborted) return;
-      if (!(error instanceof ServerError)) throw error;
-      box.replaceChildren(h("p.problem", { role: "alert" }, error.message));
+export function inside(model, request, signal) {
+  const rows = Object.values(request.inputs).map((column) => column.length);
+  if (!model.explains || Math.max(...rows) > 1) return null;
+  const view = (kind, name, words, waiting, draw) => {
+    const button = h("button.quiet", { type: "button", onclick: show }, words);
+    const box = h(`div.${kind}`, {}, button);
+    async function show() {
+      button.disabled = true;
+      button.textContent = waiting;
+      try {
+        const parts = draw(await look(name, model, request, signal));
+        parts[0].tabIndex = -1;
+        box.replaceChildren(...parts);
+        box.classList.add("open");
+        parts[0].focus();
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof ServerError)) throw error;
+        box.replaceChildren(h("p.problem", { role: "alert" }, error.message));
+      }
     }
-  }
-  box.append(button);
-  return box;
+    return box;
+  };
+  return h("div.inside", {},
+    view("why", "explain", "Why?", "Looking at the words \u2026", shown),
+    view("maps", "attention", "Attention", "Looking at the heads \u2026", (data) => {
+      const place = h("div");
+      // Drawn when it is on the page, where it has its size and colours.
+      requestAnimationFrame(() => attentionView(place, data));
+      return [h("h3", {}, "Attention"), place];
+    }));
 }
 
 function shown({ meaning, texts, words }) {

@@ -1,0 +1,69 @@
+"""Base of tasks whose probabilities have a temperature (Guo et al. 2017)."""
+
+from keras_bert.arguments import check_number
+from keras_bert.tasks.from_checkpoint import own_settings
+from keras_bert.tasks.task import BertTask
+
+
+class Calibrated(BertTask):
+    """Base of tasks that divide logits by a `temperature` before probabilities are computed."""
+
+    _temperature = 1.0
+
+    @property
+    def temperature(self) -> float:
+        """Divides the logits before probabilities are computed of them; see `calibrate`."""
+        return self._temperature
+
+    @temperature.setter
+    def temperature(self, value: float) -> None:
+        check_number("temperature", value)
+        if value == 0:
+            raise ValueError("temperature=0: expected a number above 0")
+        self._temperature = float(value)
+
+    def calibrate(self, x, y=None, batch_size: int | None = None, **kwargs) -> float:
+        """Sets `temperature` so that probabilities are as often right as they say.
+
+        Answers stay the same; presets and exports keep the temperature. Reference: Guo et al. 2017
+        (arXiv:1706.04599), section 4.2. See `keras_bert.metrics.best_temperature` for the method,
+        and for answers in a context `keras_bert.metrics.best_answer_temperature`.
+
+        Args:
+            x: held-out data, as in `fit`. For a masked language model N texts: in each, one word
+                is masked, the middle one of those with a single token; of at most 2,048 of them,
+                evenly chosen.
+            y: their labels; None if the data includes them, and for a masked language model.
+            batch_size: rows of a batch, 32 by default.
+            **kwargs: as `predict`.
+
+        Returns:
+            The temperature.
+
+        Raises:
+            ValueError: if labels are missing or unknown, there is no data, or the task has no
+                probabilities of its own.
+        """
+        if "temperature" not in own_settings(type(self)):
+            raise ValueError(
+                f"{type(self).__name__} has no argument temperature, which presets would keep"
+            )
+        self.temperature = self.best_temperature(x, y, batch_size, **kwargs)
+        return self.temperature
+
+    def best_temperature(self, x, y, batch_size: int | None, **kwargs) -> float:
+        """Finds the temperature that `calibrate` sets.
+
+        Args:
+            x: as `calibrate`.
+            y: as `calibrate`.
+            batch_size: as `calibrate`.
+            **kwargs: as `predict`.
+
+        Returns:
+            The temperature.
+
+        Raises:
+            ValueError: as `calibrate`.
+        """
+        raise NotImplementedError
