@@ -12,7 +12,7 @@ from keras_bert import BertBackbone, BertClassifier, BertPretrainer, training
 
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch):
-    for name in ("TF_CONFIG", "TPU_NAME"):
+    for name in ("TF_CONFIG", "TPU_NAME", "SLURM_STEP_NUM_TASKS"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -61,6 +61,47 @@ def test_workers_must_be_made_first(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
     with pytest.raises(RuntimeError, match="has to be made first"):
         training.strategy("auto")
+
+
+SLURM_STEP = {
+    "SLURM_JOB_ID": "720034",
+    "SLURM_STEP_NUM_TASKS": "5",
+    "SLURM_STEP_NODELIST": "gpu[08-09],login1",
+    "SLURM_STEP_TASKS_PER_NODE": "2(x2),1",
+    "SLURM_PROCID": "3",
+    "SLURMD_NODENAME": "gpu09",
+}
+
+
+def in_slurm(monkeypatch, **changed):
+    """The strategy in a task of a SLURM step, but for its start: returns the resolver."""
+    given = []
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", given.append)
+    for name, value in (SLURM_STEP | changed).items():
+        monkeypatch.setenv(name, value)
+    training.strategy("multiworker")
+    return given[0]
+
+
+def test_the_tasks_of_a_slurm_step_are_workers(monkeypatch):
+    found = in_slurm(monkeypatch)
+    hosts = ["gpu08:20034", "gpu08:20035", "gpu09:20034", "gpu09:20035", "login1:20034"]
+    assert found.cluster_spec().as_dict() == {"worker": hosts}
+    assert (found.task_type, found.task_id, found.rpc_layer) == ("worker", 3, "grpc")
+    # Tasks of SLURM may be runs of their own.
+    assert isinstance(training.strategy("auto"), tf.distribute.OneDeviceStrategy)
+
+
+def test_slurm_hosts_that_tensorflow_would_confuse_are_refused(monkeypatch):
+    changed = {"SLURM_STEP_NODELIST": "gpu[9-10]", "SLURM_STEP_TASKS_PER_NODE": "1(x2)"}
+    changed |= {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0", "SLURMD_NODENAME": "gpu9"}
+    with pytest.raises(RuntimeError, match="SLURMD_NODENAME=gpu9: expected gpu10 for task 0"):
+        in_slurm(monkeypatch, **changed)
+
+
+def test_tf_config_comes_before_slurm(monkeypatch):
+    config = {"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0}}
+    assert in_slurm(monkeypatch, TF_CONFIG=json.dumps(config)) is None
 
 
 def tiny():
