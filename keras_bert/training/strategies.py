@@ -50,6 +50,52 @@ def strategy(kind: str = "auto", *, devices: list[str] | None = None, tpu: str |
     return _on_tensorflow(kind, devices, tpu)
 
 
+def layout_map(device_mesh, axis: str = "model"):
+    """Divides a BERT's weights among devices, on JAX: a layout map for Keras's `ModelParallel`.
+
+        distribution = keras.distribution
+        devices = distribution.list_devices()
+        mesh = distribution.DeviceMesh((len(devices) // 4, 4), ("batch", "model"), devices)
+        layouts = keras_bert.training.layout_map(mesh)
+        distribution.set_distribution(
+            distribution.ModelParallel(layout_map=layouts, auto_shard_dataset=False)
+        )
+        classifier = keras_bert.BertClassifier.from_preset(source, num_classes=2)
+
+    Attention is divided by heads, and the feed-forward network by its intermediate units, so that a
+    block exchanges activations twice in each pass; the word embeddings by hidden units, because
+    vocabularies are rarely divisible. All other weights are on every device; moments of the
+    optimizer are laid out as their weights. The numbers are those of one device, up to the order
+    of sums.
+
+    Args:
+        device_mesh: a `keras.distribution.DeviceMesh` with an axis `axis`, whose size divides the
+            number of heads.
+        axis: name of the axis that weights are divided along.
+
+    Returns:
+        A `keras.distribution.LayoutMap` for all tasks and backbones of this package.
+
+    Raises:
+        ValueError: if the mesh has no such axis.
+
+    Reference: Shoeybi et al. 2019, Megatron-LM, arXiv:1909.08053, section 3.
+    """
+    if axis not in device_mesh.axis_names:
+        raise ValueError(f"axis={axis!r}: expected one of {', '.join(device_mesh.axis_names)}")
+    columns, rows, units = (None, axis), (axis, None), (axis,)
+    layouts = keras.distribution.LayoutMap(device_mesh)
+    layouts["(.*/)?embeddings/word/embeddings"] = columns
+    block = r"(.*/)?block_\d+/"
+    layouts[block + "attention/(query|key|value)/kernel"] = columns
+    layouts[block + "attention/(query|key|value)/bias"] = units
+    layouts[block + "attention/output/kernel"] = rows
+    layouts[block + "intermediate/kernel"] = columns
+    layouts[block + "intermediate/bias"] = units
+    layouts[block + "feedforward_output/kernel"] = rows
+    return layouts
+
+
 def _on_tensorflow(kind, devices, tpu):
     import tensorflow as tf
 

@@ -91,3 +91,41 @@ def test_two_devices_give_what_one_gives(found):
     np.testing.assert_allclose(found["shared_out.losses"], found["whole.losses"], rtol=1e-5)
     for one, two in zip(weights(found, "whole"), weights(found, "shared_out"), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+def on_eight_devices(tmp_path, size):
+    out = tmp_path / "found.npz"
+    command = [sys.executable, str(SCRIPT.with_name("train_on_eight.py")), str(out), size]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3600)
+    assert run.returncode == 0, run.stderr[-3000:]
+    return dict(np.load(out))
+
+
+def assert_divided(found, name, replicas):
+    """The numbers of one device, by models whose weights are divided among others."""
+    assert found[f"{name}.replicas"] == replicas
+    np.testing.assert_allclose(found[f"{name}.losses"], found["one.losses"], rtol=1e-5)
+    for one, other in zip(weights(found, "one"), weights(found, name), strict=True):
+        # Adam makes steps of nearly one size of gradients that are rounding alone.
+        np.testing.assert_allclose(other, one, atol=2e-4)
+
+
+def test_weights_divided_among_devices_give_what_one_device_gives(tmp_path):
+    if importlib.util.find_spec("jax") is None:
+        pytest.skip("JAX is not installed")
+    found = on_eight_devices(tmp_path, "tiny")
+    assert_divided(found, "2x4", 2)
+    # The word embeddings and ten weights of the block, and both moments of each.
+    assert len(found["2x4.divided"]) == 3 * (1 + 10) and len(found["one.divided"]) == 0
+    assert "block_0/feedforward_output/kernel" in found["2x4.divided"]
+
+
+@slow
+def test_layers_of_berts_large_size_divided_in_several_ways(tmp_path):
+    if importlib.util.find_spec("jax") is None:
+        pytest.skip("JAX is not installed")
+    found = on_eight_devices(tmp_path, "large")
+    for name, replicas in (("data", 8), ("2x4", 2), ("1x8", 1)):
+        assert_divided(found, name, replicas)
+        np.testing.assert_allclose(found[f"{name}.predicted"], found["one.predicted"], atol=1e-4)
