@@ -23,9 +23,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import IO, Any, NamedTuple
 
-import apache_beam as beam
-from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInference
-
 from keras_bert.arguments import check_batch_size, check_count
 from keras_bert.data.beam_runs import import_beam, pipeline_options, progress
 from keras_bert.data.rows import UTF8_BOM, as_json, parse_json
@@ -33,6 +30,13 @@ from keras_bert.data.whole_files import read_whole, write_whole
 from keras_bert.serving.bulk import ask, json_line, similar_batches
 from keras_bert.serving.bulk_model import ExportedModel
 from keras_bert.serving.bulk_rows import ENDINGS, InputFile, Row, RowReader
+
+beam = import_beam("keras_bert.serving.beam", "beam")
+from apache_beam.ml.inference.base import (  # noqa: E402
+    ModelHandler,
+    PredictionResult,
+    RunInference,
+)
 
 PLAN, INDEX = "plan.json", "index.json"
 ANSWERS, FAILED = "answers-{:05d}-of-{:05d}.jsonl", "failed-{:05d}-of-{:05d}.jsonl"
@@ -266,7 +270,7 @@ def answer_shards(
     }
     plan = _claim(folder, asked, files, handler.reader, overwrite)
     if not _exists(os.path.join(folder, INDEX)):
-        options = pipeline_options(import_beam("answer_shards", "beam"), workers, beam_options)
+        options = pipeline_options(beam, workers, beam_options)
         with progress(lambda: _state(folder, plan), verbose), beam.Pipeline(options=options) as p:
             build_pipeline(p, handler, files, plan, folder)
     index = parse_json(read_whole(os.path.join(folder, INDEX)).decode(), INDEX)

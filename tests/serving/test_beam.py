@@ -189,7 +189,7 @@ def test_the_handler_in_a_pipeline_of_ones_own(export, expected):
             return key, found.reason
         return key, [round(v, 4) for v in found["logits"]]
 
-    with test_pipeline.TestPipeline() as pipeline:
+    with test_pipeline.TestPipeline(runner="FnApiRunner") as pipeline:
         found = pipeline | beam.Create(rows) | RunInference(KeyedModelHandler(handler))
         assert_that(found | beam.Map(shown), equal_to(wanted))
 
