@@ -166,20 +166,23 @@ class ExportHandler(ModelHandler[Any, PredictionResult, ExportedModel]):
         return "keras_bert"
 
 
-@functools.cache
 def local_copy(export: str) -> str:
     """A folder on this machine with the files of an export.
 
     Args:
         export: the export, on any file system that TensorFlow supports.
     """
-    if "://" not in export:
-        return export
+    return _copied(export).name if "://" in export else export
+
+
+@functools.cache
+def _copied(export: str) -> tempfile.TemporaryDirectory:
+    """A copy that lasts as long as the process."""
     import tensorflow as tf
 
-    folder = tempfile.mkdtemp(prefix="keras_bert.")
+    folder = tempfile.TemporaryDirectory(prefix="keras_bert.")
     for directory, _, files in tf.io.gfile.walk(export):
-        into = os.path.join(folder, os.path.relpath(directory, export))
+        into = os.path.join(folder.name, os.path.relpath(directory, export))
         os.makedirs(into, exist_ok=True)
         for name in files:
             tf.io.gfile.copy(os.path.join(directory, name), os.path.join(into, name))
@@ -240,7 +243,7 @@ def answer_shards(
         rows_per_shard: maximum number of rows of a shard.
         overwrite: whether to delete answers of another model, input or signature in `output`.
         workers: threads on this machine, which share the cores: TensorFlow uses all of them in any
-            case. Other runners have their own options.
+            case; None for one per core, up to 4. Other runners have their own options.
         beam_options: for Apache Beam, such as `["--runner=DataflowRunner", "--project=..."]`.
         verbose: whether to show progress on the standard error.
 

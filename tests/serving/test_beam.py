@@ -18,7 +18,7 @@ from apache_beam.testing import test_pipeline  # noqa: E402
 from apache_beam.testing.util import assert_that, equal_to  # noqa: E402
 
 from keras_bert import BertClassifier  # noqa: E402
-from keras_bert.serving.beam import ExportHandler, Failure, answer_shards  # noqa: E402
+from keras_bert.serving.beam import ExportHandler, Failure, answer_shards, local_copy  # noqa: E402
 from keras_bert.serving.bulk import answer_file, ask  # noqa: E402
 from keras_bert.serving.bulk_model import ExportedModel  # noqa: E402
 from keras_bert.serving.bulk_rows import RowReader, find_files  # noqa: E402
@@ -204,8 +204,7 @@ def test_the_handler_is_pickled_without_the_model(export):
     assert again.inference == found.inference and again.model_id == str(export)
 
 
-def test_an_export_of_another_file_system_is_copied(export, monkeypatch):
-    copied = export.parent / "copied"
+def test_an_export_of_another_file_system_is_copied(export):
     tf.io.gfile.makedirs("ram://exports/1")
     for directory, _, files in tf.io.gfile.walk(str(export)):
         for name in files:
@@ -213,10 +212,12 @@ def test_an_export_of_another_file_system_is_copied(export, monkeypatch):
             place = f"ram://exports/1/{path.relative_to(export)}"
             tf.io.gfile.makedirs(place.rpartition("/")[0])
             tf.io.gfile.copy(str(path), place)
-    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: copied.mkdir() or str(copied))
     handler = ExportHandler("ram://exports/1")
     assert handler.fingerprint() == ExportHandler(export).fingerprint()
     assert handler.export == "ram://exports/1"
+    copy = Path(local_copy("ram://exports/1"))
+    assert copy != export and (copy / "saved_model.pb").is_file()
+    assert local_copy("ram://exports/1") == str(copy)  # one per process
 
 
 def test_rows_that_the_graph_rejects_leave_the_others(tmp_path):

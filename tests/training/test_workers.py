@@ -70,6 +70,9 @@ def test_the_pods_of_the_job_are_the_workers(manifest):
     pod = spec["template"]["spec"]
     assert spec["completionMode"] == "Indexed"
     assert spec["completions"] == spec["parallelism"]  # workers wait for each other
+    # The API server accepts a limit per index only with "Never", and then addresses change.
+    assert pod["restartPolicy"] == "OnFailure" and "backoffLimitPerIndex" not in spec
+    assert spec["backoffLimit"] >= 100 * spec["completions"]
     assert service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"]
     assert pod["subdomain"] == service["metadata"]["name"]
     assert service["spec"]["selector"].items() <= spec["template"]["metadata"]["labels"].items()
