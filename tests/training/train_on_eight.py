@@ -1,7 +1,7 @@
-"""Trains a classifier on eight host devices of JAX, divided in several ways; run by test_jax.py.
+"""Trains layers of BERT-Large's size on eight host devices of JAX, divided in several ways; run by
+test_jax.py.
 
-Writes losses, weights and predictions of each way to one .npz file, and for each way the paths of
-the variables of which a device holds a part.
+Writes losses, weights and predictions of each way to one .npz file.
 """
 
 import os
@@ -17,12 +17,10 @@ import numpy as np  # noqa: E402
 
 from keras_bert import BertBackbone, BertClassifier, training  # noqa: E402
 
-out, size = sys.argv[1:]
+(out,) = sys.argv[1:]
 distribution = keras.distribution
 devices = distribution.list_devices()
 assert len(devices) == 8
-# "large": the widths of BERT-Large, two of its blocks.
-shape = {"tiny": (1, 4, 16, 32), "large": (2, 16, 1024, 4096)}[size]
 ROWS, BATCH, T, V = 22, 8, 7, 31  # the last batch of an epoch is not full
 rng = np.random.default_rng(3)
 x = {
@@ -37,17 +35,15 @@ found = {}
 def train(name, divided):
     distribution.set_distribution(divided)
     keras.utils.set_random_seed(5)
-    model = BertClassifier(BertBackbone(V, *shape, max_sequence_length=11), num_classes=3)
+    model = BertClassifier(
+        BertBackbone(V, 2, 16, 1024, 4096, max_sequence_length=11), num_classes=3
+    )
     model.compile(learning_rate=1e-3)
     history = model.fit(x, y, batch_size=BATCH, epochs=2, verbose=0)
     found[f"{name}.losses"] = np.array(history.history["loss"], "float64")
-    if size == "large":  # prediction is compiled for itself
-        some = {key: value[: 2 * BATCH] for key, value in x.items()}
-        found[f"{name}.predicted"] = model.predict(some, batch_size=BATCH, verbose=0)
+    some = {key: value[: 2 * BATCH] for key, value in x.items()}
+    found[f"{name}.predicted"] = model.predict(some, batch_size=BATCH, verbose=0)
     found[f"{name}.replicas"] = np.array(model.step.replica_count)
-    variables = {v.path: v for v in [*model.variables, *model.optimizer.variables]}
-    parts = [v for v in variables.values() if not v.value.sharding.is_fully_replicated]
-    found[f"{name}.divided"] = np.array(sorted(v.path for v in parts), dtype=str)
     for i, weight in enumerate(model.get_weights()):
         found[f"{name}.weight{i:03d}"] = weight
 
@@ -63,7 +59,6 @@ def model_parallel(*sizes):
 
 train("one", None)
 train("2x4", model_parallel(2, 4))
-if size == "large":
-    train("1x8", model_parallel(1, 8))
-    train("data", distribution.DataParallel(devices=devices, auto_shard_dataset=False))
+train("1x8", model_parallel(1, 8))
+train("data", distribution.DataParallel(devices=devices, auto_shard_dataset=False))
 np.savez(out, **found)
