@@ -1,16 +1,13 @@
 """Prepares a corpus from raw text: shards of tokenized documents in random order."""
 
-import contextlib
 import fnmatch
-import logging
 import os
-import sys
-import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from keras_bert.data.beam_runs import import_beam, pipeline_options, progress
 from keras_bert.data.corpus_plan import (
     ERROR,
     FORMATS,
@@ -31,8 +28,6 @@ from keras_bert.data.sorted_runs import ENTRY
 from keras_bert.data.whole_files import read_whole, write_whole
 from keras_bert.text.tokenizer import BertTokenizer
 
-PROGRESS_SECONDS = 5.0
-MOST_THREADS = 4  # more take memory with little gain, because of Python's GIL
 OVERWRITE = "choose another folder, or pass overwrite=True to delete what is there"
 
 
@@ -88,7 +83,7 @@ def prepare_corpus(
         ImportError: if Apache Beam, sentencex or TensorFlow Datasets are needed and missing.
     """
     _check_arguments(tokenizer, shards, seed, format)
-    beam = _import_beam()
+    beam = import_beam("prepare_corpus", "corpus")
     from keras_bert.data.corpus_pipeline import build_pipeline, read_errors
 
     folder = os.fspath(folder)
@@ -97,19 +92,9 @@ def prepare_corpus(
     plan = _claim(folder, plan, tokenizer, overwrite)
     if plan is None:
         return read_index(folder)
-    # DirectRunner runs batch jobs with FnApiRunner, unless it can fetch another runner from
-    # the network.
-    workers = workers or min(os.cpu_count() or 1, MOST_THREADS)
-    options = beam.options.pipeline_options.PipelineOptions(
-        [
-            "--runner=FnApiRunner",
-            f"--direct_num_workers={workers}",
-            f"--direct_running_mode={'multi_threading' if workers > 1 else 'in_memory'}",
-            *beam_options,
-        ]
-    )
+    options = pipeline_options(beam, workers, beam_options)
     work = os.path.join(folder, WORK_FOLDER)
-    with _progress(work, plan, verbose), beam.Pipeline(options=options) as pipeline:
+    with progress(lambda: _state(work, plan), verbose), beam.Pipeline(options=options) as pipeline:
         build_pipeline(pipeline, folder, len(plan.blocks))
     if errors := read_errors(work):
         raise ValueError(errors[0])
@@ -117,21 +102,6 @@ def prepare_corpus(
     _delete(work)
     _warn(index, shards)
     return index
-
-
-def _import_beam() -> Any:
-    logging_disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # of Google Cloud's clients, which only its runner needs
-    try:
-        import apache_beam
-        import apache_beam.options.pipeline_options
-    except ImportError as error:
-        raise ImportError(
-            "prepare_corpus needs Apache Beam: `pip install keras3-bert[corpus]`"
-        ) from error
-    finally:
-        logging.disable(logging_disabled)
-    return apache_beam
 
 
 def _check_arguments(tokenizer: Any, shards: Any, seed: Any, format: Any) -> None:
@@ -249,31 +219,6 @@ def _warn(index: CorpusIndex, shards: int) -> None:
             "split; is there a blank line between documents?",
             stacklevel=3,
         )
-
-
-@contextlib.contextmanager
-def _progress(work: str, plan: CorpusPlan, verbose: bool) -> Iterator[None]:
-    """Shows progress every few seconds, read from the work folder, so it works for any runner."""
-    if not verbose:
-        yield
-        return
-    end = threading.Event()
-
-    def watch() -> None:
-        said = ""
-        while not end.wait(PROGRESS_SECONDS):
-            line = _state(work, plan)
-            if line != said:
-                print(line, file=sys.stderr, flush=True)
-            said = line
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        end.set()
-        thread.join()
 
 
 def _state(work: str, plan: CorpusPlan) -> str:

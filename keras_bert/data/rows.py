@@ -281,18 +281,22 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, dict]]:
             for batch in pyarrow.parquet.ParquetFile(file).iter_batches(PARQUET_ROWS):
                 for row in batch.to_pylist():
                     number += 1
-                    yield number, {name: _as_json(value) for name, value in row.items()}
+                    yield number, {name: as_json(value) for name, value in row.items()}
         except pyarrow.ArrowException as error:
             reason = str(error).split("\n")[0]
             raise ValueError(f"{path}, after row {number}: not Parquet: {reason}") from error
 
 
-def _as_json(value: Any) -> Any:
-    """A value of a Parquet column as JSON would have it; dates and decimals as they are written."""
+def as_json(value: Any) -> Any:
+    """A value of a Parquet column as JSON would have it; dates and decimals as they are written.
+
+    Args:
+        value: a value of Arrow's `to_pylist`.
+    """
     if isinstance(value, list):
-        return [_as_json(item) for item in value]
+        return [as_json(item) for item in value]
     if isinstance(value, dict):
-        return {name: _as_json(item) for name, item in value.items()}
+        return {name: as_json(item) for name, item in value.items()}
     if value is None or isinstance(value, str | bool | int | float):
         return value
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)

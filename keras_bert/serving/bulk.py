@@ -126,10 +126,10 @@ def _answer(model, rows: RowReader, output: Path, done, total, batch_size, bar, 
     with open(output, "ab") as file:
         for window in _windows(rows):
             lines: dict[int, bytes] = {}
-            for batch in _batches(window, batch_size):
+            for batch in similar_batches(window, batch_size):
                 if all(row.number < done for row in batch):
                     continue
-                for row, outputs in zip(batch, _ask(model, rows, batch), strict=True):
+                for row, outputs in zip(batch, ask(model, rows, batch), strict=True):
                     lines[row.number] = _line(row, outputs, with_file)
                 new = sum(row.number >= done for row in batch)
                 count += new
@@ -156,8 +156,13 @@ def _windows(rows: RowReader) -> Iterator[list[Row]]:
         yield window
 
 
-def _batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:
-    """Batches of rows of similar length; rows with lists of different lengths are separated."""
+def similar_batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:
+    """Batches of rows of similar length; rows with lists of different lengths are separated.
+
+    Args:
+        window: the rows.
+        batch_size: rows of a batch.
+    """
     ordered = sorted(window, key=lambda row: (row.shape, row.size, row.number))
     for _, alike in itertools.groupby(ordered, key=lambda row: row.shape):
         group = list(alike)
@@ -165,8 +170,17 @@ def _batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:
             yield group[begin : begin + batch_size]
 
 
-def _ask(model, rows: RowReader, batch: list[Row]) -> list[dict[str, Any]]:
+def ask(
+    model, rows: RowReader, batch: list[Row], rejected: dict[int, str] | None = None
+) -> list[dict[str, Any]]:
     """Computes the outputs of each row, as plain values.
+
+    Args:
+        model: an `ExportedModel` or a `TaskModel`, loaded.
+        rows: the reader that made the rows.
+        batch: rows of the same `shape`.
+        rejected: if given, the numbers of rows that the graph rejects are added to it, each with
+            the reason, instead of raising an error; such a row has no outputs, {}.
 
     Raises:
         ValueError: if the graph rejects a row.
@@ -176,12 +190,20 @@ def _ask(model, rows: RowReader, batch: list[Row]) -> list[dict[str, Any]]:
     try:
         outputs = model(rows.columns(batch))
     except tf.errors.InvalidArgumentError:
-        for row in batch:  # find the rejected row
+        refused = {}
+        for row in batch:  # find the rejected rows
             try:
                 model(rows.columns([row]))
             except tf.errors.InvalidArgumentError as error:
-                raise row.error(_reason(error.message)) from error
-        raise
+                if rejected is None:
+                    raise row.error(_reason(error.message)) from error
+                refused[row.number] = _reason(error.message)
+        if not refused:
+            raise
+        rejected |= refused
+        kept = [row for row in batch if row.number not in refused]
+        found = iter(ask(model, rows, kept, rejected) if kept else ())
+        return [{} if row.number in refused else next(found) for row in batch]
     counts = rows.counts(batch) if rows.padded else outputs.pop(COUNT, None)
     by_count = [name for name, value in outputs.items() if counts is not None and value.ndim > 1]
     answers = []
@@ -217,7 +239,16 @@ def _line(row: Row, outputs: dict[str, Any], with_file: bool) -> bytes:
         said["file"] = row.file.name
     if row.id is not None:
         said["row_id"] = row.id
-    line = json.dumps(said | outputs, ensure_ascii=False, allow_nan=False)
+    return json_line(said | outputs)
+
+
+def json_line(said: dict[str, Any]) -> bytes:
+    """An object as a line of JSON lines, whose only line end for any reader is the last byte.
+
+    Args:
+        said: values that JSON has, without NaN.
+    """
+    line = json.dumps(said, ensure_ascii=False, allow_nan=False)
     return (line if line.isascii() else line.translate(LINE_ENDS)).encode() + b"\n"
 
 

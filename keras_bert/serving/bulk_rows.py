@@ -26,13 +26,13 @@ class InputFile(NamedTuple):
     """A file to read.
 
     Attributes:
-        path: the path as passed.
+        path: the path as passed; a string for file systems other than the local one.
         name: path relative to the common folder of all files of a run.
         ending: file name extension, one of `ENDINGS`.
         of_folder: whether its folder was passed.
     """
 
-    path: Path
+    path: Path | str
     name: str
     ending: str
     of_folder: bool
@@ -127,6 +127,7 @@ class RowReader:
 
     Attributes:
         files: the files, as passed.
+        id_column: the column of a row's `id`; None if the signature has an input of that name.
         padded: whether lists of different lengths are padded into one batch, with `count`.
     """
 
@@ -149,9 +150,9 @@ class RowReader:
         self._lists = [name for name, shape in shapes.items() if shape]
         self._numbers = {n for n in shapes if inputs[n]["dtype"] != "string"}
         self._columns = {name: columns.get(name, name) for name in shapes}
-        self._id, self._id_asked = columns.get(ID, ID), ID in columns
+        self.id_column, self._id_asked = columns.get(ID, ID), ID in columns
         if ID in shapes:
-            self._id = None
+            self.id_column = None
 
     def __iter__(self) -> Iterator[Row]:
         """Rows in order.
@@ -167,6 +168,62 @@ class RowReader:
             for line, row_id, cells in read(file):
                 yield self._row(number, file, line, row_id, cells)
                 number += 1
+
+    def text_input(self, file: InputFile) -> str:
+        """The input that a file of one text per line fills.
+
+        Args:
+            file: the file, for errors.
+
+        Raises:
+            ValueError: if the signature has other inputs than one string.
+        """
+        name, *others = self._shapes
+        if others or self._shapes[name] or self._numbers:
+            raise ValueError(
+                f"{file.path}: a file of one text per line has no columns for "
+                f"{', '.join(self._shapes)}; expected .jsonl, .csv, .tsv or .parquet"
+            )
+        return name
+
+    def row_of_text(self, number: int, file: InputFile, line: int, text: str) -> Row:
+        """A row of one text; see `Row` for the arguments.
+
+        Raises:
+            ValueError: with file and line, if it is not text.
+        """
+        return self._row(number, file, line, None, {self.text_input(file): text})
+
+    def row_of_object(self, number: int, file: InputFile, line: int, found: dict) -> Row:
+        """A row of an object, such as one of JSON lines; see `Row` for the arguments.
+
+        Args:
+            number: index of the row.
+            file: the file.
+            line: the line.
+            found: the values by column.
+
+        Raises:
+            ValueError: with file and line, if a column is missing or has no value of its input.
+        """
+        return self._row(number, file, line, *self._of_object(file, line, found))
+
+    def check_columns(self, file: InputFile, names: list[str]) -> list[str]:
+        """Checks the columns of a table.
+
+        Args:
+            file: the file, for errors.
+            names: the names of the columns.
+
+        Returns:
+            Those that hold inputs or the `id`.
+
+        Raises:
+            ValueError: if a column is missing.
+        """
+        row_id, cells = self._of_object(file, 1, dict(zip(names, names, strict=True)))
+        wanted = [n for cell in cells.values() for n in ([cell] if _is_one(cell) else cell)]
+        return wanted + [row_id] * (row_id is not None and row_id not in wanted)
 
     def columns(self, rows: list[Row]) -> dict[str, list]:
         """The inputs of a signature, from rows of the same `shape`."""
@@ -185,23 +242,22 @@ class RowReader:
 
     def _texts(self, file: InputFile):
         """One text per line, including empty ones."""
-        name, *others = self._shapes
-        if others or self._shapes[name] or self._numbers:
-            raise ValueError(
-                f"{file.path}: a file of one text a line has no columns for "
-                f"{', '.join(self._shapes)}; expected .jsonl, .csv or .tsv"
-            )
+        name = self.text_input(file)
         for line, text in read_lines(file.path):
             yield line, None, {name: text.removesuffix("\n").removesuffix("\r")}
 
     def _objects(self, file: InputFile):
         for line, found in read_objects(file.path):
-            places = self._places(file, line, found)
-            if self._id_asked and self._id not in found:
-                raise ValueError(
-                    f"{file.path}, line {line}: no key {self._id!r}; the keys are {[*found]}"
-                )
-            yield line, found.get(self._id), _cells(places, found)
+            yield line, *self._of_object(file, line, found)
+
+    def _of_object(self, file: InputFile, line: int, found: dict) -> tuple[Any, dict]:
+        """The value of the column `id`, and the cells of each input."""
+        places = self._places(file, line, found)
+        if self._id_asked and self.id_column not in found:
+            raise ValueError(
+                f"{file.path}, line {line}: no key {self.id_column!r}; the keys are {[*found]}"
+            )
+        return found.get(self.id_column), _cells(places, found)
 
     def _table(self, file: InputFile):
         names = column_names(file.path)
@@ -209,11 +265,11 @@ class RowReader:
             return
         places = self._places(file, 1, names)
         wanted = [n for place in places.values() for n in ([place] if _is_one(place) else place)]
-        has_id = self._id in names or self._id_asked
-        wanted += [self._id] if has_id else []
+        has_id = self.id_column in names or self._id_asked
+        wanted += [self.id_column] if has_id else []
         for line, cells in read_rows(file.path, wanted):
             found = dict(zip(wanted, cells, strict=True))
-            yield line, found[self._id] if has_id else None, _cells(places, found)
+            yield line, found[self.id_column] if has_id else None, _cells(places, found)
 
     def _places(self, file: InputFile, line: int, names) -> dict[str, str | list[str]]:
         """The column of each input, or its columns."""
@@ -239,7 +295,8 @@ class RowReader:
         try:  # as it will be encoded
             json.dumps(row_id, ensure_ascii=False, allow_nan=False).encode()
         except ValueError as error:
-            raise row.error(f"{self._id!r}: {row_id!r:.80} can't be written: {error}") from error
+            problem = f"{self.id_column!r}: {row_id!r:.80} can't be written: {error}"
+            raise row.error(problem) from error
         for name, cell in cells.items():
             shape = self._shapes[name]
             try:

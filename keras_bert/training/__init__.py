@@ -18,7 +18,7 @@ from keras_bert.training.optimizers import AdamW, Lamb, Muon
 from keras_bert.training.rate_scales import layerwise_rate_scales
 from keras_bert.training.resume import Resume
 from keras_bert.training.schedules import ShareSchedule, WarmupDecay
-from keras_bert.training.strategies import strategy
+from keras_bert.training.strategies import layout_map, strategy
 from keras_bert.training.throughput import Throughput, training_flops
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "folds",
     "interval",
     "layerwise_rate_scales",
+    "layout_map",
     "read_results",
     "results_table",
     "strategy",

@@ -6,6 +6,7 @@ import os
 import keras
 
 KINDS = ("auto", "one", "mirrored", "multiworker", "tpu")
+SLURM_PORTS = 20_000  # the first of the ports for workers
 
 
 def strategy(kind: str = "auto", *, devices: list[str] | None = None, tpu: str | None = None):
@@ -21,8 +22,9 @@ def strategy(kind: str = "auto", *, devices: list[str] | None = None, tpu: str |
 
     Args:
         kind: "one" device; "mirrored" over the GPUs of this machine; "multiworker" over the
-            machines that the environment variable TF_CONFIG lists; "tpu"; or "auto": the first
-            available of workers in TF_CONFIG, a TPU, several GPUs, one device.
+            machines that the environment variable TF_CONFIG lists, or without it over the tasks of
+            this SLURM step; "tpu"; or "auto": the first available of workers in TF_CONFIG, a TPU,
+            several GPUs, one device.
         devices: for "one" and "mirrored": device names, such as ["GPU:0", "GPU:1"]; by default
             the first device, or all GPUs.
         tpu: for "tpu": name or address of the TPU; by default the TPU of this machine.
@@ -33,7 +35,7 @@ def strategy(kind: str = "auto", *, devices: list[str] | None = None, tpu: str |
     Raises:
         ValueError: for an unknown kind or argument, a missing TF_CONFIG or unknown devices.
         RuntimeError: if a requested TPU or GPU does not exist, or a strategy of several workers is
-            not created at program start.
+            not created at program start, or SLURM's hosts are not in order.
     """
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
@@ -46,6 +48,52 @@ def strategy(kind: str = "auto", *, devices: list[str] | None = None, tpu: str |
     if keras.config.backend() != "tensorflow":
         raise ValueError(f"no strategies on the {keras.config.backend()} backend")
     return _on_tensorflow(kind, devices, tpu)
+
+
+def layout_map(device_mesh, axis: str = "model"):
+    """Divides a BERT's weights among devices, on JAX: a layout map for Keras's `ModelParallel`.
+
+        distribution = keras.distribution
+        devices = distribution.list_devices()
+        mesh = distribution.DeviceMesh((len(devices) // 4, 4), ("batch", "model"), devices)
+        layouts = keras_bert.training.layout_map(mesh)
+        distribution.set_distribution(
+            distribution.ModelParallel(layout_map=layouts, auto_shard_dataset=False)
+        )
+        classifier = keras_bert.BertClassifier.from_preset(source, num_classes=2)
+
+    Attention is divided by heads, and the feed-forward network by its intermediate units, so that a
+    block exchanges activations twice in each pass; the word embeddings by hidden units, because
+    vocabularies are rarely divisible. All other weights are on every device; moments of the
+    optimizer are laid out as their weights. The numbers are those of one device, up to the order
+    of sums.
+
+    Args:
+        device_mesh: a `keras.distribution.DeviceMesh` with an axis `axis`, whose size divides the
+            number of heads.
+        axis: name of the axis that weights are divided along.
+
+    Returns:
+        A `keras.distribution.LayoutMap` for all tasks and backbones of this package.
+
+    Raises:
+        ValueError: if the mesh has no such axis.
+
+    Reference: Shoeybi et al. 2019, Megatron-LM, arXiv:1909.08053, section 3.
+    """
+    if axis not in device_mesh.axis_names:
+        raise ValueError(f"axis={axis!r}: expected one of {', '.join(device_mesh.axis_names)}")
+    columns, rows, units = (None, axis), (axis, None), (axis,)
+    layouts = keras.distribution.LayoutMap(device_mesh)
+    layouts["(.*/)?embeddings/word/embeddings"] = columns
+    block = r"(.*/)?block_\d+/"
+    layouts[block + "attention/(query|key|value)/kernel"] = columns
+    layouts[block + "attention/(query|key|value)/bias"] = units
+    layouts[block + "attention/output/kernel"] = rows
+    layouts[block + "intermediate/kernel"] = columns
+    layouts[block + "intermediate/bias"] = units
+    layouts[block + "feedforward_output/kernel"] = rows
+    return layouts
 
 
 def _on_tensorflow(kind, devices, tpu):
@@ -79,14 +127,11 @@ def _on_tensorflow(kind, devices, tpu):
 def _over_workers():
     import tensorflow as tf
 
+    resolver = None  # TensorFlow's, which reads TF_CONFIG
     if not _workers():
-        raise ValueError(
-            "TF_CONFIG lists no workers: set it on each machine, such as "
-            '{"cluster": {"worker": ["host1:port", "host2:port"]}, '
-            '"task": {"type": "worker", "index": 0}}'
-        )
+        resolver = _slurm_tasks()
     try:
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
     except RuntimeError as error:
         if "program startup" not in str(error):
             raise
@@ -94,6 +139,43 @@ def _over_workers():
             "the strategy of several workers has to be made first in a program, before models, "
             "tensors and random seeds"
         ) from error
+
+
+def _slurm_tasks():
+    """The tasks of this SLURM step as workers.
+
+    TensorFlow's SlurmClusterResolver finds their addresses. Devices are left to SLURM and
+    TensorFlow: the resolver fails without GPUs, and sets CUDA_VISIBLE_DEVICES although SLURM may
+    have limited it to the task's own.
+    """
+    import tensorflow as tf
+
+    if "SLURM_STEP_NUM_TASKS" not in os.environ:
+        raise ValueError(
+            "TF_CONFIG lists no workers, and this is not a step of SLURM: set it on each machine, "
+            'such as {"cluster": {"worker": ["host1:port", "host2:port"]}, '
+            '"task": {"type": "worker", "index": 0}}'
+        )
+    # Of the job, so that two jobs on a machine do not meet at one port.
+    port = SLURM_PORTS + int(os.environ.get("SLURM_JOB_ID", 0)) % 10_000
+    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
+    found = tf.distribute.cluster_resolver.SlurmClusterResolver(
+        port_base=port, gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False
+    )
+    cluster = found.cluster_spec()
+    kind, index = found.get_task_info()
+    host = cluster.task_address(kind, index).rpartition(":")[0]
+    here = os.environ.get("SLURMD_NODENAME", host)
+    if host != here:
+        raise RuntimeError(
+            f"SLURMD_NODENAME={here}: expected {host} for task {index}. TensorFlow's "
+            "SlurmClusterResolver sorts host names as text and counts the tasks of a host "
+            "together: use --distribution=block and hosts with numbers of equal length, or set "
+            "TF_CONFIG"
+        )
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(
+        cluster, task_type=kind, task_id=index, rpc_layer="grpc"
+    )
 
 
 def _on_tpu(tpu):

@@ -488,6 +488,10 @@ class TensorFlowStep:
             tf.zeros_like(value) if gradient is None else tf.convert_to_tensor(gradient)
             for gradient, value in zip(found, trainable, strict=True)
         ]
+        # The batches of several workers have unknown sizes, from which TensorFlow infers a
+        # product's gradient of unknown size.
+        for gradient, value in zip(gradients, trainable, strict=True):
+            gradient.set_shape(value.shape)
         metrics = self._updated_metrics(metrics, batch, y_pred, sums, weights, extra)
         return (gradients, sums, BatchCounters.count(x, weights)), untrained, others, metrics
 

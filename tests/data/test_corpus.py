@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.data import corpus, corpus_plan, documents, prepare_corpus
+from keras_bert.data import beam_runs, corpus, corpus_plan, documents, prepare_corpus
 from keras_bert.data.records import parse_documents, read_index
 from keras_bert.text.tokenizer import BertTokenizer
 
@@ -359,7 +359,7 @@ def test_data_sets(tokenizer, tmp_path, monkeypatch):
 
 
 def test_progress(files, tokenizer, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(corpus, "PROGRESS_SECONDS", 0.001)
+    monkeypatch.setattr(beam_runs, "PROGRESS_SECONDS", 0.001)
     prepare_corpus(files / "*", tmp_path, tokenizer, 3)
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "0 of 0 MB read in 0 of 1 blocks, 0 documents; 0 shards written"

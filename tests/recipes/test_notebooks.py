@@ -11,14 +11,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "tests" / "golden" / "tiny_hf"
-NOTEBOOKS = ("colab_gpu.ipynb", "colab_tpu.ipynb")
+NOTEBOOKS = ("colab_gpu.ipynb", "colab_tpu.ipynb", "explain.ipynb")
 # Instead of the cell of settings. 100 texts: 90 to train on are 11.25 batches.
 SETTINGS = f"""
 SOURCE, EXTRAS = "", "plots"
 PRESET, CSV, OUTPUT_DIR = {str(TINY)!r}, "", "run"
 BACKEND, STRATEGY, DTYPE = "tensorflow", "one", "float32"
 SEQUENCE_LENGTH, BATCH_SIZE, EPOCHS, ROWS, SEED = 12, 8, 1, 100, 3
-SIZE, STEPS = "tiny", 3
+SIZE, STEPS = "tiny", 3  # ROWS and EPOCHS are also those of explain.ipynb
 """
 # After the last cell.
 REPORT = """
@@ -57,7 +57,7 @@ def program(name, settings):
     return "\n".join(settings if "parameters" in tags(cell) else source(cell) for cell in cells)
 
 
-@pytest.mark.parametrize("name", (*NOTEBOOKS, "explain.ipynb"))
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_notebook_is_a_clean_file(name):
     text = (ROOT / "recipes" / name).read_text(encoding="utf-8")
     notebook = json.loads(text)
@@ -93,7 +93,12 @@ def test_cells_are_plain_python_with_all_settings_on_top(name):
     names = re.compile(r"^([A-Z_]+) = ", re.MULTILINE)
     values = {}
     exec(SETTINGS, values)
-    assert set(names.findall(source(cells[0]))) <= set(values)  # the test below leaves none out
+    assert set(names.findall(source(cells[0]))) <= set(values)  # the tests below leave none out
+    # What a reader in Colab looks for: the installation, then versions and the accelerator.
+    assert '"pip", "install"' in source(cells[1])
+    assert "__version__" in source(cells[2]) and re.search(r"GPU|TPU", source(cells[2]))
+    whole = "".join(source(cell) for cell in cells)
+    assert ".fit(" in whole and "verbose=2" not in whole  # with a progress bar
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -144,9 +149,18 @@ def run(name, folder, settings=SETTINGS):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_notebook_runs_from_top_to_bottom(name, tmp_path):
-    report = run(name, tmp_path)
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        ("colab_gpu.ipynb", "tensorflow"),
+        ("colab_tpu.ipynb", "tensorflow"),
+        ("colab_tpu.ipynb", "jax"),
+    ],
+)
+def test_notebook_runs_from_top_to_bottom(name, backend, tmp_path):
+    pytest.importorskip(backend)
+    settings = SETTINGS.replace('"tensorflow", "one"', f'"{backend}", "one"')
+    report = run(name, tmp_path, settings)
     assert report["answers"] == report["served_answers"]
     assert set(report["answers"]) <= {"negative", "positive"}
     assert report["gap"] < 1e-5
@@ -167,12 +181,7 @@ def test_notebook_runs_from_top_to_bottom(name, tmp_path):
 
 @pytest.mark.slow
 def test_the_notebook_on_explanations_runs(tmp_path):
-    settings = """
-import keras_bert
-from keras_bert import explain
-from keras_bert.data import demo_text
-ROWS, EPOCHS = 64, 1
-"""
+    settings = 'SOURCE, EXTRAS = "", "plots"\nROWS, EPOCHS = 64, 1\n'
     shown = """
 for found in (explain.attention(filler, "a"), why, report, points):
     assert found._repr_html_().startswith('<div class="kb">')
