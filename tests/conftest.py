@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ def shared_dir() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def seeded_and_clean() -> Iterator[None]:
+def seeded_and_clean(request) -> Iterator[None]:
     """Seeds before each test; afterwards gives back Keras's global state.
 
     Keras is not imported for it: tests that do without should not wait for TensorFlow.
@@ -36,12 +37,44 @@ def seeded_and_clean() -> Iterator[None]:
     np.random.seed(0)
     if "keras" in sys.modules:
         sys.modules["keras"].utils.set_random_seed(0)
+    if "tensorflow" in sys.modules:
+        as_users_do = any(map(request.node.get_closest_marker, ("optimized", "slow")))
+        _graphs_are_optimized(as_users_do)
     yield
     keras = sys.modules.get("keras")
     if keras is not None:
         keras.utils.clear_session(free_memory=False)
         keras.config.set_dtype_policy("float32")
         keras.config.set_floatx("float32")
+
+
+def _graphs_are_optimized(wanted: bool) -> None:
+    """Turns TensorFlow's graph optimizer on or off in this process.
+
+    It rewrites each traced graph before its first run, for speed that tiny models do not need: a
+    seventh of the time of a test that trains. It is on in tests marked `optimized` (numbers of the
+    network beside other implementations, exports), in slow ones, and in every process that a test
+    starts. XLA, tf.data and tracing are as users have them in all tests.
+    """
+    optimizer = sys.modules["tensorflow"].config.optimizer
+    if optimizer.get_experimental_options()["disable_meta_optimizer"] is wanted:
+        optimizer.set_experimental_options({"disable_meta_optimizer": not wanted})
+
+
+@pytest.fixture
+def eager() -> Iterator[None]:
+    """Calls of the train step and of predictions run without a graph: nothing is traced.
+
+    For tests of code outside of the graph (labels, order of batches, callbacks, files), which
+    would wait for one trace a model. The preprocessors in tf.data stay graphs.
+    """
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Even though the .*run_functions_eagerly")
+        yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -62,7 +95,7 @@ def exported(tmp_path_factory) -> Path:
     from keras_bert import BertClassifier
 
     folder = tmp_path_factory.mktemp("exported") / "classifier"
-    BertClassifier.from_preset(ROOT / "tests" / "golden" / "tiny_hf").export(folder)
+    BertClassifier.from_preset(ROOT / "tests" / "golden" / "tiny_one_block").export(folder)
     return folder
 
 

@@ -17,7 +17,7 @@ from keras_bert import BertBackbone, BertClassifier, BertClassifierPreprocessor,
 from keras_bert.training import Resume
 
 ROOT = Path(__file__).resolve().parents[2]
-PRESET = ROOT / "tests" / "golden" / "tiny_hf"
+PRESET = ROOT / "tests" / "golden" / "tiny_one_block"
 STEPS = 24  # 3 epochs of 8
 
 
