@@ -62,7 +62,8 @@ def test_probabilities_of_several_labels_by_name(trained):
         assert [*row.values()] == sorted(row.values(), reverse=True)
     best = trained.classify(texts, top_k=1, verbose=0)
     labels, probabilities = trained.classify(texts, verbose=0)
-    assert best == [{n: float(p)} for n, p in zip(labels, probabilities, strict=True)]
+    for row, name, probability in zip(best, labels, probabilities, strict=True):
+        assert row == pytest.approx({name: probability}, rel=1e-6)
     assert trained.classify(texts[0], top_k=2, verbose=0) == pytest.approx(found[0])
     assert trained.classify([], top_k=2) == []
     for top_k in (0, 3, 1.5, "both"):

@@ -11,6 +11,9 @@ from keras_bert import BertClassifier, BertRelationClassifier, BertTokenClassifi
 from keras_bert.explain import errors
 from tests.serving.made import TINY
 
+# The subject is labels and files, the same whatever computes the steps.
+pytestmark = pytest.mark.usefixtures("eager")
+
 TEXTS = ["rain wind", "ice", "boats the rain", "a wind"]
 SPANS = [[[0, 4], [5, 9]], [[0, 1], [1, 3]], [[0, 5], [10, 14]], [[0, 1], [2, 6]]]
 LABELS = {"ints": [1, 2, 5], "floats": [0.5, 1.0, 2.5], "bools": [False, True], "mixed": [1, "a"]}

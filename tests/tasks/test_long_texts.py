@@ -17,6 +17,9 @@ from keras_bert import (
 )
 from keras_bert.training import ValidationScores
 
+# The subject is how windows are cut, weighted and pooled.
+pytestmark = pytest.mark.usefixtures("eager")
+
 WORDS = [*"[PAD] [UNK] [CLS] [SEP] [MASK]".split(), *"abcdefghijklmnopqrstuvwxyz"]
 
 

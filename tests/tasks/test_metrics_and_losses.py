@@ -466,7 +466,14 @@ def softmax_losses(model, x, y):
     return -np.log(np.take_along_axis(chance, np.maximum(y, 0)[..., None], -1))[..., 0]
 
 
-@pytest.mark.parametrize("settings", [{}, {"accumulation_steps": 2}, {"jit_compile": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"accumulation_steps": 2},
+        pytest.param({"jit_compile": True}, marks=pytest.mark.slow),
+    ],
+)
 def test_weights_of_labels_and_of_a_labels_yes(settings):
     model = make("multi-label")
     x, y = data("multi-label")
