@@ -294,7 +294,23 @@ def test_without_compile_a_task_predicts_and_says_what_keras_says_of_the_rest(cl
             call(data, verbose=0)
     with pytest.raises(ValueError, match=r"You must call `compile\(\)`"):
         task.train_on_batch(x, y)
+    task.compile()
+    assert np.isfinite(task.evaluate(data, verbose=0, return_dict=True)["loss"])
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        cls
+        if cls in (keras_bert.BertTokenClassifier, keras_bert.BertPretrainer)
+        else pytest.param(cls, marks=pytest.mark.slow)
+        for cls in TASKS
+    ],
+)
+def test_a_task_that_is_compiled_later_trains_with_xla(cls):
+    task = cls(**made(cls), compile=False)
     task.compile(jit_compile=True)
+    data = dataset_for(task, *examples(task))
     assert np.isfinite(task.fit(data, verbose=0).history["loss"]).all()
 
 

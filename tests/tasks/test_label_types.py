@@ -55,16 +55,15 @@ def test_names_keep_their_type(kind, labels, tmp_path):
 
     model.save_to_preset(tmp_path / "p")
     model.save(tmp_path / "m.keras")
-    others = [kind.from_preset(tmp_path / "p"), keras.saving.load_model(tmp_path / "m.keras")]
+    for other in (kind.from_preset(tmp_path / "p"), keras.saving.load_model(tmp_path / "m.keras")):
+        same(other.labels, labels)
+        same(ask(other), answers)
     if kind is BertClassifier:
         for form in ("google", "huggingface", "kerashub"):
             save_checkpoint(model, tmp_path / form, form)
-            others.append(kind.from_preset(tmp_path / form))
+            same(kind.from_preset(tmp_path / form).labels, labels)
         config = json.loads((tmp_path / "huggingface" / "config.json").read_text())
         assert [*config["id2label"].values()] == [*map(str, labels)]
-    for other in others:
-        same(other.labels, labels)
-        same(ask(other), answers)
 
 
 @pytest.mark.parametrize("kind", [BertClassifier, BertRelationClassifier])

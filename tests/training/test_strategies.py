@@ -125,7 +125,9 @@ def test_keras_does_not_compile_the_step_itself():
 
 
 def test_only_numbers_leave_the_pipeline(tmp_path):
-    model = BertClassifier.from_preset("tests/golden/tiny_one_block", num_classes=2, skip_mismatch=True)
+    model = BertClassifier.from_preset(
+        "tests/golden/tiny_one_block", num_classes=2, skip_mismatch=True
+    )
     source = model.source(["one text", "and another"], [0, 1], batch_size=2, shuffle=True)
     for spec in keras.tree.flatten(source.stream().element_spec):
         assert spec.dtype.is_floating or spec.dtype.is_integer
