@@ -28,7 +28,7 @@ def shared_dir() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def seeded_and_clean(request) -> Iterator[None]:
+def seeded_and_clean() -> Iterator[None]:
     """Seeds before each test; afterwards gives back Keras's global state.
 
     Keras is not imported for it: tests that do without should not wait for TensorFlow.
@@ -37,9 +37,6 @@ def seeded_and_clean(request) -> Iterator[None]:
     np.random.seed(0)
     if "keras" in sys.modules:
         sys.modules["keras"].utils.set_random_seed(0)
-    if "tensorflow" in sys.modules:
-        as_users_do = any(map(request.node.get_closest_marker, ("optimized", "slow")))
-        _graphs_are_optimized(as_users_do)
     yield
     keras = sys.modules.get("keras")
     if keras is not None:
@@ -48,17 +45,20 @@ def seeded_and_clean(request) -> Iterator[None]:
         keras.config.set_floatx("float32")
 
 
-def _graphs_are_optimized(wanted: bool) -> None:
-    """Turns TensorFlow's graph optimizer on or off in this process.
+@pytest.hookimpl(tryfirst=True)  # before fixtures
+def pytest_runtest_setup(item) -> None:
+    """Turns TensorFlow's graph optimizer off, but for tests marked `optimized` and slow ones.
 
     It rewrites each traced graph before its first run, for speed that tiny models do not need: a
-    seventh of the time of a test that trains. It is on in tests marked `optimized` (numbers of the
-    network beside other implementations, exports), in slow ones, and in every process that a test
-    starts. XLA, tf.data and tracing are as users have them in all tests.
+    seventh of the time of a test that trains. With it run the tests that compare the network with
+    other implementations and exports with verbs, and every process that a test starts. XLA,
+    tf.data and tracing are as users have them in all tests.
     """
-    optimizer = sys.modules["tensorflow"].config.optimizer
-    if optimizer.get_experimental_options()["disable_meta_optimizer"] is wanted:
-        optimizer.set_experimental_options({"disable_meta_optimizer": not wanted})
+    if "tensorflow" in sys.modules:
+        off = not any(map(item.get_closest_marker, ("optimized", "slow")))
+        optimizer = sys.modules["tensorflow"].config.optimizer
+        if optimizer.get_experimental_options()["disable_meta_optimizer"] is not off:
+            optimizer.set_experimental_options({"disable_meta_optimizer": off})
 
 
 @pytest.fixture
