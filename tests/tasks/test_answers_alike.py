@@ -64,11 +64,17 @@ def first(found):
 
 
 @pytest.mark.parametrize("cls", TASKS)
-def test_few_are_answered_as_many_are(cls):
+def test_few_are_answered_as_many_are_and_as_without_a_graph(cls, request):
     model = task_of(cls)
     few, many = numbers(ask(model, 1)), numbers(first(ask(model, 12)))
-    assert few[0] == many[0]
-    np.testing.assert_allclose(few[1], many[1], rtol=1e-4, atol=1e-5)
+    assert model.functions.made
+    model.functions.made.clear()
+    request.getfixturevalue("eager")
+    without = numbers(ask(model, 1))
+    assert not model.functions.made
+    for found in (many, without):
+        assert few[0] == found[0]
+        np.testing.assert_allclose(few[1], found[1], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("times", [1, 12])
