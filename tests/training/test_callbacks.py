@@ -165,6 +165,7 @@ class Clock:
         self.now += self.seconds
 
 
+@pytest.mark.usefixtures("eager")
 def test_time_budget_stops_and_drives_the_schedule(tmp_path, monkeypatch):
     clock = Clock(10)
     monkeypatch.setattr(budget, "monotonic", clock)
@@ -315,6 +316,7 @@ def test_flops_of_a_pretrainer_by_hand():
 # === JsonLines ===
 
 
+@pytest.mark.usefixtures("eager")
 def test_json_lines(tmp_path):
     path = tmp_path / "new" / "log.jsonl"
 
