@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,38 @@ def seeded_and_clean() -> Iterator[None]:
         keras.config.set_floatx("float32")
 
 
+@pytest.hookimpl(tryfirst=True)  # before fixtures
+def pytest_runtest_setup(item) -> None:
+    """Turns TensorFlow's graph optimizer off, but for tests marked `optimized` and slow ones.
+
+    It rewrites each traced graph before its first run, for speed that tiny models do not need: a
+    seventh of the time of a test that trains. With it run the tests that compare the network with
+    other implementations and exports with verbs, and every process that a test starts. XLA,
+    tf.data and tracing are as users have them in all tests.
+    """
+    if "tensorflow" in sys.modules:
+        off = not any(map(item.get_closest_marker, ("optimized", "slow")))
+        optimizer = sys.modules["tensorflow"].config.optimizer
+        if optimizer.get_experimental_options()["disable_meta_optimizer"] is not off:
+            optimizer.set_experimental_options({"disable_meta_optimizer": off})
+
+
+@pytest.fixture
+def eager() -> Iterator[None]:
+    """Calls of the train step and of predictions run without a graph: nothing is traced.
+
+    For tests of code outside of the graph (labels, order of batches, callbacks, files), which
+    would wait for one trace a model. The preprocessors in tf.data stay graphs.
+    """
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Even though the .*run_functions_eagerly")
+        yield
+    tf.config.run_functions_eagerly(False)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def collected() -> Iterator[None]:
     """Leaves what lives at the end of a file out of later collections of garbage.
@@ -62,7 +95,7 @@ def exported(tmp_path_factory) -> Path:
     from keras_bert import BertClassifier
 
     folder = tmp_path_factory.mktemp("exported") / "classifier"
-    BertClassifier.from_preset(ROOT / "tests" / "golden" / "tiny_hf").export(folder)
+    BertClassifier.from_preset(ROOT / "tests" / "golden" / "tiny_one_block").export(folder)
     return folder
 
 

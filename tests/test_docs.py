@@ -27,11 +27,7 @@ PACKAGE = ROOT / "keras_bert"
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.M | re.S)
 PROCESSES = 2  # that share the pages; each imports TensorFlow once
 # Pages with a `fit` take seconds of tracing each; but for these they are tested by `make slow`.
-QUICK_FITS = (
-    "docs/guides/own_task.md",
-    "docs/tasks/classification.md",
-    "docs/tasks/token_classification.md",
-)
+QUICK_FITS = ("docs/guides/own_task.md", "docs/tasks/classification.md")
 
 
 def timed(page: str):

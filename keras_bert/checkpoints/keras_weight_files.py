@@ -11,6 +11,7 @@ looking one name up did not, in some ten thousand damaged files. So groups are l
 names that must be there were found.
 """
 
+import contextlib
 import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import product
@@ -64,15 +65,8 @@ def read_weights(
         ValueError: if the file is damaged or no such file, a name is missing, or a tensor has
             another shape or type.
     """
-    try:
-        with h5py.File(path, "r") as file:
-            return _read(path, file, shapes, optional)
-    except _Fault as fault:
-        raise ValueError(f"{path} {fault}") from None
-    # h5py passes on whatever HDF5 trips over, and trips over names and types itself: OSError,
-    # KeyError, RuntimeError, TypeError, AttributeError, UnicodeDecodeError, NotImplementedError.
-    except Exception as error:
-        raise ValueError(f"{path} is not a whole .weights.h5 file: {error!s:.300}") from error
+    with _opened(path) as file:
+        return _read(path, file, shapes, optional)
 
 
 def check_whole(path: Path) -> dict[str, tuple[int, ...]]:
@@ -87,12 +81,21 @@ def check_whole(path: Path) -> dict[str, tuple[int, ...]]:
     Raises:
         ValueError: if the file is damaged or no such file, or holds anything else.
     """
+    with _opened(path) as file:
+        return _shapes(file, path.stat().st_size)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[h5py.File]:
+    """A file of Keras to read; whatever is wrong with it is a ValueError that names it."""
     try:
         with h5py.File(path, "r") as file:
-            return _shapes(file, path.stat().st_size)
+            yield file
     except _Fault as fault:
         raise ValueError(f"{path} {fault}") from None
-    except Exception as error:  # as in `read_weights`
+    # h5py passes on whatever HDF5 trips over, and trips over names and types itself: OSError,
+    # KeyError, RuntimeError, TypeError, AttributeError, UnicodeDecodeError, NotImplementedError.
+    except Exception as error:
         raise ValueError(f"{path} is not a whole .weights.h5 file: {error!s:.300}") from error
 
 

@@ -153,18 +153,29 @@ def _weighed(task, table, y, sample_weight):
     return weights * sample_weight
 
 
+def holds_texts(dataset) -> bool:
+    """Whether a `tf.data.Dataset` gives batches of strings.
+
+    Raises:
+        ValueError: if it yields unbatched strings.
+    """
+    first = keras.tree.flatten(dataset.element_spec)[0]
+    if first.dtype.name != "string":
+        return False
+    if first.shape.rank == 0:
+        raise ValueError("the dataset gives single texts: expected batches; add .batch(32)")
+    return True
+
+
 def dataset_preparer(task, dataset, labelled: bool) -> Callable:
     """The function, for use inside `tf.data`, from a dataset's batch to the model's inputs.
 
     Raises:
         ValueError: if the dataset yields unbatched texts.
     """
-    first = keras.tree.flatten(dataset.element_spec)[0]
-    texts = first.dtype.name == "string"
+    texts = holds_texts(dataset)
     if texts:
         task.check_has_preprocessor()
-    if texts and first.shape.rank == 0:
-        raise ValueError("the dataset gives single texts: expected batches; add .batch(32)")
 
     def preprocess(x, y=None, sample_weight=None):
         if not labelled and y is not None and y.dtype.name == "string":

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import keras
 import numpy as np
 
 from keras_bert.data.contract import OPTIONAL_INPUTS, REQUIRED_INPUTS
@@ -63,20 +62,6 @@ def model_inputs(batch: dict) -> dict:
     """The model's inputs in a batch; see `contract.py`."""
     names = (*REQUIRED_INPUTS, *OPTIONAL_INPUTS, "mask_positions")
     return {name: batch[name] for name in names if name in batch}
-
-
-def holds_texts(dataset) -> bool:
-    """Whether a `tf.data.Dataset` gives batches of strings.
-
-    Raises:
-        ValueError: if it yields unbatched strings.
-    """
-    first = keras.tree.flatten(dataset.element_spec)[0]
-    if first.dtype.name != "string":
-        return False
-    if first.shape.rank == 0:
-        raise ValueError("the dataset gives single texts: expected batches; add .batch(32)")
-    return True
 
 
 def _rows_of_dataset(dataset, to_rows: Callable, multiple: int = 1) -> DatasetSource:

@@ -12,9 +12,10 @@ from keras_bert.data.examples import Examples
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics import Perplexity, best_temperature
 from keras_bert.models.backbone import BertBackbone
+from keras_bert.tasks.batch_sources import holds_texts
 from keras_bert.tasks.calibrated import Calibrated
 from keras_bert.tasks.from_checkpoint import saved_pretraining_heads
-from keras_bert.tasks.masked_batches import holds_texts, masked_source, model_inputs
+from keras_bert.tasks.masked_batches import masked_source, model_inputs
 from keras_bert.tasks.task import Answer, Rows
 from keras_bert.tasks.text_scores import TextScore, fill_scores, row_chunks, score_rows
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor

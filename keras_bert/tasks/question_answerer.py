@@ -390,11 +390,9 @@ class BertQuestionAnswerer(Calibrated):
             An `Answer` by name.
 
         Raises:
-            ValueError: if `top_k` is not from 1 to `n_best`.
+            ValueError: if a number is out of range, such as `top_k` above `n_best`.
         """
-        top_k = min(5, n_best) if top_k is None else top_k
-        if not 1 <= top_k <= n_best:
-            raise ValueError(f"top_k={top_k}: expected 1 to n_best={n_best}")
+        top_k = _checked_top_k(top_k, n_best, max_answer_length)
         options = {"n_best": n_best, "max_answer_length": max_answer_length, "top_k": top_k}
         one = super().signatures(**options)["serving_default"]
         return {
@@ -445,10 +443,7 @@ class BertQuestionAnswerer(Calibrated):
             columns = (questions, [contexts] * len(questions))
         else:
             columns = (questions, contexts)
-        check_count("n_best", n_best, 2)
-        check_count("max_answer_length", max_answer_length)
-        if check_count("top_k", top_k) > n_best:
-            raise ValueError(f"top_k={top_k}: expected 1 to n_best={n_best}")
+        _checked_top_k(top_k, n_best, max_answer_length)
         real = isinstance(null_threshold, numbers.Real)
         if null_threshold is not None and (not real or math.isnan(null_threshold)):
             raise ValueError(f"null_threshold={null_threshold!r}: expected a number or None")
@@ -546,6 +541,16 @@ class BertQuestionAnswerer(Calibrated):
             "null_threshold": self.null_threshold,
             "temperature": self.temperature,
         }
+
+
+def _checked_top_k(top_k: int | None, n_best: int, max_answer_length: int) -> int:
+    """Checks the numbers of an answer; returns `top_k`, 5 at most if it is None."""
+    check_count("n_best", n_best, 2)
+    check_count("max_answer_length", max_answer_length)
+    top_k = min(5, n_best) if top_k is None else check_count("top_k", top_k)
+    if top_k > n_best:
+        raise ValueError(f"top_k={top_k}: expected 1 to n_best={n_best}")
+    return top_k
 
 
 def _has_no_answer(answer) -> bool:

@@ -147,10 +147,12 @@ def kept_function(task, key: tuple, function: Callable, columns: list) -> Callab
         columns: tensors [B, ...], whose number of rows may differ from later calls.
 
     Returns:
-        A concrete function.
+        A concrete function; the function itself under `tf.config.run_functions_eagerly`.
     """
     import tensorflow as tf
 
+    if tf.config.functions_run_eagerly():
+        return function
     functions = _functions_of(task)
     key = (key, *(c.shape.rank for c in columns), *_settings(task))
     if key not in functions.made:

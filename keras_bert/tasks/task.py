@@ -1089,13 +1089,12 @@ class BertTask(keras_hub.models.Task):
             ids = checked_ids(self, x)
             outputs = run_rows(self, ids, check_batch_size(batch_size), kwargs)
             found = answer.answers(outputs, Rows(ids))
-            parts = [{name: np.asarray(value) for name, value in found.items()}]
-        else:
-            data = self.examples(x)
-            parts = [found for _, found in self.respond(answer, data, batch_size, kwargs)]
+            return {name: np.asarray(value) for name, value in found.items()}
+        data = self.examples(x)
+        parts = [found for _, found in self.respond(answer, data, batch_size, kwargs)]
         found = {name: _padded([part[name] for part in parts]) for name in parts[0]}
         for name, value in found.items():
-            if not isinstance(x, dict) and len(value) != len(data):
+            if len(value) != len(data):
                 raise ValueError(
                     f"{name!r} has {len(value)} rows for {len(data)} examples: `answers` has to "
                     "pool the rows of an example, see Rows.example"

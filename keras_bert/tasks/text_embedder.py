@@ -17,7 +17,7 @@ from keras_bert.checkpoints.sentence_transformers import (
     write_embedding_settings,
 )
 from keras_bert.data.examples import Examples
-from keras_bert.data.texts import check_texts
+from keras_bert.data.texts import text_columns
 from keras_bert.layers.activations import get_activation
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
@@ -394,10 +394,8 @@ class BertTextEmbedder(BertTask):
         """
         if isinstance(firsts, str | bytes) and isinstance(seconds, str | bytes):
             return float(self.similarity([firsts], [seconds], batch_size, **kwargs)[0])
-        firsts, seconds = check_texts(firsts, "firsts"), check_texts(seconds, "seconds")
-        if len(firsts) != len(seconds):
-            raise ValueError(f"{len(firsts)} first texts but {len(seconds)} second texts")
-        sides = (self.embed(side, batch_size, **kwargs) for side in (firsts, seconds))
+        columns = text_columns((firsts, seconds))
+        sides = (self.embed(column, batch_size, **kwargs) for column in columns)
         return cosine(*sides).numpy()
 
     def search(self, queries, corpus, top_k: int = 10, batch_size: int | None = None, **kwargs):

@@ -28,28 +28,27 @@ def pair_lengths(first, second, budget):
     return first - rest // 2, second - (rest + 1) // 2
 
 
-def bucket_length(longest, sequence_length: int, smallest: int = 16):
-    """The smallest of `smallest`, 2 * `smallest`, 4 * `smallest`, ... that holds `longest`.
+def bucket_length(longest, sequence_length: int):
+    """The smallest of 16, 32, 64, ... that holds `longest`.
 
     Limits both the number of compilations and the padding.
 
     Args:
         longest: int scalar, length of the longest row.
         sequence_length: the maximum.
-        smallest: the minimum.
 
     Returns:
         int scalar, at most `sequence_length`.
     """
     import tensorflow as tf
 
-    ladder = tf.constant(bucket_lengths(sequence_length, smallest))
+    ladder = tf.constant(bucket_lengths(sequence_length))
     return tf.reduce_min(tf.boolean_mask(ladder, ladder >= longest))
 
 
-def bucket_lengths(sequence_length: int, smallest: int = 16) -> list[int]:
+def bucket_lengths(sequence_length: int) -> list[int]:
     """All lengths that `bucket_length` returns, in ascending order."""
-    ladder, length = [], smallest
+    ladder, length = [], 16
     while length < sequence_length:
         ladder.append(length)
         length *= 2

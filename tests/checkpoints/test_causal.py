@@ -73,6 +73,7 @@ def test_without_it_no_form_names_it(tmp_path):
     assert "causal" not in (tmp_path / "saved" / "keras_bert.json").read_text()
 
 
+@pytest.mark.optimized  # 48 steps are faster in a graph
 def test_a_classifier_learns_from_the_last_token_and_is_exported(model, tmp_path):
     model.save_to_preset(str(tmp_path / "preset"))
     classifier = keras_bert.BertClassifier.from_preset(str(tmp_path / "preset"), num_classes=2)

@@ -19,7 +19,7 @@ from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
 from keras_bert.tasks.conversion import convert_checkpoint
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 OLD = "sentence_transformers.models."
 SWITCHES = {
     f"pooling_mode_{name}": False for name in ("cls_token", "mean_tokens", "max_tokens")

@@ -10,6 +10,8 @@ import pytest
 import keras_bert
 from keras_bert.checkpoints.source import SHIPPED, shipped
 
+pytestmark = pytest.mark.optimized
+
 NAME = "bert_mini_en_public_domain"
 
 

@@ -12,7 +12,7 @@ from keras_bert import BertClassifier
 from keras_bert_cli.main import run
 
 ROOT = Path(__file__).parents[2]
-TINY = str(ROOT / "tests" / "golden" / "tiny_hf")
+TINY = str(ROOT / "tests" / "golden" / "tiny_one_block")
 HELP = """
 import sys
 from keras_bert_cli.main import run

@@ -11,7 +11,7 @@ import pytest
 import keras_bert
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.explain import attention
-from tests.tasks.tiny import made
+from tests.tasks.tiny import backbone_settings, made
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PAIR = ("the cats sat", "a dog slept on the mat")
@@ -19,7 +19,8 @@ PAIR = ("the cats sat", "a dog slept on the mat")
 
 @pytest.fixture(scope="module")
 def task():
-    return keras_bert.BertClassifier(**made(keras_bert.BertClassifier))
+    backbone = keras_bert.BertBackbone(**backbone_settings() | {"num_layers": 2})
+    return keras_bert.BertClassifier(**made(keras_bert.BertClassifier) | {"backbone": backbone})
 
 
 def test_maps_are_the_backbones(task):

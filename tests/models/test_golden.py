@@ -13,6 +13,8 @@ import pytest
 from keras_bert import BertClassifier
 from keras_bert.checkpoints import open_checkpoint
 
+pytestmark = pytest.mark.optimized
+
 GOLDEN = Path(__file__).parents[1] / "golden"
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 

@@ -9,7 +9,7 @@ import pytest
 from keras_bert import BertClassifier
 from recipes import classify
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 SLOW = pytest.mark.slow
 
 

@@ -11,7 +11,7 @@ from keras_bert.metrics import evaluate
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 from recipes import embed
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from recipes import features
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 
 
 def write(path, size, seed):

@@ -23,7 +23,7 @@ from recipes import glue as glue_recipe
 import recipe_flags
 
 ROOT = Path(__file__).parents[2]
-TINY = ROOT / "tests" / "golden" / "tiny_hf"
+TINY = ROOT / "tests" / "golden" / "tiny_one_block"
 PROGRAMS = sorted(
     path.relative_to(ROOT).as_posix()
     for folder in ("recipes", "tools", "tools/peers", "tools/serving")

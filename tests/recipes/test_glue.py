@@ -10,7 +10,7 @@ import pytest
 from keras_bert import BertClassifier
 from recipes import glue
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from recipes import ner
 
 from experiment import read_tagged_parts
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TINY = ROOT / "tests" / "golden" / "tiny_hf"
+TINY = ROOT / "tests" / "golden" / "tiny_one_block"
 NOTEBOOKS = ("colab_gpu.ipynb", "colab_tpu.ipynb", "explain.ipynb")
 # Instead of the cell of settings. 100 texts: 90 to train on are 11.25 batches.
 SETTINGS = f"""

@@ -10,7 +10,7 @@ from keras_bert.metrics import relation_scores
 from keras_bert.tasks.relation_classifier import BertRelationClassifier
 from recipes import relation
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 LABELS = ["Cause-Effect(e1,e2)", "Cause-Effect(e2,e1)", "Other"]
 
 

@@ -12,7 +12,7 @@ from keras_bert.data import hold_out_articles, read_predictions, read_squad
 from keras_bert.metrics import squad_v1_scores, squad_v2_scores
 from recipes import squad
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 
 
 def write(path, articles, impossible=0.0, seed=0):

@@ -11,7 +11,7 @@ import pytest
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from recipes import swag
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 
 
 def write(path, size):

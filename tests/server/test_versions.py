@@ -19,7 +19,7 @@ from tests.server.half_model import write_model
 from tests.server.live import Gate, in_thread, live
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = ROOT / "tests" / "golden" / "tiny_hf"
+TINY = ROOT / "tests" / "golden" / "tiny_one_block"
 
 
 @pytest.fixture(scope="module")

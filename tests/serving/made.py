@@ -7,7 +7,7 @@ import numpy as np
 
 import keras_bert
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 KINDS = "answerer classifier tagger chain chooser relator embedder pretrainer".split()
 NAMES = ["O", "B-A", "I-A", "B-B"]
 TEXTS = [

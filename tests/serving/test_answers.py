@@ -10,6 +10,8 @@ from keras_bert.serving.export_contract import read_contract
 from tests.serving.asked import serve
 from tests.serving.made import KINDS, TEXTS, TINY, asked, check, make, said
 
+pytestmark = pytest.mark.optimized
+
 slow = pytest.mark.slow
 
 

@@ -35,7 +35,7 @@ from keras_bert.text.token_classifier_preprocessor import BertTokenClassifierPre
 from keras_bert_cli.main import run
 
 ROOT = Path(__file__).parents[2]
-TINY = ROOT / "tests" / "golden" / "tiny_hf"
+TINY = ROOT / "tests" / "golden" / "tiny_one_block"
 WORDS = 'rain wind the a harbour froze boat red boats "red" Straße é 中 😀 [MASK] a,b'.split()
 
 

@@ -11,7 +11,9 @@ import pytest
 from keras_bert import BertClassifier
 from tests.serving.asked import SERVE, serve
 
-TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
+pytestmark = pytest.mark.optimized
+
+TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
 TEXTS = ["rain wind", "", "The HARBOUR froze boats boats boats boats", "Straße é 中 😀", "[MASK]"]
 
 

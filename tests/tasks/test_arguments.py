@@ -11,6 +11,9 @@ import tensorflow as tf
 import keras_bert
 from tests.serving import made
 
+# The subject is checks before a step.
+pytestmark = pytest.mark.usefixtures("eager")
+
 TEXTS = ["rain wind", "ice", "boats the rain", "a wind"]
 SPANS = [[[0, 4], [5, 9]], [[0, 1], [1, 3]], [[0, 5], [10, 14]], [[0, 1], [2, 6]]]
 LEARNT = {

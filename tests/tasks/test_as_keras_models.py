@@ -294,7 +294,23 @@ def test_without_compile_a_task_predicts_and_says_what_keras_says_of_the_rest(cl
             call(data, verbose=0)
     with pytest.raises(ValueError, match=r"You must call `compile\(\)`"):
         task.train_on_batch(x, y)
+    task.compile()
+    assert np.isfinite(task.evaluate(data, verbose=0, return_dict=True)["loss"])
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        cls
+        if cls in (keras_bert.BertTokenClassifier, keras_bert.BertPretrainer)
+        else pytest.param(cls, marks=pytest.mark.slow)
+        for cls in TASKS
+    ],
+)
+def test_a_task_that_is_compiled_later_trains_with_xla(cls):
+    task = cls(**made(cls), compile=False)
     task.compile(jit_compile=True)
+    data = dataset_for(task, *examples(task))
     assert np.isfinite(task.fit(data, verbose=0).history["loss"]).all()
 
 
@@ -383,12 +399,15 @@ def test_a_call_names_an_id_outside_of_its_table(name, value):
             model(x)
 
 
+@pytest.fixture(scope="module")
+def compiled():
+    return tf.function(backbone(), jit_compile=True)
+
+
 @pytest.mark.parametrize(("name", "value"), WRONG)
-def test_a_compiled_call_gives_nan_for_a_row_with_an_id_outside_of_its_table(name, value):
-    model, x = backbone(), with_wrong(ids(), name, value)
-    x = {key: tf.constant(ids_) for key, ids_ in x.items()}
-    output = tf.function(model, jit_compile=True)(x)
-    for found in output.values():
+def test_a_compiled_call_gives_nan_for_a_row_with_an_id_outside_of_its_table(name, value, compiled):
+    x = {key: tf.constant(ids_) for key, ids_ in with_wrong(ids(), name, value).items()}
+    for found in compiled(x).values():
         bad = np.isnan(found.numpy().reshape(3, -1))
         assert bad[1].all() and not bad[[0, 2]].any()
 
@@ -408,7 +427,9 @@ def test_a_compiled_call_gives_nan_for_a_position_outside_of_the_row(cls):
 @pytest.mark.parametrize(
     ("cls", "jit_compile"), [(keras_bert.BertClassifier, True), *((cls, False) for cls in TASKS)]
 )
-def test_datasets_with_ids_outside_of_their_tables_are_refused(cls, jit_compile):
+def test_datasets_with_ids_outside_of_their_tables_are_refused(cls, jit_compile, request):
+    if not jit_compile:
+        request.getfixturevalue("eager")  # the checks are in tf.data
     task = cls(**made(cls))
     task.compile(jit_compile=jit_compile)
     x, y = examples(task)
@@ -434,7 +455,9 @@ def test_datasets_with_ids_outside_of_their_tables_are_refused(cls, jit_compile)
         *((cls, False) for cls in TASKS if cls is not keras_bert.BertTextEmbedder),  # has scores
     ],
 )
-def test_datasets_with_labels_out_of_range_are_refused(cls, jit_compile):
+def test_datasets_with_labels_out_of_range_are_refused(cls, jit_compile, request):
+    if not jit_compile:
+        request.getfixturevalue("eager")
     task = cls(**made(cls))
     task.compile(jit_compile=jit_compile)
     x, y = examples(task)

@@ -8,6 +8,9 @@ import pytest
 from keras_bert.data import AnnotatedTexts, read_entities
 from tests.tasks.test_token_classifier import model_for
 
+# The subject is labels; test_token_classifier.py trains in graphs.
+pytestmark = pytest.mark.usefixtures("eager")
+
 TEXTS = ["Ada met Grace Hopper.", "in Paris", "unaffable", "人 met 京."]
 SPANS = [[(8, 20, "PER"), (0, 3, "PER")], [(3, 8, "LOC")], [], [(0, 1, "PER"), (6, 7, "LOC")]]
 TAGS = [

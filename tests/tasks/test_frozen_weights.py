@@ -6,6 +6,9 @@ import pytest
 
 from keras_bert import BertBackbone, BertClassifier, BertMaskedLM, BertTokenClassifier
 
+# The subject is what files keep; training.test_second_fit compiles steps of frozen weights.
+pytestmark = pytest.mark.usefixtures("eager")
+
 V, T, N = 31, 6, 8
 TASKS = {
     "classifier": lambda b: BertClassifier(b, 3, dropout=0.0),

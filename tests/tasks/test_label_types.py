@@ -11,6 +11,9 @@ from keras_bert import BertClassifier, BertRelationClassifier, BertTokenClassifi
 from keras_bert.explain import errors
 from tests.serving.made import TINY
 
+# The subject is labels and files, the same whatever computes the steps.
+pytestmark = pytest.mark.usefixtures("eager")
+
 TEXTS = ["rain wind", "ice", "boats the rain", "a wind"]
 SPANS = [[[0, 4], [5, 9]], [[0, 1], [1, 3]], [[0, 5], [10, 14]], [[0, 1], [2, 6]]]
 LABELS = {"ints": [1, 2, 5], "floats": [0.5, 1.0, 2.5], "bools": [False, True], "mixed": [1, "a"]}
@@ -52,16 +55,15 @@ def test_names_keep_their_type(kind, labels, tmp_path):
 
     model.save_to_preset(tmp_path / "p")
     model.save(tmp_path / "m.keras")
-    others = [kind.from_preset(tmp_path / "p"), keras.saving.load_model(tmp_path / "m.keras")]
+    for other in (kind.from_preset(tmp_path / "p"), keras.saving.load_model(tmp_path / "m.keras")):
+        same(other.labels, labels)
+        same(ask(other), answers)
     if kind is BertClassifier:
         for form in ("google", "huggingface", "kerashub"):
             save_checkpoint(model, tmp_path / form, form)
-            others.append(kind.from_preset(tmp_path / form))
+            same(kind.from_preset(tmp_path / form).labels, labels)
         config = json.loads((tmp_path / "huggingface" / "config.json").read_text())
         assert [*config["id2label"].values()] == [*map(str, labels)]
-    for other in others:
-        same(other.labels, labels)
-        same(ask(other), answers)
 
 
 @pytest.mark.parametrize("kind", [BertClassifier, BertRelationClassifier])

@@ -386,6 +386,7 @@ def test_label_smoothing_without_classes_is_refused(task):
         make(task).compile(label_smoothing=1.5)
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("task", ["classifier", "relations", "choices"])
 def test_labels_may_be_probabilities(task):
     import tensorflow as tf
@@ -466,7 +467,14 @@ def softmax_losses(model, x, y):
     return -np.log(np.take_along_axis(chance, np.maximum(y, 0)[..., None], -1))[..., 0]
 
 
-@pytest.mark.parametrize("settings", [{}, {"accumulation_steps": 2}, {"jit_compile": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"accumulation_steps": 2},
+        pytest.param({"jit_compile": True}, marks=pytest.mark.slow),
+    ],
+)
 def test_weights_of_labels_and_of_a_labels_yes(settings):
     model = make("multi-label")
     x, y = data("multi-label")
@@ -538,6 +546,7 @@ def tagger_of_words():
     return model, [["w1"], ["w2", "w3", "w4"], ["w5", "w6"]], [[0], [1, 2, -1], [2, 0]]
 
 
+@pytest.mark.usefixtures("eager")
 def test_weights_of_words():
     model, sentences, tags = tagger_of_words()
     weights = [[0.5], [2.0, 0.0, 1.0], [3.0, 1.0]]
@@ -565,6 +574,7 @@ def test_weights_of_words():
         chain.fit(sentences, tags, sample_weight=weights, verbose=0)
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("task", ["classifier", "two classes", "relations", "tagger"])
 def test_balanced_class_weights_are_those_of_scikit_learn(task):
     from sklearn.utils.class_weight import compute_class_weight
@@ -637,6 +647,7 @@ def test_mask_weights_that_are_no_weights_are_refused():
         make("masked").fit(broken, verbose=0)
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("task", ["classifier", "relations", "tagger"])
 def test_a_validation_whose_predictions_are_all_of_one_class_is_named(task, caplog):
     model = make(task)

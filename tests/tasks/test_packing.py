@@ -29,7 +29,7 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 def backbone(**settings):
     keras.utils.set_random_seed(2)
     settings = {"hidden_dropout": 0.0, "attention_dropout": 0.0} | settings
-    return BertBackbone(len(VOCABULARY), 2, 2, 12, 20, max_sequence_length=32, **settings)
+    return BertBackbone(len(VOCABULARY), 1, 2, 12, 20, max_sequence_length=32, **settings)
 
 
 def preprocessor():

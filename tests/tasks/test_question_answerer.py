@@ -317,6 +317,7 @@ def test_settings_that_are_wrong():
     assert empty[0].text == "" and math.isfinite(empty[0].null_score) and empty[1].text
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("form", ["examples", "columns", "split"])
 def test_data_without_answers_sets_the_threshold(form, tmp_path, caplog):
     data, dev = examples(40, impossible=0.4), examples(30, seed=1, impossible=0.4)
@@ -350,6 +351,7 @@ def model_copy_tunes(model, dev):
     return found
 
 
+@pytest.mark.usefixtures("eager")
 def test_data_with_answers_alone_sets_no_threshold():
     model = model_for()
     model.fit(examples(10), validation_data=examples(10, seed=1, impossible=0.5), verbose=0)

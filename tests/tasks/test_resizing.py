@@ -17,6 +17,9 @@ from keras_bert import (
 )
 from keras_bert.checkpoints.names import weights_by_name
 
+# The subject is tables of weights and vocabularies.
+pytestmark = pytest.mark.usefixtures("eager")
+
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s"]
 POSITIONS, WORDS = "embeddings/position_table", "embeddings/word/embeddings"
 

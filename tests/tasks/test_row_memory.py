@@ -8,6 +8,9 @@ import tensorflow as tf
 import keras_bert
 from keras_bert import BertBackbone, BertTokenizer
 
+# The subject is how rows are held between their text and the step.
+pytestmark = pytest.mark.usefixtures("eager")
+
 VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] $ # a red cat the blue dog saw car one".split()
 SHORT = [f"a red cat saw {'one ' * (i % 3)}car" for i in range(30)]
 LONG = ["the blue dog saw " + "a car " * 150]

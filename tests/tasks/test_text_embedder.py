@@ -275,7 +275,9 @@ def contrastive_loss(model, *columns):
 
 
 @pytest.mark.parametrize("form", ["texts", "lists", "columns", "ids", "dataset", "matrix", "xla"])
-def test_hard_negatives_join_those_of_the_batch(form):
+def test_hard_negatives_join_those_of_the_batch(form, request):
+    if form not in ("texts", "xla"):
+        request.getfixturevalue("eager")
     model = made()
     columns = [list(column) for column in zip(*NEGATIVES, strict=True)]
     if form == "texts":

@@ -18,6 +18,9 @@ from tests.tasks import (
     test_token_classifier,
 )
 
+# The subject is a callback between steps.
+pytestmark = pytest.mark.usefixtures("eager")
+
 
 def classifier():
     model = test_classifier.classifier(3, padding="bucket", labels=["a", "b", "c"])

@@ -6,6 +6,9 @@ import pytest
 from keras_bert import BertBackbone, BertClassifier, BertClassifierPreprocessor, BertTokenizer
 from keras_bert.tasks.zero_shot import zero_shot
 
+# The subject is pairs and how their logits become answers.
+pytestmark = pytest.mark.usefixtures("eager")
+
 VOCAB = "[PAD] [UNK] [CLS] [SEP] [MASK] this example is . sport music war a goal song".split()
 TEXTS = ["a goal", "a song", "a"]
 CANDIDATES = ["sport", "music", "war"]

@@ -16,11 +16,13 @@ def tokenizer():
 def backbone_settings():
     return {
         "vocabulary_size": len(WORDS.split()),
-        "num_layers": 2,
+        "num_layers": 1,
         "num_heads": 2,
         "hidden_dim": 8,
         "intermediate_dim": 12,
         "max_sequence_length": 24,
+        "hidden_dropout": 0.0,
+        "attention_dropout": 0.0,
     }
 
 

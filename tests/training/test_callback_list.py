@@ -130,6 +130,7 @@ def test_printed_logs_are_numbers():
     assert f"{UnreadLogs({'loss': tf.constant([0.5])})}" == "{'loss': 0.5}"
 
 
+@pytest.mark.usefixtures("eager")
 def test_what_a_callback_adds_the_next_one_sees():
     seen = []
     add = keras.callbacks.LambdaCallback(on_train_batch_end=lambda _, logs: logs.update(rate=2.0))
@@ -140,6 +141,7 @@ def test_what_a_callback_adds_the_next_one_sees():
     assert seen[0].popitem() == ("rate", 2.0)
 
 
+@pytest.mark.usefixtures("eager")
 def test_one_callback_alone():
     made, (x, y) = model(), rows()
     seen = []

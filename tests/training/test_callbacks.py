@@ -36,7 +36,7 @@ ROWS, BATCH, STEPS, T = 22, 4, 6, 5  # the last of the 6 batches has 2 rows
 
 def tiny_model(optimizer="auto"):
     keras.utils.set_random_seed(1)
-    backbone = BertBackbone(31, 1, 3, 21, 11, max_sequence_length=13)
+    backbone = BertBackbone(31, 1, 3, 21, 11, 13, hidden_dropout=0.0, attention_dropout=0.0)
     model = BertClassifier(backbone, num_classes=3)
     model.compile(optimizer, learning_rate=1e-2)
     return model
@@ -165,6 +165,7 @@ class Clock:
         self.now += self.seconds
 
 
+@pytest.mark.usefixtures("eager")
 def test_time_budget_stops_and_drives_the_schedule(tmp_path, monkeypatch):
     clock = Clock(10)
     monkeypatch.setattr(budget, "monotonic", clock)
@@ -315,6 +316,7 @@ def test_flops_of_a_pretrainer_by_hand():
 # === JsonLines ===
 
 
+@pytest.mark.usefixtures("eager")
 def test_json_lines(tmp_path):
     path = tmp_path / "new" / "log.jsonl"
 

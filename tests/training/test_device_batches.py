@@ -48,7 +48,7 @@ def test_what_no_gpu_takes_is_left_alone():
     assert on_device(arrays, "CPU:0") is arrays
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_training_and_prediction_are_the_same(monkeypatch, jit_compile):
     rng = np.random.default_rng(0)
     shape = (ROWS, 6)

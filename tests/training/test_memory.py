@@ -46,7 +46,7 @@ def check_nothing_stays(*cases):
 
 
 def test_nothing_stays_of_models_that_were_trained():
-    check_nothing_stays("BertClassifier-plain-3", "BertClassifier-checkpointing+packing-3")
+    check_nothing_stays("BertClassifier-plain-2", "BertClassifier-checkpointing+packing-2")
 
 
 @pytest.mark.slow

@@ -49,6 +49,7 @@ def rows(count, seed=0):
 
 def model(**kwargs):
     keras.utils.set_random_seed(3)
+    kwargs = {"attention_dropout": 0.0} | kwargs
     backbone = BertBackbone(VOCABULARY, 1, 3, 21, 11, max_sequence_length=13, **kwargs)
     return Counting(backbone, num_classes=3)
 

@@ -25,7 +25,7 @@ def model(dropout=0.0, **kwargs):
     keras.utils.set_random_seed(3)
     backbone = BertBackbone(
         VOCABULARY,
-        2,
+        1,
         3,
         21,
         11,

@@ -240,7 +240,7 @@ def test_keras_does_not_compile_the_step_itself():
 def test_only_numbers_of_static_shapes_leave_the_pipeline():
     """Of what a TPU gets: it takes no strings, and compiles for each shape."""
     model = BertClassifier.from_preset(
-        "tests/golden/tiny_hf",
+        "tests/golden/tiny_one_block",
         num_classes=2,
         skip_mismatch=True,
         padding="full",

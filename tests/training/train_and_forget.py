@@ -57,7 +57,7 @@ TASKS = {  # arguments of the task, and of `fit`
 
 def make(task, variants):
     kind = getattr(keras_bert, task)
-    sizes = (2, 2, 8, 12, 16) if "large" not in variants else (4, 4, 256, 1024, 64)
+    sizes = (1, 2, 8, 12, 16) if "large" not in variants else (4, 4, 256, 1024, 64)
     backbone = keras_bert.BertBackbone(
         len(VOCABULARY) if "large" not in variants else 30000,
         *sizes,
