@@ -9,6 +9,7 @@ from keras import ops
 from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.examples import Examples, two_columns
 from keras_bert.data.ragged import is_ragged
+from keras_bert.data.table_rows import LIST, NUMERIC, Cell
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
@@ -64,6 +65,7 @@ class BertMultipleChoice(BertTask):
     answers_read_rows = False
     reads_several = True
     packs_texts = False
+    column_names = ("context", "choices", "label", "weight")
 
     def __init__(
         self,
@@ -111,6 +113,13 @@ class BertMultipleChoice(BertTask):
 
     def brings_labels(self, x) -> bool:
         return isinstance(x, ChoiceExamples)
+
+    def table_cells(self, given, labelled):
+        cells = {"context": Cell(), "choices": Cell(LIST)}
+        return cells | ({"label": Cell(NUMERIC)} if labelled else {})
+
+    def examples_of_table(self, columns):
+        return (columns["context"], columns["choices"]), columns.get("label")
 
     def _checked_rows(self, x, y, sample_weight):
         if is_ragged(x.get("token_ids")):

@@ -14,6 +14,7 @@ from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
+from keras_bert.data.table_rows import ANY, Cell
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
@@ -24,6 +25,7 @@ from keras_bert.tasks.spans import (
     Prediction,
     answer_spans,
     as_examples,
+    first_answer,
     predictions,
     question_columns,
     row_labels,
@@ -92,6 +94,7 @@ class BertQuestionAnswerer(BertTask):
     output_kind = {"start": CHOICES, "end": CHOICES}
     outputs_by_token = True
     fill_value = NO_TOKEN
+    column_names = ("question", "context", "answers", "answer", "answer_start", "weight")
     at_once = 500  # each has about a hundred spans, each with its context
 
     def __init__(
@@ -183,14 +186,30 @@ class BertQuestionAnswerer(BertTask):
             y = row_labels(y)
         return Examples(columns, y)
 
-    def ragged_rows(self, x, y=None, sample_weight=None, **options):
-        data = self.examples(x, y)
+    def table_cells(self, given, labelled):
+        cells = {"question": Cell(), "context": Cell()}
+        if not labelled:
+            return cells
+        apart = {"answer", "answer_start"} & {*given}
+        return cells | {
+            name: Cell(ANY) for name in (self.column_names[3:5] if apart else ["answers"])
+        }
+
+    def examples_of_table(self, columns):
+        x = (columns["question"], columns["context"])
+        if "answers" in columns:
+            return x, [first_answer(value) for value in columns["answers"]]
+        if "answer" not in columns:
+            return x, None
+        pairs = zip(columns["answer"], columns["answer_start"], strict=True)
+        return x, [first_answer([pair]) for pair in pairs]
+
+    def with_targets(self, data):
         if not len(data):
             raise ValueError("there are no questions")
-        spans = data.labels
-        if spans is not None:
-            spans = answer_spans(data.columns[1], spans)  # [N, 2]
-        return super().ragged_rows(Examples(data.columns, spans), None, sample_weight, **options)
+        if data.labels is None:
+            return data
+        return Examples(data.columns, answer_spans(data.columns[1], data.labels))  # [N, 2]
 
     def rows(self, question, context, **options) -> Rows:
         rows = self.preprocessor.encode(question, context)
@@ -286,6 +305,7 @@ class BertQuestionAnswerer(BertTask):
             ValueError: if an answer is not at its stated place in the context, or a question has
                 neither an answer nor is marked as having none; the error names the row.
         """
+        x = self.as_table(x, kwargs, y)
         x, y = self._labelled(x, y, "fit")
         teaches_none = isinstance(x, Examples) and any(map(_has_no_answer, y))
         if not teaches_none or self._threshold_is_chosen:

@@ -240,6 +240,35 @@ class TensorFlowStep:
                 np.count_nonzero(right),
             )
 
+    def from_source(self, source, first: int):
+        """The endless batches of a source, for `fit`.
+
+        Args:
+            source: a source of `keras_bert.data.sources`. Workers that train together each read
+                their own part of every batch, if it has a method `reads_apart`.
+            first: index of the batch to begin with.
+
+        Returns:
+            A `tf.data.Dataset`, or a distributed one of it.
+        """
+        extended = self.model.distribute_strategy.extended
+        workers = getattr(extended, "_num_workers", 1)
+        if workers == 1 or not hasattr(source, "reads_apart"):
+            return self.with_weight_sums(source.stream(first))
+        if not source.reads_apart(workers):
+            logger.warning(
+                "each of the %d workers reads the whole table, since batches have %d lanes: "
+                "expected a multiple of the workers, as from a batch size with such a divisor",
+                workers,
+                source.lanes,
+            )
+
+        def own(context):
+            part = (context.input_pipeline_id, context.num_input_pipelines)
+            return source.stream(first, (*part, self.replica_count // workers))
+
+        return self.model.distribute_strategy.distribute_datasets_from_function(own)
+
     def with_weight_sums(self, batches):
         """Adds the weight sums of their losses to batches, if several replicas share them.
 
