@@ -128,12 +128,10 @@ class Run:
             start_schedule(task, self.schedule, length)
         self._share_out_executions()
         # Without a number of steps, Keras ends an epoch where the data end.
-        # Not built from the training batches, which may be an iterator or distributed.
-        step.build_for(source.one_pass())
-        if self.steps_per_epoch:
-            batches = step.from_source(source, self.done)
-        else:
-            batches = step.with_weight_sums(source.one_pass())
+        batches = source.stream(self.done) if self.steps_per_epoch else source.one_pass()
+        # Not built from the training batches if they are an iterator, which cannot be peeked at.
+        step.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
+        batches = step.divided(batches, source, self.done)
         if self._resume is not None:
             self._resume.watch(self._callbacks)
         if self._found:

@@ -240,21 +240,22 @@ class TensorFlowStep:
                 np.count_nonzero(right),
             )
 
-    def from_source(self, source, first: int):
-        """The endless batches of a source, for `fit`.
+    def divided(self, batches, source, first: int):
+        """The batches of `fit`, for one worker or several.
 
         Args:
-            source: a source of `keras_bert.data.sources`. Workers that train together each read
-                their own part of every batch, if it has a method `reads_apart`.
-            first: index of the batch to begin with.
+            batches: all batches from `first` on, a `tf.data.Dataset`.
+            source: where they come from, see `keras_bert.data.sources`. If it has `reads_apart`,
+                workers that train together each make their own part of every batch.
+            first: index of the first batch.
 
         Returns:
-            A `tf.data.Dataset`, or a distributed one of it.
+            As `with_weight_sums`, or a distributed dataset.
         """
         extended = self.model.distribute_strategy.extended
         workers = getattr(extended, "_num_workers", 1)
         if workers == 1 or not hasattr(source, "reads_apart"):
-            return self.with_weight_sums(source.stream(first))
+            return self.with_weight_sums(batches)
         if not source.reads_apart(workers):
             logger.warning(
                 "each of the %d workers reads the whole table, since batches have %d lanes: "
