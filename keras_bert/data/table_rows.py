@@ -9,8 +9,10 @@ import glob
 import json
 import logging
 import math
+import shutil
 import sys
 import tempfile
+import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -117,7 +119,6 @@ class Table:
         self.columns = columns
         self.skip_bad_rows, self.label_separator = skip_bad_rows, label_separator
         self.bad_rows: dict[str, list[int]] | None = None
-        self._folder = None  # of a generator's rows
         if hasattr(source, "__next__"):
             self.parts: list = [self._written(source)]
         elif is_frame(source):
@@ -149,8 +150,9 @@ class Table:
 
     def _written(self, rows: Iterator) -> "FilePart":
         """Writes the rows of an iterator to a temporary file."""
-        self._folder = tempfile.TemporaryDirectory(prefix="keras_bert_rows_")
-        path = Path(self._folder.name) / "rows.jsonl"
+        folder = tempfile.mkdtemp(prefix="keras_bert_rows_")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        path = Path(folder) / "rows.jsonl"
         with open(path, "w", encoding="utf-8") as file:
             for number, row in enumerate(progress(rows, "read"), 1):
                 if isinstance(row, tuple) and len(row) == 2 and not self.columns:

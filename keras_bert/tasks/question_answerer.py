@@ -14,7 +14,7 @@ from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
-from keras_bert.data.table_rows import ANY, Cell
+from keras_bert.data.table_rows import ANY, Cell, Table
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
@@ -95,6 +95,7 @@ class BertQuestionAnswerer(BertTask):
     outputs_by_token = True
     fill_value = NO_TOKEN
     column_names = ("question", "context", "answers", "answer", "answer_start", "weight")
+    _saw_none = False  # whether a question without an answer was among the last rows made
     at_once = 500  # each has about a hundred spans, each with its context
 
     def __init__(
@@ -209,6 +210,7 @@ class BertQuestionAnswerer(BertTask):
             raise ValueError("there are no questions")
         if data.labels is None:
             return data
+        self._saw_none |= any(map(_has_no_answer, data.labels))
         return Examples(data.columns, answer_spans(data.columns[1], data.labels))  # [N, 2]
 
     def rows(self, question, context, **options) -> Rows:
@@ -307,6 +309,15 @@ class BertQuestionAnswerer(BertTask):
         """
         x = self.as_table(x, kwargs, y)
         x, y = self._labelled(x, y, "fit")
+        if isinstance(x, Table):
+            self._saw_none = False
+            history = super().fit(
+                x, None, batch_size, epochs, sample_weight, validation_data, **kwargs
+            )
+            if self._saw_none and not self._threshold_is_chosen:
+                self._null_threshold = 0.0
+                logger.warning("null_threshold=0.0, since some of the questions have no answer")
+            return history
         teaches_none = isinstance(x, Examples) and any(map(_has_no_answer, y))
         if not teaches_none or self._threshold_is_chosen:
             return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)

@@ -81,10 +81,9 @@ def table_source(
         else:
             batch_size = size
     weigh = class_weigher(task, class_weight, None)
-    as_it_is = not labelled and task.outputs_by_token  # whose width must not change
 
     def inputs(x, y=None, sample_weight=None):
-        return (x,) if as_it_is else weigh(task.step_inputs(x, y, sample_weight))
+        return weigh(task.step_inputs(x, y, sample_weight))
 
     return TableSource(
         index,
@@ -150,10 +149,7 @@ class TableRows:
             self._task.adopt_names(sorted(names), given)
 
     def _check(self, columns: dict[str, list]) -> int:
-        data, weights = self._task.check_table(columns, self._labelled)
-        if weights is not None and weights.shape[:1] != (len(data),):
-            raise ValueError(f"weight: expected a number for each row, got {weights.shape}")
-        return len(data)
+        return len(self._task.check_table(columns, self._labelled)[0])
 
     def packing(self, batch_size: int) -> Packing | None:
         """How texts are packed, by the lengths of a sample; None for an empty table."""
@@ -177,7 +173,7 @@ class TableRows:
         counts = np.zeros(getattr(task, "num_classes", 0), "int64")
 
         def count(columns):
-            data, weights = task.check_table(columns, self._labelled)
+            data, _ = task.check_table(columns, self._labelled)
             if not self._made_at_once and packing is None:
                 made = len(data)
             else:

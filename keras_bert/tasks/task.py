@@ -1135,6 +1135,11 @@ class BertTask(keras_hub.models.Task):
         if not isinstance(x, str) or kwargs.keys() & {*self.column_names}:
             x = self.as_table(x, kwargs)
         if isinstance(x, Table):
+            if self.outputs_by_token:
+                raise TypeError(
+                    f"predict of a Table: a {type(self).__name__} makes several rows of an "
+                    "example; keras_bert.serving.bulk.answer_file answers files"
+                )
             batches = self.source(x, batch_size=batch_size, labelled=False).one_pass()
             return self.predict_batches(batches, kwargs)
         if isinstance(x, str | bytes):

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import is_ragged
-from keras_bert.data.table_rows import LIST, Cell
+from keras_bert.data.table_rows import LIST, Cell, Table
 from keras_bert.data.tagged import (
     AnnotatedTexts,
     TaggedSentences,
@@ -492,7 +492,7 @@ class BertTokenClassifier(Labelled):
         Returns:
             For sentences a list of N float32 arrays [words, K]; for ids float32 [N, T, K].
         """
-        if isinstance(x, dict) or hasattr(x, "element_spec"):
+        if isinstance(x, dict | Table) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
 
         def scores(outputs, rows):
