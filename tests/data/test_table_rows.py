@@ -38,7 +38,10 @@ def rows_of(found, index, pieces=None):
     for piece in range(len(index.rows)) if pieces is None else pieces:
         columns = found.read(index, piece)
         assert len(columns["text"]) == index.examples[piece]
-        rows += [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        rows += [
+            dict(zip(columns, values, strict=True))
+            for values in zip(*columns.values(), strict=True)
+        ]
     return rows
 
 
