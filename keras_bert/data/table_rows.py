@@ -131,7 +131,10 @@ class Table:
         """Another table with the columns and settings of this one.
 
         Args:
-            source: as `Table`; a `Table` is returned unchanged.
+            source: as `Table`.
+
+        Returns:
+            The table; `source` itself if it is a `Table`.
         """
         if isinstance(source, Table):
             return source
@@ -143,7 +146,15 @@ class Table:
         )
 
     def kept(self, key: Any, make: Callable) -> Any:
-        """The result of `make` for this key, which is kept."""
+        """Keeps what takes long to make.
+
+        Args:
+            key: of it.
+            make: makes it.
+
+        Returns:
+            What `make` returned when it was first called for this key.
+        """
         if key not in self._indexes:
             self._indexes[key] = make()
         return self._indexes[key]

@@ -206,6 +206,17 @@ class BertQuestionAnswerer(BertTask):
         return x, [first_answer([pair]) for pair in pairs]
 
     def with_targets(self, data):
+        """Finds answers in their contexts.
+
+        Args:
+            data: as `BertTask.with_targets`.
+
+        Returns:
+            As `BertTask.with_targets`; labels are first character and one past the last, [N, 2].
+
+        Raises:
+            ValueError: if there are no questions, or an answer is not at its stated place.
+        """
         if not len(data):
             raise ValueError("there are no questions")
         if data.labels is None:

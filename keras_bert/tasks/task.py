@@ -332,20 +332,26 @@ class BertTask(keras_hub.models.Task):
         return texts[0] if len(texts) == 1 else tuple(texts), columns.get("label")
 
     def lacks_names(self, given: Sequence[str]) -> bool:
-        """Whether names of labels have to be found in a table first.
+        """Returns whether names of labels have to be found in a table first.
 
         Args:
             given: as `table_cells`.
+
+        Returns:
+            Whether they have.
         """
         return False
 
     def names_in(self, columns: dict[str, list]) -> list[str] | None:
-        """The names of labels in rows of a table; None if the labels are ids.
+        """Lists the names of labels in rows of a table.
 
         Args:
             columns: as `examples_of_table`, labels alone.
+
+        Returns:
+            The names; None if the labels are ids.
         """
-        raise NotImplementedError
+        return None
 
     def adopt_names(self, names: list[str], given: Sequence[str]) -> None:
         """Adopts names of labels.
@@ -357,7 +363,6 @@ class BertTask(keras_hub.models.Task):
         Raises:
             ValueError: if they are more or fewer than the classes.
         """
-        raise NotImplementedError
 
     def with_targets(self, data: Examples) -> Examples:
         """Completes labels that are found in the texts.
@@ -408,10 +413,13 @@ class BertTask(keras_hub.models.Task):
         return data, checked_weights(columns.get("weight"), "weight")
 
     def has_rows_to_check(self, columns: dict[str, list]) -> bool:
-        """Whether examples have several rows or none, so that they must be made to be counted.
+        """Returns whether rows of the network have to be made to count them.
 
         Args:
-            columns: as `examples_of_table`, without labels.
+            columns: as `examples_of_table`.
+
+        Returns:
+            Whether an example can have several rows, or none.
         """
         checks = type(self).check_rows is not BertTask.check_rows
         data = self.examples(self.examples_of_table(columns)[0]).part(slice(0, 1))
@@ -1131,6 +1139,10 @@ class BertTask(keras_hub.models.Task):
 
         Returns:
             float32 array [N, ...]; for one string without the first axis.
+
+        Raises:
+            TypeError: if a text is not a string; or for a table, if an example can have several
+                rows.
         """
         if not isinstance(x, str) or kwargs.keys() & {*self.column_names}:
             x = self.as_table(x, kwargs)
