@@ -210,7 +210,14 @@ class TableSource:
                     *table, members = table
                     rows = np.where(real[:, :, None], members[rows], -1)
                 parts = tf.nest.flatten(_weighted(table), expand_composites=True)
-                yield *(part for part in parts if part is not None), rows, real
+                parts = [part for part in parts if part is not None]
+                for part, known in zip(parts, flat, strict=True):
+                    if not known.shape.is_compatible_with(part.shape):
+                        raise ValueError(
+                            f"rows of shape {part.shape}: expected {known.shape} as in the first "
+                            "row, with as many texts in every example"
+                        )
+                yield *parts, rows, real
 
         windows = tf.data.Dataset.from_generator(
             generate,

@@ -66,6 +66,7 @@ class BertMultipleChoice(BertTask):
     reads_several = True
     packs_texts = False
     column_names = ("context", "choices", "label", "weight")
+    _most_choices = 0  # of an example in a table
 
     def __init__(
         self,
@@ -119,7 +120,11 @@ class BertMultipleChoice(BertTask):
         return cells | ({"label": Cell(NUMERIC)} if labelled else {})
 
     def examples_of_table(self, columns):
-        return (columns["context"], columns["choices"]), columns.get("label")
+        # All pieces get the number of choices that the pass before training found.
+        choices = [row if isinstance(row, list) else [row] for row in columns["choices"]]
+        self._most_choices = most = max([self._most_choices, *map(len, choices)])
+        choices = [row + [""] * (most - len(row)) for row in choices]
+        return (columns["context"], choices), columns.get("label")
 
     def _checked_rows(self, x, y, sample_weight):
         if is_ragged(x.get("token_ids")):
