@@ -179,11 +179,15 @@ class Table:
 
 
 def is_table(x: Any) -> bool:
-    """Whether `fit` reads x in pieces: a path, several, a table of another library, an iterator."""
+    """Whether `fit` reads x in pieces: files, a table of another library, or an iterator.
+
+    A string is the name of files if it has an extension of theirs, a scheme or a wildcard, or if
+    there is such a file or folder.
+    """
     if isinstance(x, Table | Path) or hasattr(x, "__next__") or is_frame(x):
         return True
     if isinstance(x, str):
-        return True
+        return _is_known(x) or is_remote(x) or any(c in x for c in "*?[") or Path(x).exists()
     return isinstance(x, list) and bool(x) and all(isinstance(path, Path) for path in x)
 
 
