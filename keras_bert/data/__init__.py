@@ -14,6 +14,7 @@ from keras_bert.data.squad import (
     read_squad,
     write_predictions,
 )
+from keras_bert.data.table_rows import Table
 from keras_bert.data.tables import Examples, read_table
 from keras_bert.data.tagged import (
     AnnotatedTexts,
@@ -32,6 +33,7 @@ __all__ = [
     "Examples",
     "RelationExamples",
     "SquadExample",
+    "Table",
     "TaggedSentences",
     "augment",
     "build_vocabulary",

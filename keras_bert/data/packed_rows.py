@@ -242,32 +242,43 @@ class PackedSource:
 
     def _expand(self, x, y=None, sample_weight=None):
         """Converts a batch of packed rows to the model's inputs, inside `tf.data`."""
-        import tensorflow as tf
+        batch = packed_batch(
+            self._tensors, x["members"], sample_weight, self._text_length, self._row_length
+        )
+        return self._preprocess(*batch)
 
-        members = x["members"]  # [R, S]
-        rows, slots = tf.shape(members)[0], members.shape[1]
-        texts = tf.reshape(members, [-1])
-        there = texts >= 0
-        texts = tf.maximum(texts, 0)
 
-        x, labels, weights = dense_parts(self._tensors, texts, self._text_length)
-        if weights is not None:
-            used = tf.cast(there, weights.dtype)
-            if sample_weight is not None:  # 0 for the filling of the last batch
-                used *= tf.repeat(tf.cast(sample_weight, weights.dtype), slots)
-            weights *= tf.reshape(used, [-1] + [1] * (weights.shape.rank - 1))
-        x = self._with_packing(x, there, rows, slots)
-        return self._preprocess(*((x,) if labels is None else (x, labels, weights)))
+def packed_batch(table, members, row_weights, text_length: int, row_length: int) -> tuple:
+    """The texts of packed rows, inside `tf.data`.
 
-    def _with_packing(self, x: dict, there, rows, slots) -> dict:
-        """Adds `packed_from`; the texts of empty slots get no tokens."""
-        import tensorflow as tf
+    Args:
+        table: [x, labels, weights] of all texts; the last two may be None.
+        members: int32 [R, S], the texts of each row, -1 for none.
+        row_weights: [R], 0 for the filling of the last batch; or None.
+        text_length: T, to which ragged texts are padded.
+        row_length: P.
 
-        real = tf.cast(x["padding_mask"], tf.bool) & there[:, None]
-        mask = tf.cast(real, tf.int32)  # the sum in a narrower dtype would overflow
-        lengths = tf.reshape(tf.reduce_sum(mask, axis=1), [rows, slots])
-        cells = packed_from(lengths, tf.shape(mask)[1], self._row_length)
-        return {**x, "padding_mask": mask, "packed_from": cells}
+    Returns:
+        (x, labels, weights) of R * S texts, or (x,) without labels; x has `packed_from` too.
+    """
+    import tensorflow as tf
+
+    rows, slots = tf.shape(members)[0], members.shape[1]
+    texts = tf.reshape(members, [-1])
+    there = texts >= 0
+    x, labels, weights = dense_parts(table, tf.maximum(texts, 0), text_length)
+    if weights is not None:
+        used = tf.cast(there, weights.dtype)
+        if row_weights is not None:
+            used *= tf.repeat(tf.cast(row_weights, weights.dtype), slots)
+        weights *= tf.reshape(used, [-1] + [1] * (weights.shape.rank - 1))
+    # The texts of empty slots get no tokens.
+    real = tf.cast(x["padding_mask"], tf.bool) & there[:, None]
+    mask = tf.cast(real, tf.int32)  # the sum in a narrower dtype would overflow
+    lengths = tf.reshape(tf.reduce_sum(mask, axis=1), [rows, slots])
+    cells = packed_from(lengths, tf.shape(mask)[1], row_length)
+    x = {**x, "padding_mask": mask, "packed_from": cells}
+    return (x,) if labels is None else (x, labels, weights)
 
 
 def packable_lengths(padding_mask: np.ndarray) -> np.ndarray | None:

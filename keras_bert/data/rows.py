@@ -1,4 +1,4 @@
-"""Lines and records of text files, plain or gzipped, with line numbers.
+"""Lines and records of files, plain or gzipped, with line numbers, from any place in them.
 
 Used by all readers of labelled files. Every record is returned or raises an error that names the
 file and the line; only blank lines are skipped. There are three dialects, chosen by the file name
@@ -7,23 +7,34 @@ or `delimiter`:
 - tab: without quoting; quotation marks are text, as in the GLUE files (MRPC and STS-B contain
   unbalanced quotes, with which a quoting reader would lose lines).
 - any other delimiter: CSV as in RFC 4180, with quoting; a field can contain line breaks.
-- `.jsonl`: one JSON object per line; its keys are the columns. `.parquet` is read as such objects;
-  the "line" of a row is its number from 1.
+- `.jsonl`: one JSON object per line; its keys are the columns. `.parquet` and `.tfrecord` (records
+  of `tf.train.Example`) are read as such objects; the "line" of a row is its number from 1.
+
+A path with a scheme, such as gs://bucket/file.csv, is opened by `tf.io.gfile`.
 """
 
 import codecs
 import csv
 import gzip
+import io
 import json
+import os
+import struct
 import zlib
-from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
+
+import google_crc32c
 
 UTF8_BOM = b"\xef\xbb\xbf"
 DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
-OBJECTS = (".jsonl", ".parquet")  # files of objects, without a delimiter
+RECORDS = (".tfrecord", ".tfrecords")
+OBJECTS = (".jsonl", ".parquet", *RECORDS)  # files of objects, without a delimiter
 PARQUET_ROWS = 1024  # read at a time
+BUFFER = 1 << 20  # bytes read at a time from Parquet and through `tf.io.gfile`
 NAMED_LINES = 5
 # Limits of unpacking a gzip file: a factor of its size, plus a number of bytes. Text compresses by
 # a factor of 3 to 10; a zip bomb by 1,000.
@@ -31,9 +42,108 @@ MOST_UNPACKED, FREE_BYTES = 100, 64 << 20
 _SURELY_SHOWN = 200  # levels of nesting in JSON
 
 Column = str | int
+Bad = Callable[[int, str], None]  # takes the line of a row that cannot be read, and the reason
 
 
-def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+@dataclass
+class Place:
+    """How far a file was read; readers start there, and move it past each row that they yield.
+
+    Attributes:
+        offset: bytes in front of the next row, of the unpacked file; for Parquet, rows.
+        line: lines in front of it; for objects without lines, rows.
+    """
+
+    offset: int = 0
+    line: int = 0
+
+
+def is_remote(path: Path | str) -> bool:
+    """Whether a path has a scheme, and `tf.io.gfile` opens it."""
+    return "://" in str(path)
+
+
+def open_bytes(path: Path | str) -> IO[bytes]:
+    """Opens a file for reading.
+
+    Args:
+        path: a local file, or an address that `tf.io.gfile` opens.
+
+    Raises:
+        OSError: if it cannot be opened.
+    """
+    if not is_remote(path):
+        return open(path, "rb")
+    import tensorflow as tf
+
+    try:
+        file = tf.io.gfile.GFile(str(path), "rb")
+        return io.BufferedReader(_Remote(file), BUFFER)
+    except tf.errors.NotFoundError as error:
+        raise FileNotFoundError(f"{path} is not there") from error
+    except tf.errors.OpError as error:
+        raise OSError(f"{path}: {error.message}") from error
+
+
+class _Remote(io.RawIOBase):
+    """A `tf.io.gfile.GFile` as a raw file of Python."""
+
+    def __init__(self, file):
+        self._file = file
+        file.size()  # opens it, so that a missing file is found here
+
+    def readable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    def readinto(self, buffer):
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: self._file.size()}
+        self._file.seek(base[whence] + offset)
+        return self.tell()
+
+    def tell(self):
+        return self._file.tell()
+
+    def close(self):
+        self._file.close()
+        super().close()
+
+
+def file_size(path: Path | str) -> int:
+    """The size of a file in bytes."""
+    if not is_remote(path):
+        return os.stat(path).st_size
+    import tensorflow as tf
+
+    return tf.io.gfile.stat(str(path)).length
+
+
+def is_gzip(path: Path | str) -> bool:
+    """Whether a file is gzipped, by its name."""
+    return PurePosixPath(path).suffix == ".gz"
+
+
+def extension(path: Path | str) -> str:
+    """The extension of a file without `.gz` and without the number of a shard."""
+    path = PurePosixPath(path)
+    suffix = PurePosixPath(path.stem).suffix if is_gzip(path) else path.suffix
+    return suffix.split("-")[0]  # .tfrecord-00000-of-00010
+
+
+def read_lines(
+    path: Path | str,
+    encoding: str = "utf-8",
+    at: Place | None = None,
+    bad: Bad | None = None,
+    errors: str = "strict",
+) -> Iterator[tuple[int, str]]:
     """Yields (line number from 1, line with its line end), decoded line by line.
 
     Lines end only at a line feed, so U+2028, U+0085 or a single CR inside a text does not split it;
@@ -43,40 +153,74 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
         path: the file; gzipped if its name ends with `.gz`.
         encoding: an encoding with one byte for a line feed, any except UTF-16 and UTF-32; a UTF-8
             byte-order mark is dropped.
+        at: where to begin; by default at the first line.
+        bad: called with lines that are not in this encoding, which are then skipped; by default
+            they raise an error.
+        errors: as in `bytes.decode`.
 
     Raises:
         ValueError: with file and line, if the bytes are not in this encoding, or the gzip file is
             damaged or unpacks to far more than text would.
     """
-    opener = gzip.open if path.suffix == ".gz" else open
-    number = 0
-    with opener(path, "rb") as file:
+    at = Place() if at is None else at
+    marked = codecs.lookup(encoding).name == "utf-8"
+    packed = is_gzip(path)
+    with open_bytes(path) as raw, gzip.open(raw) if packed else nullcontext(raw) as file:
         try:
-            for raw in _bounded(file, path) if path.suffix == ".gz" else file:
-                number += 1
-                if number == 1 and codecs.lookup(encoding).name == "utf-8":
-                    raw = raw.removeprefix(UTF8_BOM)
-                yield number, raw.decode(encoding)
-        except UnicodeDecodeError as error:
-            name = "UTF-8" if error.encoding == "utf-8" else error.encoding
-            hint = "; is it gzipped, without .gz in its name?" if raw[:2] == b"\x1f\x8b" else ""
-            raise ValueError(
-                f"{path}, line {number}: byte 0x{error.object[error.start]:02x} at position "
-                f"{error.start} of the line is not {name}; convert the file to UTF-8{hint}."
-            ) from error
+            if at.offset:
+                file.seek(at.offset)
+            for content in _bounded(file, path, at) if packed else file:
+                at.line += 1
+                at.offset += len(content)
+                if at.line == 1 and marked:
+                    content = content.removeprefix(UTF8_BOM)
+                try:
+                    text = content.decode(encoding, errors)
+                except UnicodeDecodeError as error:
+                    report(bad, at.line, f"{path}, line {at.line}: {_undecoded(error)}", error)
+                    continue
+                yield at.line, text
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}, after line {number}: damaged gzip file: {error}") from error
+            raise ValueError(f"{path}, after line {at.line}: damaged gzip file: {error}") from error
 
 
-def _bounded(file: IO[bytes], path: Path) -> Iterator[bytes]:
+def report(bad: Bad | None, line: int, message: str, error: Exception | None = None) -> None:
+    """Reports a wrong row.
+
+    Args:
+        bad: takes it; None to raise an error.
+        line: of the row.
+        message: the reason, with file and line.
+        error: the cause, if an exception.
+
+    Raises:
+        ValueError: if `bad` is None.
+    """
+    if bad is None:
+        raise ValueError(message) from error
+    bad(line, message)
+
+
+def _undecoded(error: UnicodeDecodeError) -> str:
+    name = "UTF-8" if error.encoding == "utf-8" else error.encoding
+    packed = error.object[:2] == b"\x1f\x8b"
+    hint = "; is it gzipped, without .gz in its name?" if packed else ""
+    return (
+        f"byte 0x{error.object[error.start]:02x} at position {error.start} of the line is not "
+        f"{name}; convert the file to UTF-8{hint}."
+    )
+
+
+def _bounded(file: IO[bytes], path: Path | str, at: Place) -> Iterator[bytes]:
     """Yields lines of an unpacked file; raises an error if it is larger than text would be."""
-    left, number = MOST_UNPACKED * path.stat().st_size + FREE_BYTES, 0
+    size = file_size(path)
+    left, number = MOST_UNPACKED * size + FREE_BYTES - at.offset, at.line
     while raw := file.readline(left + 1):
         number += 1
         left -= len(raw)
         if left < 0:
             raise ValueError(
-                f"{path}, line {number}: the gzip file of {path.stat().st_size:,} bytes unpacks to "
+                f"{path}, line {number}: the gzip file of {size:,} bytes unpacks to "
                 f"more than {MOST_UNPACKED} times its size; unpack it first if that is intended"
             )
         yield raw
@@ -108,7 +252,7 @@ def parse_json(text: str, path: Path | str, line: int | None = None) -> Any:
 
 
 def read_rows(
-    path: Path,
+    path: Path | str,
     columns: Sequence[Column],
     *,
     header: bool = True,
@@ -120,8 +264,8 @@ def read_rows(
     """Yields (line number, the cells of the requested columns).
 
     Args:
-        path: a `.tsv`, `.txt` (tabs), `.csv` or `.jsonl` file, or one of these with `.gz` added;
-            or a `.parquet` file.
+        path: a `.tsv`, `.txt` (tabs), `.csv`, `.jsonl` or `.tfrecord` file, or one of these with
+            `.gz` added; or a `.parquet` file.
         columns: the requested columns, by name or index from 0.
         header: whether the first line has column names. JSON lines and Parquet have their own.
         names: column names of a file without a header; each line must have as many columns.
@@ -137,24 +281,66 @@ def read_rows(
     delimiter = find_delimiter(path, delimiter)
     if delimiter is None:
         return _json_rows(path, columns, list_columns)
-    return _delimited_rows(path, columns, delimiter, header, names, broken)
+    wrong = None if broken is None else lambda line, message: broken.append(line)
+    return _delimited_rows(path, columns, delimiter, header, names, wrong)
 
 
-def column_names(path: Path, delimiter: str | None = None) -> list[str]:
-    """The names in the header line, or the keys of the first object of JSON lines or Parquet."""
+def read_cells(
+    path: Path | str,
+    columns: Sequence[str],
+    names: Sequence[str] | None,
+    delimiter: str | None = None,
+    at: Place | None = None,
+    bad: Bad | None = None,
+) -> Iterator[tuple[int, list]]:
+    """Yields (line number, the cells of the requested columns), from any place of a file.
+
+    Args:
+        path: as `read_rows`.
+        columns: the requested columns.
+        names: those of the header line, behind which `at` has to be; None for objects.
+        delimiter: as `read_rows`.
+        at: where to begin; by default with the first row.
+        bad: called with rows that cannot be read, which are then skipped.
+
+    Yields:
+        Cells as strings; of objects, values of any type of JSON.
+
+    Raises:
+        ValueError: with file and line, if a row cannot be read, and `bad` is None.
+    """
+    if names is not None:
+        delimiter = find_delimiter(path, delimiter)
+        yield from _delimited_rows(path, columns, delimiter, False, names, bad, at, bad)
+        return
+    for line, row in read_objects(path, at, bad, columns):
+        try:
+            cells = [row[column] for column in columns]
+        except KeyError:
+            missing = next(column for column in columns if column not in row)
+            keys = f"no key {missing!r}; the keys are {[*row]}."
+            report(bad, line, f"{path}, line {line}: {keys}")
+            continue
+        yield line, cells
+
+
+def column_names(
+    path: Path | str, delimiter: str | None = None, at: Place | None = None
+) -> list[str]:
+    """The names in the header line, or the keys of the first object; moves `at` past a header."""
     delimiter = find_delimiter(path, delimiter)
     if delimiter is None:
         return next(([*row] for _, row in read_objects(path)), [])
-    return next((cells for _, cells in _split(path, delimiter)), [])
+    return next((cells for _, cells in _split(path, delimiter, at)), [])
 
 
-def find_delimiter(path: Path, delimiter: str | None = None) -> str | None:
-    """`delimiter`, or that of the file's extension; None for JSON lines and Parquet.
+def find_delimiter(path: Path | str, delimiter: str | None = None) -> str | None:
+    """`delimiter`, or that of the file's extension; None for files of objects.
 
     Raises:
         ValueError: if the extension is unknown.
     """
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    suffix = extension(path)
     if delimiter is not None or suffix in OBJECTS:
         return delimiter
     if suffix not in DELIMITERS:
@@ -172,34 +358,55 @@ def name_lines(lines: Sequence[int]) -> str:
     return f"line{'s' if len(lines) > 1 else ''} {named}{more}"
 
 
-def _split(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _split(
+    path: Path | str, delimiter: str, at: Place | None = None, bad: Bad | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """Yields (line number, cells) of non-blank lines."""
     if delimiter == "\t":
-        for number, line in read_lines(path):
+        for number, line in read_lines(path, at=at, bad=bad):
             if line.strip("\r\n "):
                 yield number, line.removesuffix("\n").removesuffix("\r").split("\t")
         return
+    at = Place() if at is None else at
+    # A line inside of a record cannot be left out, only the record: its bytes stay visible.
+    errors = "strict" if bad is None else "surrogateescape"
     # strict: otherwise an unclosed quote would turn the rest of the file into one field.
-    reader = csv.reader((line for _, line in read_lines(path)), delimiter=delimiter, strict=True)
+    lines = (line for _, line in read_lines(path, at=at, errors=errors))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
-        number = reader.line_num + 1
+        number = at.line + 1
         try:
             row = next(reader, None)
         except csv.Error as error:
-            raise ValueError(f"{path}, record at line {number}: not valid CSV: {error}") from error
+            unclosed = "unexpected end of data" in str(error)  # and all lines behind the quote
+            message = f"{path}, record at line {number}: not valid CSV: {error}"
+            report(None if unclosed else bad, number, message, error)
+            continue
         if row is None:
             return
-        if row:  # a blank line gives no cells; a line of empty cells is not blank
+        if bad is not None and any(not cell.isascii() and _has_surrogates(cell) for cell in row):
+            bad(number, f"{path}, record at line {number}: not UTF-8")
+        elif row:  # a blank line gives no cells; a line of empty cells is not blank
             yield number, row
 
 
+def _has_surrogates(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def _delimited_rows(
-    path: Path,
+    path: Path | str,
     wanted: Sequence[Column],
     delimiter: str,
     header: bool,
     columns: Sequence[str] | None,
-    broken: list[int] | None,
+    wrong_width: Bad | None,
+    at: Place | None = None,
+    bad: Bad | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
     """Yields (line number, the requested cells), checking the number of cells of each line."""
     if header and columns is not None:
@@ -209,7 +416,7 @@ def _delimited_rows(
             f"columns=None: expected all column names without a header, to find {list(wanted)}"
         )
     places = names = width = None
-    for line, cells in _split(path, delimiter):
+    for line, cells in _split(path, delimiter, at, bad):
         if places is None:
             names = cells if header else columns
             width = len(cells) if names is None else len(names)
@@ -217,25 +424,26 @@ def _delimited_rows(
                 places = [_place(path, line, column, names, width) for column in wanted]
             if header:
                 continue
-            if places and names and all(_same(cells[i], names[i]) for i in places):
+            again = at is None and places and names
+            if again and all(_same(cells[i], names[i]) for i in places):
                 raise ValueError(
                     f"{path}, line {line}: a header line {cells}: expected the first "
                     f"example, with the columns {list(names)}."
                 )
         if len(cells) != width:
-            if broken is not None:
-                broken.append(line)
-                continue
             expected = f"{width} columns" if names is None else f"{width} columns {list(names)}"
-            kind = "" if header else ", no header line"
-            raise ValueError(
-                f"{path}, line {line}: {len(cells)} columns {_short(cells)}, but expected "
-                f"{expected}{kind}."
+            kind = ", no header line" if not header and at is None else ""
+            found = f"{len(cells)} columns {_short(cells)}"
+            report(
+                wrong_width, line, f"{path}, line {line}: {found}, but expected {expected}{kind}."
             )
+            continue
         yield line, [cells[i] for i in places]
 
 
-def _place(path: Path, line: int, column: Column, names: Sequence[str] | None, width: int) -> int:
+def _place(
+    path: Path | str, line: int, column: Column, names: Sequence[str] | None, width: int
+) -> int:
     """The index of a column given by name or index."""
     if isinstance(column, int):
         if not 0 <= column < width:
@@ -250,41 +458,149 @@ def _place(path: Path, line: int, column: Column, names: Sequence[str] | None, w
     return list(names).index(column)
 
 
-def read_objects(path: Path) -> Iterator[tuple[int, dict]]:
-    """Yields (line number, object) of a JSON lines file, or (row number, row) of a Parquet file.
+def read_objects(
+    path: Path | str,
+    at: Place | None = None,
+    bad: Bad | None = None,
+    columns: Collection[str] | None = None,
+) -> Iterator[tuple[int, dict]]:
+    """Yields (line number, object) of JSON lines, or (number, row) of Parquet and TFRecords.
+
+    Args:
+        path: the file.
+        at: where to begin; by default with the first row.
+        bad: called with lines that are not objects, which are then skipped.
+        columns: those to read of Parquet; by default all.
 
     Raises:
         ImportError: for Parquet, if pyarrow is not installed.
         ValueError: with file and line, if a line is not a JSON object, or the file is damaged.
     """
-    if path.suffix == ".parquet":
-        yield from _parquet_rows(path)
+    at = Place() if at is None else at
+    if extension(path) == ".parquet":
+        yield from _parquet_rows(path, at, columns)
         return
-    for line, content in read_lines(path):
+    if extension(path) in RECORDS:
+        yield from _record_rows(path, at, bad)
+        return
+    for line, content in read_lines(path, at=at, bad=bad):
         if not content.strip():
             continue
-        row = parse_json(content, path, line)
+        try:
+            row = parse_json(content, path, line)
+        except ValueError as error:
+            report(bad, line, str(error), error)
+            continue
         if not isinstance(row, dict):
-            raise ValueError(f"{path}, line {line}: expected a JSON object, got {row!r:.80}.")
+            message = f"{path}, line {line}: expected a JSON object, got {row!r:.80}."
+            report(bad, line, message)
+            continue
         yield line, row
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[int, dict]]:
+def parquet_groups(path: Path | str) -> list[int]:
+    """The number of rows of each row group of a Parquet file."""
+    with open_bytes(path) as file:
+        metadata = _parquet(path, file).metadata
+        return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+
+def _parquet(path: Path | str, file: IO[bytes]):
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(f"{path}: Parquet needs pyarrow: pip install pyarrow") from error
-    number = 0
-    with open(path, "rb") as file:
+    try:
+        # Not the whole of a row group at once, which may be larger than memory.
+        return pyarrow.parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)
+    except pyarrow.ArrowException as error:
+        reason = str(error).split("\n")[0]
+        raise ValueError(f"{path}, after row 0: not Parquet: {reason}") from error
+
+
+def _parquet_rows(
+    path: Path | str, at: Place, columns: Collection[str] | None
+) -> Iterator[tuple[int, dict]]:
+    with open_bytes(path) as file:
+        opened = _parquet(path, file)
+        import pyarrow
+
+        known = opened.schema_arrow.names
+        chosen = None if columns is None else [name for name in known if name in columns]
+        if chosen == []:
+            chosen = known[:1]  # for the error that names the missing column
+        first = 0
         try:
-            for batch in pyarrow.parquet.ParquetFile(file).iter_batches(PARQUET_ROWS):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, {name: as_json(value) for name, value in row.items()}
+            for group in range(opened.metadata.num_row_groups):
+                begin, first = first, first + opened.metadata.row_group(group).num_rows
+                if at.offset >= first:
+                    continue
+                batches = opened.iter_batches(PARQUET_ROWS, row_groups=[group], columns=chosen)
+                for batch in batches:
+                    end = begin + batch.num_rows
+                    if at.offset < end:
+                        rows = batch.slice(at.offset - begin).to_pylist()
+                        for row in rows:
+                            at.offset = at.line = at.offset + 1
+                            yield at.line, {name: as_json(value) for name, value in row.items()}
+                    begin = end
         except pyarrow.ArrowException as error:
             reason = str(error).split("\n")[0]
-            raise ValueError(f"{path}, after row {number}: not Parquet: {reason}") from error
+            raise ValueError(f"{path}, after row {at.line}: not Parquet: {reason}") from error
+
+
+def _record_rows(path: Path | str, at: Place, bad: Bad | None) -> Iterator[tuple[int, dict]]:
+    """Records of `tf.train.Example`: features of one value as that value, others as lists."""
+    from tensorflow.core.example.example_pb2 import Example
+
+    for line, data in _records(path, at):
+        try:
+            found = Example.FromString(data).features.feature
+            row = {name: _feature(found[name]) for name in found}
+        except Exception as error:  # of protobuf's implementation in use, or of the decoding
+            message = f"{path}, record {line}: not a tf.train.Example in UTF-8: {error}"
+            report(bad, line, message, error)
+            continue
+        yield line, row
+
+
+def _feature(feature) -> Any:
+    kind = feature.WhichOneof("kind")
+    values = list(getattr(feature, kind).value) if kind else []
+    if kind == "bytes_list":
+        values = [value.decode() for value in values]
+    return values[0] if len(values) == 1 else values
+
+
+def _records(path: Path | str, at: Place) -> Iterator[tuple[int, bytes]]:
+    """Records of a TFRecord file: length, its checksum, data, their checksum."""
+    packed = is_gzip(path)
+    left = (MOST_UNPACKED if packed else 1) * file_size(path) + FREE_BYTES
+    with open_bytes(path) as raw, gzip.open(raw) if packed else nullcontext(raw) as file:
+        try:
+            if at.offset:
+                file.seek(at.offset)
+            while head := file.read(12):
+                where = f"{path}, record {at.line + 1}"
+                length, checksum = struct.unpack("<QI", head) if len(head) == 12 else (0, -1)
+                if checksum != _masked_checksum(head[:8]) or at.offset + length > left:
+                    raise ValueError(f"{where}: damaged, or not a TFRecord file")
+                data, end = file.read(length), file.read(4)
+                if len(end) < 4 or struct.unpack("<I", end)[0] != _masked_checksum(data):
+                    raise ValueError(f"{where}: damaged, or not a TFRecord file")
+                at.offset += 16 + length
+                at.line += 1
+                yield at.line, data
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(
+                f"{path}, after record {at.line}: damaged gzip file: {error}"
+            ) from error
+
+
+def _masked_checksum(data: bytes) -> int:
+    checksum = google_crc32c.value(data)
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def as_json(value: Any) -> Any:
@@ -303,7 +619,7 @@ def as_json(value: Any) -> Any:
 
 
 def _json_rows(
-    path: Path, wanted: Sequence[Column], list_columns: Collection[Column]
+    path: Path | str, wanted: Sequence[Column], list_columns: Collection[Column]
 ) -> Iterator[tuple[int, list]]:
     """Yields (line number, the requested values as strings) of a file of objects."""
     for line, row in read_objects(path):

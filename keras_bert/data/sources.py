@@ -102,17 +102,33 @@ class RowSource:
 
         @tf.autograph.experimental.do_not_convert  # it would take a second without benefit
         def gather(rows, real):
-            if not self._whole:
-                rows = tf.boolean_mask(rows, real)
-            batch = dense_parts(table, rows, self._width)
-            x = batch[0][0] if isinstance(batch[0], tuple) and len(batch[0]) == 1 else batch[0]
-            if self._whole and len(batch) == 3:
-                weights = batch[2]
-                shape = [-1] + [1] * (weights.shape.rank - 1)
-                batch = (*batch[:2], weights * tf.reshape(tf.cast(real, weights.dtype), shape))
-            return self._preprocess(x, *batch[1:])
+            return self._preprocess(*batch_of(table, rows, real, self._whole, self._width))
 
         return finish(indices.map(gather, num_parallel_calls=tf.data.AUTOTUNE))
+
+
+def batch_of(table, rows, real, whole: bool, width: int | None) -> tuple:
+    """Gathers a batch, inside `tf.data`.
+
+    Args:
+        table: (x,), (x, labels) or (x, labels, weights), as `RowSource`.
+        rows: indices [B].
+        real: bool [B], False for filling.
+        whole: whether to keep the filling, with weight 0.
+        width: T, to which ragged rows are padded.
+
+    Returns:
+        The same parts, of the batch; a single column of texts as it is.
+    """
+    import tensorflow as tf
+
+    if not whole:
+        rows = tf.boolean_mask(rows, real)
+    x, *rest = dense_parts(table, rows, width)
+    if whole and len(rest) == 2:
+        shape = [-1] + [1] * (rest[1].shape.rank - 1)
+        rest[1] = rest[1] * tf.reshape(tf.cast(real, rest[1].dtype), shape)
+    return x[0] if isinstance(x, tuple) and len(x) == 1 else x, *rest
 
 
 class DatasetSource:

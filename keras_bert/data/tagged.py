@@ -180,6 +180,23 @@ def _annotation(row: Any, where: str) -> tuple[str, list[tuple[int, int, str]]]:
     return row["text"], _check_spans(row["text"], row[keys[0]], where)
 
 
+def kinds_of(spans: Any) -> list[str]:
+    """The labels of the spans of a text, as far as they have any.
+
+    Args:
+        spans: as in `read_entities`.
+
+    Returns:
+        Names.
+    """
+    labels = [
+        span.get("label") if isinstance(span, dict) else span[-1]
+        for span in (spans if isinstance(spans, list) else [])
+        if isinstance(span, dict | list) and span
+    ]
+    return [label for label in labels if isinstance(label, str)]
+
+
 def _check_spans(text: Any, spans: Any, where: str) -> list[tuple[int, int, str]]:
     """Validates and sorts the spans of a text."""
     if not isinstance(text, str):

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import count
+from keras_bert.data.table_rows import Table
 
 
 def split_rows(x, y, sample_weight, share: float) -> tuple:
@@ -25,8 +26,9 @@ def split_rows(x, y, sample_weight, share: float) -> tuple:
     Raises:
         ValueError: if x is a dataset, or one side would be empty.
     """
-    if hasattr(x, "element_spec"):
-        raise ValueError("validation_split: expected lists or arrays, not a dataset")
+    if hasattr(x, "element_spec") or isinstance(x, Table):
+        kind = "a table: pass validation_data" if isinstance(x, Table) else "a dataset"
+        raise ValueError(f"validation_split: expected lists or arrays, not {kind}")
     rows = len(x) if isinstance(x, Examples) else count(next(iter(x.values())))
     cut = math.floor(rows * (1 - share))
     if not 0 < cut < rows:

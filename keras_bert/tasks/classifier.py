@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
+from keras_bert.data.table_rows import NUMERIC, SEVERAL, Table
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
@@ -123,6 +124,14 @@ class BertClassifier(Labelled):
                 f"thresholds={values}: expected {self.num_classes} numbers from 0 to 1"
             )
         self._thresholds = values
+
+    @property
+    def label_kind(self) -> str:
+        kinds = {"multi_label": SEVERAL, "regression": NUMERIC}
+        return kinds.get(self.problem) or super().label_kind
+
+    def lacks_names(self, given):
+        return self.problem != "regression" and super().lacks_names(given)
 
     @property
     def output_kind(self) -> str:
@@ -511,7 +520,7 @@ class BertClassifier(Labelled):
 
 
 def _check_has_windows(x) -> None:
-    if x is None or isinstance(x, dict) or hasattr(x, "element_spec"):
+    if x is None or isinstance(x, dict | Table | str) or hasattr(x, "element_spec"):
         raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
 
 

@@ -8,6 +8,7 @@ import sys
 import keras
 
 from keras_bert import compile_cache
+from keras_bert.data.table_rows import Table
 from keras_bert.text.tokenizer import SETTINGS
 from keras_bert.training.automatic_optimizer import start_schedule
 from keras_bert.training.callback_list import CallbackList
@@ -130,7 +131,7 @@ class Run:
         batches = source.stream(self.done) if self.steps_per_epoch else source.one_pass()
         # Not built from the training batches if they are an iterator, which cannot be peeked at.
         step.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
-        batches = step.with_weight_sums(batches)
+        batches = step.divided(batches, source, self.done)
         if self._resume is not None:
             self._resume.watch(self._callbacks)
         if self._found:
@@ -233,7 +234,7 @@ def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
     scoring = [c for c in callbacks if isinstance(c, ValidationScores)]
     rest = [c for c in callbacks if c not in scoring]
     x = validation_data[0] if isinstance(validation_data, tuple | list) else validation_data
-    in_memory = x is not None and not hasattr(x, "element_spec")
+    in_memory = x is not None and not hasattr(x, "element_spec") and not isinstance(x, Table)
     if not scoring and in_memory and not isinstance(x, dict) and task.scores_by_default:
         scoring = [ValidationScores()]
     for callback in scoring:

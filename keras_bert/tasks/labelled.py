@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from keras_bert.data.table_rows import CLASS, NUMERIC
 from keras_bert.metrics import best_temperature
 from keras_bert.serving.signatures import label_tensor
 from keras_bert.tasks.calibrated import Calibrated
@@ -13,6 +14,7 @@ from keras_bert.tasks.targets import (
     class_labels,
     classes_in_graph,
     found_names,
+    has_numbers_as_names,
     ids_in_graph,
     likeliest_labels,
     weights_by_id,
@@ -66,6 +68,25 @@ class Labelled(Calibrated):
     def names(self) -> list:
         """The K labels, or ids if the task has none."""
         return self.labels or list(range(self.num_classes))
+
+    @property
+    def label_kind(self) -> str:
+        return NUMERIC if has_numbers_as_names(self.labels) else CLASS
+
+    def lacks_names(self, given):
+        return self.labels is None
+
+    def names_in(self, columns):
+        found = set()
+        for label in columns["label"]:
+            labels = label if isinstance(label, list) else [label]
+            if not all(isinstance(name, str) for name in labels):
+                return None
+            found.update(labels)
+        return list(found)
+
+    def adopt_names(self, names, given):
+        self.labels = check_names(names, self.num_classes)
 
     def encode_labels(self, y) -> np.ndarray:
         """Checks labels and turns names into ids.

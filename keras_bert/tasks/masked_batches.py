@@ -8,7 +8,9 @@ from keras_bert.data.contract import OPTIONAL_INPUTS, REQUIRED_INPUTS
 from keras_bert.data.masked_source import MaskedSource
 from keras_bert.data.packed_rows import lay_into_rows
 from keras_bert.data.sources import DatasetSource, RowSource
+from keras_bert.data.table_rows import Table
 from keras_bert.tasks.packed_source import packed_source
+from keras_bert.tasks.table_batches import table_source
 
 
 def masked_source(
@@ -19,7 +21,7 @@ def masked_source(
     Args:
         task: a compiled `BertMaskedLM`.
         preprocessor: a `BertMaskedLMPreprocessor`, which defines the masking.
-        x: rows in memory, `tf.RaggedTensor` by name; or a dataset of batches of texts.
+        x: rows in memory, `tf.RaggedTensor` by name; or a table, or a dataset of batches of texts.
         sample_weight: weights of rows in memory, or None.
         batch_size: rows of a batch in memory.
         shuffle: as `RowSource`; shuffled rows are packed if that saves enough.
@@ -29,7 +31,10 @@ def masked_source(
 
     masker = Masker(preprocessor.tokenizer, **preprocessor.masker_arguments())
     packed = None
-    if hasattr(x, "element_spec"):
+    if isinstance(x, Table):
+        # Their place as labels is taken by zeros, see `rows_of_table`.
+        rows = table_source(task, x, batch_size, shuffle, seed, None, True, _as_it_is)
+    elif hasattr(x, "element_spec"):
         multiple = task.step.replica_count * task.accumulation_steps
         rows = _rows_of_dataset(x, preprocessor.rows_to_mask, multiple)
     else:

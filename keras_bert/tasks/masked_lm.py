@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.contract import check_batch
 from keras_bert.data.examples import Examples
+from keras_bert.data.table_rows import Table
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics import Perplexity, best_temperature
 from keras_bert.models.backbone import BertBackbone
@@ -451,6 +452,13 @@ class BertMaskedLM(Calibrated):
         """Rows of fixed length, which masking needs."""
         return Rows(self._masking_preprocessor().rows_to_mask(columns))
 
+    def table_cells(self, given, labelled):
+        return super().table_cells(given, labelled=False)
+
+    def rows_of_table(self, columns, labelled=True):
+        ids, _, weights = super().rows_of_table(columns, labelled)
+        return ids, np.zeros(ids["token_ids"].shape[0], "int32"), weights
+
     def _masking_preprocessor(self) -> BertMaskedLMPreprocessor:
         found = self.preprocessor
         if isinstance(found, BertMaskedLMPreprocessor):
@@ -535,7 +543,7 @@ class BertMaskedLM(Calibrated):
             raise ValueError(
                 "a dataset brings its own batches: got sample_weight or batch_size beside it"
             )
-        if not dataset:
+        if not dataset and not isinstance(x, Table):
             x, _, sample_weight = self.ragged_rows(x, None, sample_weight)
         preprocessor, batch_size = self._masking_preprocessor(), check_batch_size(batch_size)
         return masked_source(self, preprocessor, x, sample_weight, batch_size, shuffle, seed)

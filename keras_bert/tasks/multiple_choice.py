@@ -9,6 +9,7 @@ from keras import ops
 from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.examples import Examples, two_columns
 from keras_bert.data.ragged import is_ragged
+from keras_bert.data.table_rows import LIST, NUMERIC, Cell
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
@@ -66,6 +67,8 @@ class BertMultipleChoice(Calibrated):
     answers_read_rows = False
     reads_several = True
     packs_texts = False
+    column_names = ("context", "choices", "label", "weight")
+    _most_choices = 0  # of an example in a table
 
     def __init__(
         self,
@@ -115,6 +118,17 @@ class BertMultipleChoice(Calibrated):
 
     def brings_labels(self, x) -> bool:
         return isinstance(x, ChoiceExamples)
+
+    def table_cells(self, given, labelled):
+        cells = {"context": Cell(), "choices": Cell(LIST)}
+        return cells | ({"label": Cell(NUMERIC)} if labelled else {})
+
+    def examples_of_table(self, columns):
+        # All pieces get the number of choices that the pass before training found.
+        choices = [row if isinstance(row, list) else [row] for row in columns["choices"]]
+        self._most_choices = most = max([self._most_choices, *map(len, choices)])
+        choices = [row + [""] * (most - len(row)) for row in choices]
+        return (columns["context"], choices), columns.get("label")
 
     def _checked_rows(self, x, y, sample_weight):
         if is_ragged(x.get("token_ids")):

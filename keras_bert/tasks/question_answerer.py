@@ -14,6 +14,7 @@ from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
+from keras_bert.data.table_rows import ANY, Cell, Table
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
@@ -25,6 +26,7 @@ from keras_bert.tasks.spans import (
     Prediction,
     answer_spans,
     as_examples,
+    first_answer,
     graded,
     predictions,
     question_columns,
@@ -97,6 +99,8 @@ class BertQuestionAnswerer(Calibrated):
     output_kind = {"start": CHOICES, "end": CHOICES}
     outputs_by_token = True
     fill_value = NO_TOKEN
+    column_names = ("question", "context", "answers", "answer", "answer_start", "weight")
+    _saw_none = False  # whether a question without an answer was among the last rows made
     at_once = 500  # each has about a hundred spans, each with its context
 
     def __init__(
@@ -190,14 +194,42 @@ class BertQuestionAnswerer(Calibrated):
             y = row_labels(y)
         return Examples(columns, y)
 
-    def ragged_rows(self, x, y=None, sample_weight=None, **options):
-        data = self.examples(x, y)
+    def table_cells(self, given, labelled):
+        cells = {"question": Cell(), "context": Cell()}
+        if not labelled:
+            return cells
+        apart = {"answer", "answer_start"} & {*given}
+        return cells | {
+            name: Cell(ANY) for name in (self.column_names[3:5] if apart else ["answers"])
+        }
+
+    def examples_of_table(self, columns):
+        x = (columns["question"], columns["context"])
+        if "answers" in columns:
+            return x, [first_answer(value) for value in columns["answers"]]
+        if "answer" not in columns:
+            return x, None
+        pairs = zip(columns["answer"], columns["answer_start"], strict=True)
+        return x, [first_answer([pair]) for pair in pairs]
+
+    def with_targets(self, data):
+        """Finds answers in their contexts.
+
+        Args:
+            data: as `BertTask.with_targets`.
+
+        Returns:
+            As `BertTask.with_targets`; labels are first character and one past the last, [N, 2].
+
+        Raises:
+            ValueError: if there are no questions, or an answer is not at its stated place.
+        """
         if not len(data):
             raise ValueError("there are no questions")
-        spans = data.labels
-        if spans is not None:
-            spans = answer_spans(data.columns[1], spans)  # [N, 2]
-        return super().ragged_rows(Examples(data.columns, spans), None, sample_weight, **options)
+        if data.labels is None:
+            return data
+        self._saw_none |= any(map(_has_no_answer, data.labels))
+        return Examples(data.columns, answer_spans(data.columns[1], data.labels))  # [N, 2]
 
     def rows(self, question, context, **options) -> Rows:
         rows = self.preprocessor.encode(question, context)
@@ -293,7 +325,17 @@ class BertQuestionAnswerer(Calibrated):
             ValueError: if an answer is not at its stated place in the context, or a question has
                 neither an answer nor is marked as having none; the error names the row.
         """
+        x = self.as_table(x, kwargs, y)
         x, y = self._labelled(x, y, "fit")
+        if isinstance(x, Table):
+            self._saw_none = False
+            history = super().fit(
+                x, None, batch_size, epochs, sample_weight, validation_data, **kwargs
+            )
+            if self._saw_none and not self._threshold_is_chosen:
+                self._null_threshold = 0.0
+                logger.warning("null_threshold=0.0, since some of the questions have no answer")
+            return history
         teaches_none = isinstance(x, Examples) and any(map(_has_no_answer, y))
         if not teaches_none or self._threshold_is_chosen:
             return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_bert.data.examples import Examples, two_columns
 from keras_bert.data.relations import RelationExamples
+from keras_bert.data.table_rows import LIST, Cell
 from keras_bert.data.texts import check_texts
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head, states_at
@@ -58,6 +59,7 @@ class BertRelationClassifier(Labelled):
     asks = {"text": TEXT, "spans": Column("int32", (None, 2, 2))}
     example = {"text": ["The storm sank a ship."], "spans": [[[4, 9], [17, 21]]]}
     answers_read_rows = False
+    column_names = ("text", "spans", "label", "weight")
     only_in_presets = ("no other form has a place for a head of relations: it is left out",)
 
     def __init__(
@@ -104,6 +106,15 @@ class BertRelationClassifier(Labelled):
 
     def brings_labels(self, x) -> bool:
         return isinstance(x, RelationExamples)
+
+    def table_cells(self, given, labelled):
+        cells = super().table_cells(given, labelled)
+        return {"text": cells.pop("text"), "spans": Cell(LIST)} | {
+            name: cell for name, cell in cells.items() if name == "label"
+        }
+
+    def examples_of_table(self, columns):
+        return (columns["text"], columns["spans"]), columns.get("label")
 
     def rows(self, text, spans) -> Rows:
         ids, fits = self.preprocessor.encode(text, spans)

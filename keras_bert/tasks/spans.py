@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert.data.rows import parse_json
 from keras_bert.data.squad import Answer, SquadExample
 from keras_bert.data.texts import text_columns
 from keras_bert.metrics import squad_v2_scores
@@ -177,6 +178,44 @@ def answer_spans(contexts: Sequence[str], answers: Sequence) -> np.ndarray:
             )
         spans[row] = start, end
     return spans
+
+
+def first_answer(value: Any) -> tuple[str, int] | None:
+    """The answer to train on, in a row of a table.
+
+    Args:
+        value: a list of answers, (text, first character) or objects with `text` and
+            `answer_start`; or an object with a list of each, as in Hugging Face's SQuAD.
+
+    Returns:
+        (text, first character), or None for no answer.
+
+    Raises:
+        ValueError: if it is anything else.
+    """
+    if isinstance(value, str):
+        value = parse_json(value, "the cell") if value.strip() else []
+    if isinstance(value, dict) and {"text", "answer_start"} <= value.keys():
+        starts = value["answer_start"]
+        value = [*zip(value["text"], starts, strict=False)] if isinstance(starts, list) else [value]
+    if not isinstance(value, list | tuple | None):
+        raise ValueError(f"answers={value!r:.80}: expected a list of (text, first character)")
+    if not value:
+        return None
+    text, start = (
+        value[0]
+        if not isinstance(value[0], dict)
+        else (value[0].get("text"), value[0].get("answer_start"))
+    )
+    if not text:
+        return None
+    if isinstance(start, str) and start.strip().isdecimal():
+        start = int(start)
+    if not isinstance(text, str) or not isinstance(start, int) or isinstance(start, bool):
+        raise ValueError(
+            f"answer {(text, start)!r:.80}: expected a text and its first character in the context"
+        )
+    return text, start
 
 
 def row_labels(y: Any, length: int | None = None) -> Any:

@@ -382,14 +382,7 @@ def class_weights(given, num_classes: int, y: np.ndarray | None, several: bool) 
                 f"class_weight={given!r}: expected weights by label, {num_classes} numbers, or "
                 "'balanced' with labels in memory"
             )
-        if several:
-            with_it = (y > 0).sum(axis=0)
-            counts = [float(len(y) - n) / n if n else 1.0 for n in with_it.tolist()]
-            return dict(enumerate(counts))
-        ids = y.argmax(axis=-1) if y.dtype.kind == "f" else y[y >= 0]
-        counts = np.bincount(ids, minlength=num_classes).tolist()
-        there = sum(n > 0 for n in counts)
-        return {i: sum(counts) / (there * n) if n else 1.0 for i, n in enumerate(counts)}
+        return balanced_weights(label_counts(y, num_classes, several), len(y), several)
     if hasattr(given, "keys"):
         return dict(given)
     weights = given.tolist() if hasattr(given, "tolist") else list(given)
@@ -398,6 +391,29 @@ def class_weights(given, num_classes: int, y: np.ndarray | None, several: bool) 
             f"class_weight={given!r}: expected {num_classes} numbers, or weights by label"
         )
     return dict(enumerate(weights))
+
+
+def label_counts(y: np.ndarray, num_classes: int, several: bool) -> np.ndarray:
+    """The number of rows of each class, int [K]; arguments as `class_weights`."""
+    if several:
+        return (y > 0).sum(axis=0)
+    ids = y.argmax(axis=-1) if y.dtype.kind == "f" else y[y >= 0]
+    return np.bincount(ids, minlength=num_classes)
+
+
+def balanced_weights(counts: np.ndarray, rows: int, several: bool) -> dict[int, float]:
+    """The weights of `class_weights` for "balanced".
+
+    Args:
+        counts: from `label_counts`.
+        rows: N.
+        several: as `class_weights`.
+    """
+    numbers = counts.tolist()
+    if several:
+        return {i: float(rows - n) / n if n else 1.0 for i, n in enumerate(numbers)}
+    there = sum(n > 0 for n in numbers)
+    return {i: sum(numbers) / (there * n) if n else 1.0 for i, n in enumerate(numbers)}
 
 
 def _names(values: list) -> list[str]:

@@ -23,6 +23,7 @@ from keras_bert.checkpoints.preset import FILES
 from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import dense_parts, is_ragged, joined, joined_rows, without_padding
 from keras_bert.data.sources import check_columns
+from keras_bert.data.table_rows import CLASS, Cell, Table, is_table
 from keras_bert.data.texts import text_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.crf import CRFLoss
@@ -49,6 +50,7 @@ from keras_bert.tasks.ids import (
     has_several,
 )
 from keras_bert.tasks.run_rows import few_rows, kept_function, run_rows
+from keras_bert.tasks.table_batches import table_source
 from keras_bert.tasks.targets import checked_weights
 from keras_bert.text.padding import bucket_length
 from keras_bert.training.automatic_optimizer import ADJUSTABLE, automatic_optimizer, restarted
@@ -143,6 +145,8 @@ class BertTask(keras_hub.models.Task):
     at_once = CHUNK  # examples answered at once, which bounds memory
     answers_read_rows = True  # whether `answers` reads its argument `rows`, if rows are examples
     functions = None  # of `keras_bert.tasks.run_rows`, created on first use
+    # Arguments of `fit`, `evaluate` and `predict` that name columns of a table.
+    column_names: tuple[str, ...] = ("text", "text_pair", "label", "weight")
 
     def __init__(self, *args, **kwargs):
         # Keras would ignore a misspelt argument of a task.
@@ -294,6 +298,167 @@ class BertTask(keras_hub.models.Task):
 
     def _encoded(self, y):
         return None if y is None else self.encode_labels(y)
+
+    def table_cells(self, given: Sequence[str], labelled: bool) -> dict[str, Cell]:
+        """Lists the columns that the task reads of a table, see `keras_bert.data.Table`.
+
+        Args:
+            given: the columns that the user named.
+            labelled: whether labels are needed.
+
+        Returns:
+            The kind of each column by its name, one of `column_names`.
+        """
+        cells = {"text": Cell(), "text_pair": Cell(required=False)}
+        if labelled:
+            cells["label"] = Cell(self.label_kind, required=self.needs_labels)
+        return cells
+
+    @property
+    def label_kind(self) -> str:
+        """The kind of `keras_bert.data.table_rows` of the column `label`."""
+        return CLASS
+
+    def examples_of_table(self, columns: dict[str, list]) -> tuple:
+        """Converts rows of a table to data as `fit` takes them.
+
+        Args:
+            columns: values of some rows, by the names of `table_cells`.
+
+        Returns:
+            (x, y); y is None without labels.
+        """
+        texts = [columns[name] for name in ("text", "text_pair") if name in columns]
+        return texts[0] if len(texts) == 1 else tuple(texts), columns.get("label")
+
+    def lacks_names(self, given: Sequence[str]) -> bool:
+        """Returns whether names of labels have to be found in a table first.
+
+        Args:
+            given: as `table_cells`.
+
+        Returns:
+            Whether they have.
+        """
+        return False
+
+    def names_in(self, columns: dict[str, list]) -> list[str] | None:
+        """Lists the names of labels in rows of a table.
+
+        Args:
+            columns: as `examples_of_table`, labels alone.
+
+        Returns:
+            The names; None if the labels are ids.
+        """
+        return None
+
+    def adopt_names(self, names: list[str], given: Sequence[str]) -> None:
+        """Adopts names of labels.
+
+        Args:
+            names: as found in a table, sorted.
+            given: as `table_cells`.
+
+        Raises:
+            ValueError: if they are more or fewer than the classes.
+        """
+
+    def with_targets(self, data: Examples) -> Examples:
+        """Completes labels that are found in the texts.
+
+        Args:
+            data: checked examples.
+
+        Returns:
+            Examples whose labels `labels_of_rows` takes.
+        """
+        return data
+
+    def rows_of_table(
+        self, columns: dict[str, list], labelled: bool = True
+    ) -> tuple[dict, Any, Any]:
+        """Converts rows of a table to rows of the network.
+
+        Args:
+            columns: as `examples_of_table`, and `weight`.
+            labelled: whether labels are wanted.
+
+        Returns:
+            As `ragged_rows`.
+
+        Raises:
+            TypeError: if a text is not a string.
+            ValueError: if an example is wrong.
+        """
+        data, weights = self.check_table(columns, labelled)
+        return self._without_padding(self.rows, (), self.with_targets(data), weights, True)
+
+    def check_table(self, columns: dict[str, list], labelled: bool = True) -> tuple[Examples, Any]:
+        """Parses and checks rows of a table.
+
+        Args:
+            columns: as `rows_of_table`.
+            labelled: as `rows_of_table`.
+
+        Returns:
+            (examples, weights or None).
+
+        Raises:
+            TypeError: as `rows_of_table`.
+            ValueError: as `rows_of_table`.
+        """
+        x, y = self.examples_of_table(columns)
+        data = self._labelled(x, y, "fit")[0] if labelled else self.examples(x)
+        return data, checked_weights(columns.get("weight"), "weight")
+
+    def has_rows_to_check(self, columns: dict[str, list]) -> bool:
+        """Returns whether rows of the network have to be made to count them.
+
+        Args:
+            columns: as `examples_of_table`.
+
+        Returns:
+            Whether an example can have several rows, or none.
+        """
+        checks = type(self).check_rows is not BertTask.check_rows
+        data = self.examples(self.examples_of_table(columns)[0]).part(slice(0, 1))
+        return checks or self.rows(*self._tensors(data)).example is not None
+
+    def table_key(self) -> tuple:
+        """Settings by which rows of a table are checked and counted."""
+        found = self.preprocessor
+        settings = [getattr(found, name) for name in getattr(found, "settings", ())]
+        return type(self).__name__, str(getattr(self, "labels", None)), *map(str, settings)
+
+    def as_table(self, x, options: dict, y=None):
+        """Makes a `Table` of what is read in pieces; returns anything else unchanged.
+
+        Args:
+            x: as `fit` takes it.
+            options: further arguments of `fit`; those that describe a table are removed.
+            y: labels, which a table has in a column.
+
+        Returns:
+            x, or the table.
+
+        Raises:
+            TypeError: if columns are named for anything but a table.
+        """
+        names = (*self.column_names, "skip_bad_rows", "delimiter", "label_separator")
+        named = {name: options.pop(name) for name in names if name in options}
+        if y is None and not isinstance(x, Table) and (named or is_table(x)):
+            if named and (x is None or isinstance(x, dict) or hasattr(x, "element_spec")):
+                name = next(iter(named))
+                raise TypeError(
+                    f"{name}={named[name]!r}: expected files or a table, not {type(x).__name__}"
+                )
+            return Table(x, **named)
+        if named:
+            name = next(iter(named))
+            why = "a Table, which has its columns" if isinstance(x, Table) else "labels beside it"
+            raise TypeError(f"{name}={named[name]!r}: expected files or a table, not {why}")
+        return x
 
     def rows(self, *columns, **options) -> Rows:
         """Converts a batch of examples to rows; TensorFlow, eagerly or in a graph.
@@ -808,12 +973,17 @@ class BertTask(keras_hub.models.Task):
         Args:
             x: a list of N texts; a tuple (firsts, seconds) of two such lists; a dict of int
                 arrays [N, T] with the backbone's inputs; or a `tf.data.Dataset` of batches
-                (x, y) or (x, y, sample_weight) of texts or ids.
-            y: N labels, as ids or as names. Not with a dataset.
+                (x, y) or (x, y, sample_weight) of texts or ids. Or a table that is read in pieces:
+                a `keras_bert.data.Table` or anything that it takes, such as "data/*.jsonl.gz" or a
+                `DataFrame`; its columns are named by further arguments, such as text="review" and
+                label="stars".
+            y: N labels, as ids or as names. Not with a dataset or a table.
             batch_size: rows of a batch over all replicas, 32 by default. Not with a dataset.
             epochs: passes over the data, possibly fractional; 1 by default.
-            sample_weight: N weights of the rows' losses, finite and 0 or more.
-            validation_data: (x, y) or (x, y, sample_weight), or a dataset.
+            sample_weight: N weights of the rows' losses, finite and 0 or more. Those of a table are
+                its column `weight`.
+            validation_data: (x, y) or (x, y, sample_weight), or a dataset; or a table, by default
+                with the columns of that in x.
             validation_split: fraction of the rows, from the end, to validate on instead.
             shuffle: whether to draw a new order of the rows every epoch.
             seed: seed of the orders.
@@ -825,7 +995,8 @@ class BertTask(keras_hub.models.Task):
             steps: number of updates, instead of `epochs`.
             examples: number of rows to train on, instead of `epochs`; rounded up to whole batches.
             callbacks: as `keras.Model.fit`.
-            **kwargs: as `keras.Model.fit`.
+            **kwargs: as `keras.Model.fit`; for a table the names of its columns, and
+                `skip_bad_rows`, `delimiter` and `label_separator` as `keras_bert.data.Table`.
 
         Returns:
             The Keras `History`.
@@ -852,6 +1023,7 @@ class BertTask(keras_hub.models.Task):
         if epochs == 0:
             raise ValueError("epochs=0: expected a number above 0")
         check_number("validation_split", validation_split, 0, 1)
+        x = self.as_table(x, kwargs, y)
         x, y = self._labelled(x, y, "fit")
         sample_weight = checked_weights(sample_weight)
         if validation_split:
@@ -864,7 +1036,7 @@ class BertTask(keras_hub.models.Task):
             x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
         )
         if validation_data is not None:
-            validation_data = self._check_validation(validation_data)
+            validation_data = self._check_validation(validation_data, x)
         callbacks = scored(self, callbacks, validation_data)
         if validation_data is not None:
             size = None if hasattr(validation_data[0], "element_spec") else batch_size
@@ -913,13 +1085,14 @@ class BertTask(keras_hub.models.Task):
             y: as in `fit`.
             batch_size: rows of a batch, 32 by default.
             sample_weight: N weights of the rows.
-            **kwargs: as `keras.Model.evaluate`.
+            **kwargs: as `keras.Model.evaluate`, and as `fit` for a table.
 
         Returns:
             As `keras.Model.evaluate`.
         """
         self._assert_compile_called("evaluate")
         if not kwargs.get("_use_cached_eval_dataset"):  # already made by Keras's `fit`
+            x = self.as_table(x, kwargs, y)
             x, y = self._labelled(x, y, "evaluate")
             x = self.source(x, y, checked_weights(sample_weight), batch_size).one_pass()
             _check_ends(x, kwargs.get("steps"), "steps")
@@ -961,11 +1134,26 @@ class BertTask(keras_hub.models.Task):
         Args:
             x: as in `fit`, without labels; or one string.
             batch_size: rows of a batch, 32 by default.
-            **kwargs: as `keras.Model.predict`. A single batch has no progress bar.
+            **kwargs: as `keras.Model.predict`, and as `fit` for a table. A single batch has no
+                progress bar.
 
         Returns:
             float32 array [N, ...]; for one string without the first axis.
+
+        Raises:
+            TypeError: if a text is not a string; or for a table, if an example can have several
+                rows.
         """
+        if not isinstance(x, str) or kwargs.keys() & {*self.column_names}:
+            x = self.as_table(x, kwargs)
+        if isinstance(x, Table):
+            if self.outputs_by_token:
+                raise TypeError(
+                    f"predict of a Table: a {type(self).__name__} makes several rows of an "
+                    "example; keras_bert.serving.bulk.answer_file answers files"
+                )
+            batches = self.source(x, batch_size=batch_size, labelled=False).one_pass()
+            return self.predict_batches(batches, kwargs)
         if isinstance(x, str | bytes):
             one = self.predict([x], batch_size, **kwargs)
             return keras.tree.map_structure(lambda v: v[0], one)
@@ -1119,10 +1307,16 @@ class BertTask(keras_hub.models.Task):
         """
         self.check_has_preprocessor()
         rows, key = partial(self.rows, **options), tuple(sorted(options.items()))
-        return self._without_padding(rows, key, self.examples(x, y), checked_weights(sample_weight))
+        data = self.with_targets(self.examples(x, y))
+        return self._without_padding(rows, key, data, checked_weights(sample_weight))
 
-    def _without_padding(self, rows: Callable, key: tuple, data: Examples, weights=None) -> tuple:
-        """Does the work of `ragged_rows`, with a function that makes rows, and its key."""
+    def _without_padding(
+        self, rows: Callable, key: tuple, data: Examples, weights=None, piece: bool = False
+    ) -> tuple:
+        """Does the work of `ragged_rows`, with a function that makes rows, and its key.
+
+        `piece` is for a piece of many: always by a graph, and without a progress bar.
+        """
         count = check_columns(data.columns, data.labels, weights)
 
         def make(*columns):
@@ -1134,7 +1328,7 @@ class BertTask(keras_hub.models.Task):
 
         sample = self._tensors(data.part(slice(0, 1)))
         on_tensorflow = keras.config.backend() == "tensorflow"
-        if count >= MANY and on_tensorflow and not any(map(is_ragged, sample)):
+        if (piece or count >= MANY) and on_tensorflow and not any(map(is_ragged, sample)):
             make = kept_function(self, ("rows", key), make, sample)
 
         def encode(first):
@@ -1151,7 +1345,8 @@ class BertTask(keras_hub.models.Task):
 
         with ThreadPoolExecutor(8) as pool:  # TensorFlow operations run in parallel
             parts = pool.map(encode, range(0, count, CHUNK))
-            ids, *labels = zip(*_counted(parts, count), strict=True)
+            parts = parts if piece else _counted(parts, count)
+            ids, *labels = zip(*parts, strict=True)
         return joined_rows(ids), *map(_joined, labels)
 
     def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, Any, Any]:
@@ -1180,6 +1375,9 @@ class BertTask(keras_hub.models.Task):
         Raises:
             ValueError: if rows in memory have no labels.
         """
+        if isinstance(x, Table):
+            self.check_has_preprocessor()
+            return x, None
         if not hasattr(x, "element_spec") and not isinstance(x, dict):
             self.check_has_preprocessor()
             x = self.examples(x, y)
@@ -1190,13 +1388,20 @@ class BertTask(keras_hub.models.Task):
 
     def _scored(self, x, y) -> tuple:
         """(x, labels as the loss reads them) of `scores`."""
+        if isinstance(x, Table):
+            raise TypeError("expected examples in memory, not a Table, which evaluate takes")
         x, y = self._labelled(x, y, "scores")
         return x, self._encoded(y) if isinstance(x, dict) else y
 
-    def _check_validation(self, data) -> tuple:
-        """Parses `validation_data` and checks that it includes labels, as a dataset does."""
+    def _check_validation(self, data, x=None) -> tuple:
+        """Parses `validation_data` and checks that it includes labels, as a dataset does.
+
+        A table has by default the columns of that in `x`.
+        """
         if hasattr(data, "element_spec"):
             return (data,)
+        if is_table(data):
+            return (x.with_defaults(data) if isinstance(x, Table) else self.as_table(data, {}),)
         if self.brings_labels(data):
             data = (data,)
         if (
@@ -1288,6 +1493,12 @@ class BertTask(keras_hub.models.Task):
         Raises:
             ValueError: as `fit`.
         """
+        if isinstance(x, Table):
+            if y is not None or sample_weight is not None:
+                raise ValueError(
+                    "a table has its labels and weights in columns: expected no sample_weight"
+                )
+            return table_source(self, x, batch_size, shuffle, seed, class_weight, labelled)
         if hasattr(x, "element_spec"):  # tf.data.Dataset
             if y is not None or sample_weight is not None or batch_size is not None:
                 raise ValueError(

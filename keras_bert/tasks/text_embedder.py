@@ -17,6 +17,7 @@ from keras_bert.checkpoints.sentence_transformers import (
     write_embedding_settings,
 )
 from keras_bert.data.examples import Examples
+from keras_bert.data.table_rows import LIST, NUMERIC, Cell, Table
 from keras_bert.data.texts import text_columns
 from keras_bert.layers.activations import get_activation
 from keras_bert.layers.initializers import truncated_normal
@@ -87,6 +88,7 @@ class BertTextEmbedder(BertTask):
     answers_read_rows = False
     reads_several = True
     packs_texts = False
+    column_names = ("text", "text_pair", "negatives", "label", "weight")
 
     def __init__(
         self,
@@ -293,8 +295,24 @@ class BertTextEmbedder(BertTask):
     def examples(self, x, y=None) -> Examples:
         return super().examples(_with_columns_of_negatives(x), y)
 
+    def table_cells(self, given, labelled):
+        cells = super().table_cells(given, labelled)
+        cells["text_pair"] = Cell(required=labelled)
+        if labelled and self.pair_loss == "contrastive":
+            del cells["label"]
+            cells["negatives"] = Cell(LIST, required=False)
+        return cells
+
+    @property
+    def label_kind(self) -> str:
+        return NUMERIC
+
+    def examples_of_table(self, columns):
+        x, y = super().examples_of_table(columns)
+        return ((*x, columns["negatives"]) if "negatives" in columns else x), y
+
     def _labelled(self, x, y, method):
-        if hasattr(x, "element_spec"):
+        if hasattr(x, "element_spec") or isinstance(x, Table):
             return super()._labelled(x, y, method)
         count = self._count_examples(x)
         if y is None and self.pair_loss == "contrastive":

@@ -8,7 +8,13 @@ import numpy as np
 
 from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import is_ragged
-from keras_bert.data.tagged import AnnotatedTexts, TaggedSentences, annotated_texts
+from keras_bert.data.table_rows import LIST, Cell, Table
+from keras_bert.data.tagged import (
+    AnnotatedTexts,
+    TaggedSentences,
+    annotated_texts,
+    kinds_of,
+)
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
@@ -97,6 +103,7 @@ class BertTokenClassifier(Labelled):
     backbone_cls = BertBackbone
     preprocessor_cls = BertTokenClassifierPreprocessor
 
+    column_names = ("words", "tags", "text", "entities", "weight")
     head_kind = "token_classifier"
     labels_by_token = outputs_by_token = True
 
@@ -161,6 +168,32 @@ class BertTokenClassifier(Labelled):
         )
 
     # === Rows ===
+
+    def table_cells(self, given, labelled):
+        if {"text", "entities"} & {*given}:
+            cells = {"text": Cell(), "entities": Cell(LIST)}
+        else:
+            cells = {"words": Cell(LIST), "tags": Cell(LIST)}
+        return cells if labelled else dict([*cells.items()][:1])
+
+    def examples_of_table(self, columns):
+        if "text" not in columns:
+            return columns["words"], columns.get("tags")
+        if "entities" not in columns:
+            return columns["text"], None
+        return AnnotatedTexts(columns["text"], columns["entities"]), None
+
+    def names_in(self, columns):
+        if "entities" in columns:
+            return list({kind for spans in columns["entities"] for kind in kinds_of(spans)})
+        found = {tag for tags in columns["tags"] for tag in tags}
+        return list(found) if all(isinstance(tag, str) for tag in found) else None
+
+    def adopt_names(self, names, given):
+        if {"text", "entities"} & {*given}:
+            self._adopt_types(names)
+        else:
+            self.labels = check_names(names_of_tags([names]), self.num_classes)
 
     def brings_labels(self, x) -> bool:
         return isinstance(x, TaggedSentences) or annotated_texts(x) is not None
@@ -237,14 +270,16 @@ class BertTokenClassifier(Labelled):
         """
         self.check_has_preprocessor()
         if self.labels is None:
-            types = sorted({kind for spans in given.entities for *_, kind in spans})
-            names = ["O"] + [f"{letter}-{kind}" for letter in "BI" for kind in types]
-            self.labels = check_names(names, self.num_classes)
+            self._adopt_types({kind for spans in given.entities for *_, kind in spans})
         offsets = self._offsets(check_sentences(given.texts))
         return [
             tags_of_spans(spans, *words, self.labels, given.name(row))
             for row, (spans, words) in enumerate(zip(given.entities, offsets, strict=True))
         ]
+
+    def _adopt_types(self, types) -> None:
+        names = [f"{letter}-{kind}" for letter in "BI" for kind in sorted(types)]
+        self.labels = check_names(["O", *names], self.num_classes)
 
     def _offsets(self, texts: list[str]) -> list[tuple]:
         """For each text, the start and end characters of its words."""
@@ -457,7 +492,7 @@ class BertTokenClassifier(Labelled):
         Returns:
             For sentences a list of N float32 arrays [words, K]; for ids float32 [N, T, K].
         """
-        if isinstance(x, dict) or hasattr(x, "element_spec"):
+        if isinstance(x, dict | Table) or hasattr(x, "element_spec"):
             return super().predict(x, batch_size, **kwargs)
 
         def scores(outputs, rows):

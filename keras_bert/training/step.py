@@ -88,7 +88,7 @@ class KerasStep:
     def warn_of_one_class(self) -> None:
         """Does nothing: these steps do not count the predicted classes."""
 
-    def with_weight_sums(self, batches):
+    def divided(self, batches, source, first: int):
         """The batches unchanged: the step sees them whole."""
         return batches
 

@@ -240,6 +240,36 @@ class TensorFlowStep:
                 np.count_nonzero(right),
             )
 
+    def divided(self, batches, source, first: int):
+        """The batches of `fit`, for one worker or several.
+
+        Args:
+            batches: all batches from `first` on, a `tf.data.Dataset`.
+            source: where they come from, see `keras_bert.data.sources`. If it has `reads_apart`,
+                workers that train together each make their own part of every batch.
+            first: index of the first batch.
+
+        Returns:
+            As `with_weight_sums`, or a distributed dataset.
+        """
+        extended = self.model.distribute_strategy.extended
+        workers = getattr(extended, "_num_workers", 1)
+        if workers == 1 or not hasattr(source, "reads_apart"):
+            return self.with_weight_sums(batches)
+        if not source.reads_apart(workers):
+            logger.warning(
+                "each of the %d workers reads the whole table, since batches have %d lanes: "
+                "expected a multiple of the workers, as from a batch size with such a divisor",
+                workers,
+                source.lanes,
+            )
+
+        def own(context):
+            part = (context.input_pipeline_id, context.num_input_pipelines)
+            return source.stream(first, (*part, self.replica_count // workers))
+
+        return self.model.distribute_strategy.distribute_datasets_from_function(own)
+
     def with_weight_sums(self, batches):
         """Adds the weight sums of their losses to batches, if several replicas share them.
 
