@@ -25,6 +25,7 @@ from keras_bert.serving.onnx_network import (
     OnnxFunction,
     OnnxNetwork,
     split_functions,
+    write_direct,
     write_network,
 )
 from keras_bert.serving.other_runtimes import one_log_line
@@ -129,8 +130,10 @@ def export_task(
     def write(folder):
         with one_log_line(path):
             tf.saved_model.save(module, folder, signatures=saved)
-        if network_bytes:
+        if to_onnx_runtime:
             (Path(folder) / NETWORK).write_bytes(network_bytes)
+            answers = task.signatures(**options)
+            onnx["ascii_rows"] = write_direct(task, answers, saved, Path(folder))
         data = len(network_bytes) or sum(
             file.stat().st_size for file in (Path(folder) / "variables").iterdir()
         )

@@ -1,12 +1,18 @@
 """Exports whose network runs in ONNX Runtime: `network.onnx` between two functions of TensorFlow.
 
+Where a task has one row for each text and its answers depend on the outputs alone, `answers.onnx`
+computes them, and ASCII texts become rows in Python: a call then needs no TensorFlow, whose threads
+take longer to wake up than a short text takes to compute. Other texts take the functions below.
+
 The SavedModel beside it has, for each signature NAME of the contract, `NAME/rows`, from the inputs
 to rows of ids; `NAME/answers`, from the network's outputs, these rows and the inputs to the
 answers; and perhaps `NAME/kept`, which reduces the outputs of some rows to what `answers` reads.
 """
 
+import json
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,12 +20,18 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.data.rows import parse_json
 from keras_bert.serving.network import BY_TOKEN
 from keras_bert.serving.onnx_graph import fused, quantized
-from keras_bert.serving.other_runtimes import to_onnx
+from keras_bert.serving.other_runtimes import OPSET, to_onnx
 from keras_bert.serving.signatures import Signature, check_columns, token_signature
+from keras_bert.text.ascii_rows import AsciiRows
 
 NETWORK = "network.onnx"
+ANSWERS = "answers.onnx"
+VOCABULARY = "assets.extra/vocabulary.json"
+# Texts on which rows made in Python are compared with those of the graph, when a task is exported.
+PROBES = ("", "A b, c!", "don't\x00 [MASK] it's 3.50\t(x)\n", "Zyx" * 70, "harbour ice " * 600)
 WEIGHTS = ("float32", "int8")
 
 
@@ -104,6 +116,31 @@ def _padded(value: np.ndarray, length: int) -> np.ndarray:
     return np.pad(value, [(0, 0), (0, length - value.shape[1])] + [(0, 0)] * (value.ndim - 2))
 
 
+class Direct:
+    """Rows and answers of a signature without TensorFlow.
+
+    Args:
+        rows: makes rows of ASCII texts.
+        answers: the file of the ONNX model from outputs to answers.
+    """
+
+    def __init__(self, rows: AsciiRows, answers: str | Path):
+        import onnxruntime
+
+        self.rows = rows
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(
+            str(answers), options, providers=["CPUExecutionProvider"]
+        )
+        self._input = self._session.get_inputs()[0].name
+        self._names = [value.name for value in self._session.get_outputs()]
+
+    def answers(self, outputs: np.ndarray) -> dict[str, np.ndarray]:
+        """The answers by name."""
+        return dict(zip(self._names, self._session.run(None, {self._input: outputs}), strict=True))
+
+
 class OnnxFunction:
     """One signature: rows, network, answers.
 
@@ -111,16 +148,29 @@ class OnnxFunction:
         name: of the signature.
         functions: the functions of the SavedModel by name.
         network: the network.
+        direct: rows and answers without TensorFlow, or None.
     """
 
-    def __init__(self, name: str, functions: dict[str, Callable], network: OnnxNetwork):
+    def __init__(
+        self,
+        name: str,
+        functions: dict[str, Callable],
+        network: OnnxNetwork,
+        direct: Direct | None = None,
+    ):
         self._rows, self._answers = functions[f"{name}/rows"], functions[f"{name}/answers"]
         self._kept, self._network = functions.get(f"{name}/kept"), network
+        self._direct = direct
 
     def __call__(self, **inputs) -> dict[str, Any]:
         """Calls it with tensors by name; returns tensors by name."""
         import tensorflow as tf
 
+        if self._direct is not None and inputs["text"].shape.rank == 1:
+            ids = self._direct.rows(inputs["text"].numpy())
+            if ids is not None:
+                found = self._direct.answers(self._network(ids)[0])
+                return {name: tf.constant(value) for name, value in found.items()}
         rows = self._rows(**inputs)
         ids = {name[4:]: v.numpy() for name, v in rows.items() if name.startswith("ids_")}
         found = self._network(ids, self._reduced if self._kept else None)
@@ -292,6 +342,101 @@ def _packed(structure, leaves: list):
     return tf.nest.pack_sequence_as(structure, flat, expand_composites=True)
 
 
+def write_direct(
+    task, answers: dict[str, Any], functions: dict[str, Callable], folder: Path
+) -> dict[str, Any] | None:
+    """Writes what `serving_default` needs to be answered without TensorFlow, if that is possible.
+
+    It is if the answers depend on the outputs alone and the rows made in Python equal those of the
+    graph.
+
+    Args:
+        task: the task.
+        answers: its `Answer`s by name.
+        functions: from `split_functions`.
+        folder: where the files are written.
+
+    Returns:
+        The arguments of `AsciiRows` without the vocabulary, for the contract; or None.
+    """
+    import tensorflow as tf
+    import tf2onnx
+
+    answer, text = answers["serving_default"], task.preprocessor.tokenizer
+    matched = text.special_tokens_in_text or text.added_tokens or text.exact_tokens
+    if (
+        task.answers_read_rows
+        or list(answer.asks) != ["text"]
+        or answer.kept is not None
+        or text.splitting != "bert"
+        or matched
+    ):
+        return None
+    settings = {
+        "lowercase": text.lowercase,
+        "max_word_length": text.max_word_length,
+        "sequence_length": task.preprocessor.sequence_length,
+        "first": text.cls_token_id,
+        "last": text.sep_token_id,
+        "padding": text.pad_token_id,
+    }
+    vocabulary = text.get_vocabulary()
+    ours = AsciiRows(vocabulary, **settings)([probe.encode() for probe in PROBES])
+    graph = functions["serving_default/rows"](text=tf.constant(PROBES))
+    if graph.keys() - {f"ids_{name}" for name in ours} != {f"row_{i}" for i in range(len(ours))}:
+        return None
+    for name, value in ours.items():
+        theirs = graph[f"ids_{name}"].numpy()
+        room = theirs.shape[-1] - value.shape[-1]
+        filler = text.pad_token_id if name == "token_ids" else 0
+        if theirs.ndim != 2 or room < 0:
+            return None
+        padded = np.pad(value, [(0, 0), (0, room)], constant_values=filler)
+        if not np.array_equal(padded, theirs):
+            return None
+    (spec,) = [
+        tf.TensorSpec([None, *output.shape[1:]], output.dtype, "outputs")
+        for output in [task.output]
+    ]
+    no_text = tf.zeros([0], tf.string)
+    function = tf.function(
+        lambda outputs: answer.answers(outputs, SimpleNamespace(example=None), no_text),
+        [spec],
+        autograph=False,
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "In the future `np.object`", FutureWarning)
+        made, _ = tf2onnx.convert.from_function(function, [spec], opset=OPSET)
+    names = sorted(functions["serving_default/answers"].structured_outputs)
+    for value, name in zip(made.graph.output, names, strict=True):
+        _rename(made.graph, value.name, name)
+    (folder / ANSWERS).write_bytes(made.SerializeToString())
+    (folder / VOCABULARY).parent.mkdir(exist_ok=True)
+    (folder / VOCABULARY).write_text(json.dumps(vocabulary), encoding="utf-8")
+    return settings
+
+
+def _rename(graph, old: str, new: str) -> None:
+    """Renames an output of an ONNX graph."""
+    import onnx
+
+    if old == new:
+        return
+    graph.node.append(onnx.helper.make_node("Identity", [old], [new]))
+    for value in graph.output:
+        if value.name == old:
+            value.name = new
+
+
+def _load_direct(folder: Path, kind: dict[str, Any]) -> dict[str, Direct]:
+    settings = kind.get("ascii_rows")
+    if settings is None:
+        return {}
+    vocabulary = parse_json((folder / VOCABULARY).read_text(encoding="utf-8"), folder / VOCABULARY)
+    rows = AsciiRows(vocabulary, **settings)
+    return {"serving_default": Direct(rows, folder / ANSWERS)}
+
+
 def load_functions(folder: str | Path, contract: dict[str, Any]) -> tuple[Any, dict[str, Callable]]:
     """Loads an export of either kind.
 
@@ -321,7 +466,10 @@ def load_functions(folder: str | Path, contract: dict[str, Any]) -> tuple[Any, d
     if kind is not None:
         network = OnnxNetwork(Path(folder) / NETWORK, kind["by_token"], kind["rows"])
         split = [name.removesuffix("/rows") for name in functions if name.endswith("/rows")]
-        functions |= {name: OnnxFunction(name, functions, network) for name in split}
+        direct = _load_direct(Path(folder), kind)
+        functions |= {
+            name: OnnxFunction(name, functions, network, direct.get(name)) for name in split
+        }
     if missing := contract["signatures"].keys() - functions.keys():
         raise ValueError(f"the graph lacks the signatures {', '.join(sorted(missing))}")
     return model, {name: functions[name] for name in contract["signatures"]}
