@@ -135,7 +135,7 @@ class Export:
     def __init__(self, folder: Path):
         self.contract = read_contract(folder)
         self.signature_defs = _signature_defs(self.contract["signatures"])
-        self._model, self._functions = load_functions(folder, self.contract)
+        self._functions = load_functions(folder, self.contract)
         for example in self.contract.get("examples", []):
             self._warm_up(example)
 
@@ -165,12 +165,11 @@ class Export:
         import tensorflow as tf
 
         specs = self.contract["signatures"][signature]
-        tensors = {n: tf.constant(inputs[n], spec["dtype"]) for n, spec in specs["inputs"].items()}
         try:
-            found = self._functions[signature](**tensors)
+            found = self._functions[signature](inputs)
         except tf.errors.InvalidArgumentError as error:
             raise RequestError(400, refusal(str(error), specs["inputs"])) from error
-        return {name: found[name].numpy() for name in specs["outputs"]}
+        return {name: found[name] for name in specs["outputs"]}
 
 
 def _signature_defs(signatures: dict[str, dict]) -> dict[str, dict]:

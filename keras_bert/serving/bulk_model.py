@@ -54,8 +54,7 @@ class ExportedModel:
         Raises:
             ImportError: if it needs TensorFlow Text or ONNX Runtime, which is not installed.
         """
-        self._model, functions = load_functions(self._folder, self._contract)
-        self._function = functions[self._signature]
+        self._function = load_functions(self._folder, self._contract)[self._signature]
 
     def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
         """Calls the signature.
@@ -66,7 +65,7 @@ class ExportedModel:
         Returns:
             Arrays by name.
         """
-        return _asked(self._function, self.inputs, inputs)
+        return self._function(inputs)
 
 
 class TaskModel:

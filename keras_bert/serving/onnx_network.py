@@ -14,6 +14,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -88,6 +89,9 @@ class OnnxNetwork:
             ids = {name: value.reshape(-1, value.shape[-1]) for name, value in ids.items()}
             mask = ids["padding_mask"]
         count, length = mask.shape
+        by_token = self._by_token or several
+        if 1 <= count <= self._rows and not by_token and after is None and mask[:, -1].any():
+            return self._session.run(None, {name: ids[name] for name in self._inputs})
         if not count:  # a row of padding: an empty batch has an empty answer
             ids = {name: np.zeros((1, *v.shape[1:]), v.dtype) for name, v in ids.items()}
             mask = ids["padding_mask"]
@@ -137,8 +141,17 @@ class Direct:
         self._names = [value.name for value in self._session.get_outputs()]
 
     def answers(self, outputs: np.ndarray) -> dict[str, np.ndarray]:
-        """The answers by name."""
-        return dict(zip(self._names, self._session.run(None, {self._input: outputs}), strict=True))
+        """The answers by name; strings as bytes."""
+        found = self._session.run(None, {self._input: outputs})
+        return {
+            name: _as_bytes(value) if value.dtype.kind == "O" else value
+            for name, value in zip(self._names, found, strict=True)
+        }
+
+
+def _as_bytes(strings: np.ndarray) -> np.ndarray:
+    found = np.array([text.encode() for text in strings.flat], object)
+    return found.reshape(strings.shape)
 
 
 class OnnxFunction:
@@ -162,15 +175,21 @@ class OnnxFunction:
         self._kept, self._network = functions.get(f"{name}/kept"), network
         self._direct = direct
 
+    def arrays(self, inputs: dict[str, Any]) -> dict[str, np.ndarray] | None:
+        """Calls it with lists or arrays by name; None if that needs TensorFlow."""
+        if self._direct is None:
+            return None
+        texts = inputs["text"]
+        texts = texts.tolist() if isinstance(texts, np.ndarray) else texts
+        if not isinstance(texts, list) or not all(isinstance(t, str | bytes) for t in texts):
+            return None
+        ids = self._direct.rows(texts)
+        return None if ids is None else self._direct.answers(self._network(ids)[0])
+
     def __call__(self, **inputs) -> dict[str, Any]:
         """Calls it with tensors by name; returns tensors by name."""
         import tensorflow as tf
 
-        if self._direct is not None and inputs["text"].shape.rank == 1:
-            ids = self._direct.rows(inputs["text"].numpy())
-            if ids is not None:
-                found = self._direct.answers(self._network(ids)[0])
-                return {name: tf.constant(value) for name, value in found.items()}
         rows = self._rows(**inputs)
         ids = {name[4:]: v.numpy() for name, v in rows.items() if name.startswith("ids_")}
         found = self._network(ids, self._reduced if self._kept else None)
@@ -437,7 +456,7 @@ def _load_direct(folder: Path, kind: dict[str, Any]) -> dict[str, Direct]:
     return {"serving_default": Direct(rows, folder / ANSWERS)}
 
 
-def load_functions(folder: str | Path, contract: dict[str, Any]) -> tuple[Any, dict[str, Callable]]:
+def load_functions(folder: str | Path, contract: dict[str, Any]) -> dict[str, Callable]:
     """Loads an export of either kind.
 
     Args:
@@ -445,8 +464,7 @@ def load_functions(folder: str | Path, contract: dict[str, Any]) -> tuple[Any, d
         contract: its contract.
 
     Returns:
-        (the SavedModel, which owns the variables and has to be kept; functions by signature, from
-        tensors by name to tensors by name).
+        Functions by signature, from lists or arrays by name to arrays by name; strings are bytes.
 
     Raises:
         ImportError: if it needs TensorFlow Text or ONNX Runtime, which is not installed.
@@ -472,4 +490,19 @@ def load_functions(folder: str | Path, contract: dict[str, Any]) -> tuple[Any, d
         }
     if missing := contract["signatures"].keys() - functions.keys():
         raise ValueError(f"the graph lacks the signatures {', '.join(sorted(missing))}")
-    return model, {name: functions[name] for name in contract["signatures"]}
+    return {
+        name: partial(_called, model, functions[name], spec["inputs"])
+        for name, spec in contract["signatures"].items()
+    }
+
+
+def _called(model, function: Callable, specs: dict, inputs: dict[str, Any]) -> dict:
+    """Calls a function; `model`, which owns its variables, lives as long as it does."""
+    import tensorflow as tf
+
+    if isinstance(function, OnnxFunction):
+        found = function.arrays(inputs)
+        if found is not None:
+            return found
+    tensors = {name: tf.constant(inputs[name], spec["dtype"]) for name, spec in specs.items()}
+    return {name: value.numpy() for name, value in function(**tensors).items()}

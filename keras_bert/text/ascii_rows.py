@@ -49,7 +49,7 @@ class AsciiRows:
         self._first, self._last, self._padding = first, last, padding
         self._cache: dict[str, list[int]] = {}
 
-    def __call__(self, texts: Sequence[bytes]) -> dict[str, np.ndarray] | None:
+    def __call__(self, texts: Sequence[str | bytes]) -> dict[str, np.ndarray] | None:
         """Makes the rows.
 
         Args:
@@ -63,7 +63,7 @@ class AsciiRows:
         for text in texts:
             if not text.isascii():
                 return None
-            rows.append(self._row(text.decode("ascii")))
+            rows.append(self._row(text if isinstance(text, str) else text.decode("ascii")))
         width = max(map(len, rows), default=2)
         ids = np.full((len(rows), width), self._padding, np.int32)
         mask = np.zeros((len(rows), width), np.int32)
