@@ -19,7 +19,7 @@ from keras_bert.serving.export_contract import (
     versions,
     write_contract,
 )
-from keras_bert.serving.network import Network
+from keras_bert.serving.network import ROWS, Network
 from keras_bert.serving.onnx_network import (
     NETWORK,
     OnnxFunction,
@@ -78,6 +78,8 @@ def export_task(
     if format not in FORMATS:
         raise ValueError(f"format={format!r}: expected {' or '.join(FORMATS)}")
     to_onnx_runtime = format == "onnx"
+    if rows is None:
+        rows = 1 if weights == "int8" else ROWS
     if to_onnx_runtime and not text:
         raise ValueError("text=False: the ONNX model of ids alone is written by `to_onnx`")
     run = Network(task, "float32" if to_onnx_runtime else weights, rows)

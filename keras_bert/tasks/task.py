@@ -29,7 +29,7 @@ from keras_bert.layers.crf import CRFLoss
 from keras_bert.models import merge_lora, tune
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import export_task
-from keras_bert.serving.network import BY_TOKEN, ROWS
+from keras_bert.serving.network import BY_TOKEN
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
 from keras_bert.tasks.fitting import Run, scored
@@ -1490,7 +1490,7 @@ class BertTask(keras_hub.models.Task):
         path: str | Path,
         text: bool = True,
         weights: str = "float32",
-        rows: int = ROWS,
+        rows: int | None = None,
         examples: dict[str, Any] | None = None,
         reference: keras.Model | None = None,
         verbose: int = 1,
@@ -1519,8 +1519,10 @@ class BertTask(keras_hub.models.Task):
             text: whether to add the signatures that take strings.
             weights: "float16" to store weights in half the bytes; each call casts them back. With
                 format="onnx", "int8" for int8 arithmetic.
-            rows: how many rows of an answer are run through the network at once; use more than the
-                default of 8 for a server with a GPU. `tokens` runs all rows of a request together.
+            rows: how many rows of an answer are run through the network at once, by default 8; use
+                more for a server with a GPU. `tokens` runs all rows of a request together. With
+                "int8" the default is 1: the scale of a product's inputs is that of all rows run
+                together, so that an answer would depend on the texts beside it; 8 is faster.
             examples: inputs of `serving_default` by name; the contract includes their answers.
             reference: a model that `examples` are compared with, such as the one before
                 quantization; by default the same weights in float32, if the dtype policy or
