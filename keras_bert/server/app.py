@@ -571,8 +571,7 @@ def create_app(
         max_wait: seconds that the first request of a batch waits for others.
         max_queue: maximum number of rows that wait before a model; beyond that, requests are
             answered with 503 and `Retry-After`.
-        threads: batches run at the same time, of each model. The cores are divided among them: 1
-            answers a single request fastest, as many as there are cores answer the most requests.
+        threads: batches run at the same time, of each model.
         max_body: maximum number of bytes of a request's body.
         max_rows: maximum number of rows of a request.
         max_text_length: maximum number of characters of a text.

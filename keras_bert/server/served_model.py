@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import logging
-import os
 import re
 import tempfile
 from collections.abc import Callable
@@ -388,7 +387,6 @@ class ServedModel:
             RuntimeError: if none could be loaded; its cause is the reason.
         """
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._loader, share_cores, self.settings.threads)
         if self.place.preset is not None:
             self.place.export = await loop.run_in_executor(self._loader, self._exported)
         await self.refresh()
@@ -508,25 +506,6 @@ class ServedModel:
         self._explainer.shutdown(wait=True)
         if self._scratch is not None:
             self._scratch.cleanup()
-
-
-def share_cores(threads: int) -> None:
-    """Divides the cores among batches that run at the same time.
-
-    A batch on one core takes less processor time than one on all of them, whose threads wait for
-    each other. A setting of the user's, and that of a TensorFlow that runs already, stays.
-
-    Args:
-        threads: batches run at the same time.
-    """
-    import tensorflow as tf
-
-    threading = tf.config.threading
-    if threads == 1 or threading.get_intra_op_parallelism_threads():
-        return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with contextlib.suppress(RuntimeError):  # TensorFlow runs already
-        threading.set_intra_op_parallelism_threads(max(1, cores // threads))
 
 
 def load_task(preset: str):
