@@ -14,6 +14,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,13 +40,15 @@ WEIGHTS = ("float32", "int8")
 class OnnxNetwork:
     """The network of a task in ONNX Runtime: any number of rows of any length.
 
-    Rows of similar length are run together, each chunk truncated to its longest row.
+    Rows of similar length are run together, each chunk truncated to its longest row. A chunk runs on
+    one core, and as many of them at once as there are cores: the products of short texts are too
+    small to divide.
 
     Args:
         file: the ONNX model.
         by_token: whether axis 1 of the outputs is that of tokens.
         rows: number of rows run at once.
-        threads: threads of a product; by default TensorFlow's setting, or all cores of the process.
+        threads: threads of a product; by default TensorFlow's setting of intra-op threads, or 1.
 
     Raises:
         ImportError: if onnxruntime is not installed.
@@ -62,8 +65,10 @@ class OnnxNetwork:
 
         self._by_token, self._rows = by_token, rows
         options = onnxruntime.SessionOptions()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-        threads = threads or tf.config.threading.get_intra_op_parallelism_threads() or cores
+        threads = threads or tf.config.threading.get_intra_op_parallelism_threads() or 1
+        affinity = getattr(os, "sched_getaffinity", None)
+        cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+        self._pool = ThreadPoolExecutor(max(1, cores // threads), "onnx")
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(
@@ -97,8 +102,10 @@ class OnnxNetwork:
             mask = ids["padding_mask"]
         used = np.where(mask != 0, np.arange(1, length + 1), 0).max(axis=1, initial=0)
         order = np.argsort(used, kind="stable")
-        parts = [self._part(ids, order[i : i + self._rows], used, after)
-                 for i in range(0, len(order), self._rows)]  # fmt: skip
+        chunks = [order[i : i + self._rows] for i in range(0, len(order), self._rows)]
+        run = self._pool.map if len(chunks) > 1 else map
+        # The longest first, so that no core is left with a long one at the end.
+        parts = list(run(lambda chunk: self._part(ids, chunk, used, after), chunks[::-1]))[::-1]
         if self._by_token:
             parts = [[_padded(value, length) for value in part] for part in parts]
         found = [np.concatenate(values) for values in zip(*parts, strict=True)]
