@@ -41,7 +41,7 @@ class OnnxNetwork:
     """The network of a task in ONNX Runtime: any number of rows of any length.
 
     Rows of similar length are run together, each chunk truncated to its longest row. A chunk runs
-    on one core, and as many of them at once as there are cores: the products of short texts are
+    on one core, and on each core one at a time: the products of short texts are
     too small to divide.
 
     Args:

@@ -77,7 +77,9 @@ def test_ascii_texts_need_no_tensorflow(folder, monkeypatch):
 def test_a_text_that_is_not_utf8_is_refused_with_its_row(folder):
     import tensorflow as tf
 
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"text.* is no valid UTF-8, in text\] \[1\]"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"text.* is no valid UTF-8, in text\] \[1\]"
+    ):
         loaded(folder)({"text": [b"rain", b"\xff"]})
 
 
