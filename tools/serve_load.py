@@ -94,14 +94,12 @@ class Alone:
     """
 
     def __init__(self, export: Path, texts: list[str]):
-        import tensorflow as tf
-        import tensorflow_text  # noqa: F401
-
+        from keras_bert.serving.bulk_model import ExportedModel
         from keras_bert.serving.export_contract import read_contract
 
         self.contract = read_contract(export)
-        self._model = tf.saved_model.load(str(export))
-        self._call = self._model.signatures["serving_default"]
+        self._call = ExportedModel(export, "serving_default")
+        self._call.load()
         specs = self.contract["signatures"]["serving_default"]["inputs"]
         if any(spec["dtype"] != "string" for spec in specs.values()):
             sys.exit("serving_default has inputs other than strings, which this tool cannot draw")
@@ -114,27 +112,20 @@ class Alone:
 
     def answers(self, batch: int = 32) -> list[dict[str, Any]]:
         """The answer of each row."""
-        import tensorflow as tf
-
         count, rows = len(next(iter(self.columns.values()))), []
         for start in range(0, count, batch):
-            inputs = {n: tf.constant(v[start : start + batch]) for n, v in self.columns.items()}
-            outputs = {n: v.numpy() for n, v in self._call(**inputs).items()}
+            outputs = self._call({n: v[start : start + batch] for n, v in self.columns.items()})
             size = len(next(iter(outputs.values())))
             rows += [{n: v[i] for n, v in outputs.items()} for i in range(size)]
         return rows
 
     def rows_per_second(self, seconds: float, batch: int = 32) -> float:
         """The throughput of calls of `batch` rows, one after another."""
-        import tensorflow as tf
-
         count, rows, number = len(next(iter(self.columns.values()))), 0, 0
         begun = time.perf_counter()
         while time.perf_counter() - begun < seconds:
             at = [(number * batch + i) % count for i in range(batch)]
-            inputs = {n: tf.constant([v[i] for i in at]) for n, v in self.columns.items()}
-            for value in self._call(**inputs).values():
-                value.numpy()
+            self._call({n: [v[i] for i in at] for n, v in self.columns.items()})
             rows, number = rows + batch, number + 1
         return rows / (time.perf_counter() - begun)
 

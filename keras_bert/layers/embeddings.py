@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.normalization import LayerNorm
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -62,7 +63,7 @@ class BertEmbeddings(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="word",
         )
-        self.layer_norm = keras.layers.LayerNormalization(
+        self.layer_norm = LayerNorm(
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")

@@ -15,6 +15,7 @@ from keras_bert.layers.attention import SelfAttention
 from keras_bert.layers.dense import Dense, bias, plain, product
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.normalization import LayerNorm
 
 # Activations with a kernel, and whether each is the tanh approximation.
 GELUS = {gelu_exact: False, gelu_tanh: True}
@@ -91,8 +92,8 @@ class EncoderBlock(keras.layers.Layer):
         self.intermediate = Dense(self.intermediate_dim, name="intermediate", **kernel, **common)
         self.feedforward_output = Dense(x_shape[-1], name="feedforward_output", **kernel, **common)
         norm = {"epsilon": self.layer_norm_epsilon, **common}
-        self.attention_norm = keras.layers.LayerNormalization(name="attention_norm", **norm)
-        self.feedforward_norm = keras.layers.LayerNormalization(name="feedforward_norm", **norm)
+        self.attention_norm = LayerNorm(name="attention_norm", **norm)
+        self.feedforward_norm = LayerNorm(name="feedforward_norm", **norm)
         self.attention_drop = Dropout(self.hidden_dropout, name="attention_drop", **common)
         self.feedforward_drop = Dropout(self.hidden_dropout, name="feedforward_drop", **common)
         self.attention.build(x_shape)

@@ -9,6 +9,7 @@ from keras import ops
 from keras_bert.layers.activations import get_activation
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.normalization import LayerNorm
 
 
 class MaskedLMHead(keras.layers.Layer):
@@ -59,7 +60,7 @@ class MaskedLMHead(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="dense",
         )
-        self.layer_norm = keras.layers.LayerNormalization(
+        self.layer_norm = LayerNorm(
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
         )
 

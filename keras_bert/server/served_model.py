@@ -18,6 +18,7 @@ from keras_bert.data.rows import parse_json
 from keras_bert.server.batching import Batcher
 from keras_bert.server.rest import DEFAULT, RequestError
 from keras_bert.serving.export_contract import read_contract
+from keras_bert.serving.onnx_network import load_functions
 
 LABELS = "version_labels.json"  # in a base folder: {"stable": 1, "canary": 2}
 SAVED_MODEL = "saved_model.pb"
@@ -136,27 +137,9 @@ class Export:
     """
 
     def __init__(self, folder: Path):
-        import tensorflow as tf
-        from google.protobuf.json_format import MessageToDict
-        from tensorflow.core.protobuf import saved_model_pb2
-
         self.contract = read_contract(folder)
-        if self.contract.get("text_ops"):
-            import tensorflow_text  # noqa: F401
-        graph = saved_model_pb2.SavedModel.FromString((folder / SAVED_MODEL).read_bytes())
-        self.signature_defs = {
-            name: MessageToDict(
-                definition,
-                preserving_proto_field_name=True,
-                always_print_fields_with_no_presence=True,
-            )
-            for name, definition in sorted(graph.meta_graphs[0].signature_def.items())
-        }
-        del graph
-        self._model = tf.saved_model.load(str(folder))
-        self._functions = dict(self._model.signatures)
-        if missing := self.contract["signatures"].keys() - self._functions.keys():
-            raise ValueError(f"the graph lacks the signatures {', '.join(sorted(missing))}")
+        self.signature_defs = _signature_defs(self.contract["signatures"])
+        self._functions = load_functions(folder, self.contract)
         for example in self.contract.get("examples", []):
             self._warm_up(example)
 
@@ -186,12 +169,34 @@ class Export:
         import tensorflow as tf
 
         specs = self.contract["signatures"][signature]
-        tensors = {n: tf.constant(inputs[n], spec["dtype"]) for n, spec in specs["inputs"].items()}
         try:
-            found = self._functions[signature](**tensors)
+            found = self._functions[signature](inputs)
         except tf.errors.InvalidArgumentError as error:
             raise RequestError(400, refusal(str(error), specs["inputs"])) from error
-        return {name: found[name].numpy() for name in specs["outputs"]}
+        return {name: found[name] for name in specs["outputs"]}
+
+
+def _signature_defs(signatures: dict[str, dict]) -> dict[str, dict]:
+    """`signature_def` of TensorFlow Serving's metadata, by name, from a contract."""
+    from google.protobuf.json_format import MessageToDict
+    from tensorflow import as_dtype
+    from tensorflow.core.protobuf import meta_graph_pb2
+
+    found = {}
+    for name, spec in sorted(signatures.items()):
+        definition = meta_graph_pb2.SignatureDef(method_name="tensorflow/serving/predict")
+        for side, tensors in ((definition.inputs, "inputs"), (definition.outputs, "outputs")):
+            for key, value in spec[tensors].items():
+                side[key].name = f"{name}_{key}:0" if tensors == "inputs" else key
+                side[key].dtype = as_dtype(value["dtype"]).as_datatype_enum
+                for size in value["shape"]:
+                    side[key].tensor_shape.dim.add(size=-1 if size is None else size)
+        found[name] = MessageToDict(
+            definition,
+            preserving_proto_field_name=True,
+            always_print_fields_with_no_presence=True,
+        )
+    return found
 
 
 def refusal(message: str, names: dict[str, Any]) -> str:

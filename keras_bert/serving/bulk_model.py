@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.serving.export_contract import PLACE, described, read_contract, settings_of
+from keras_bert.serving.onnx_network import NETWORK, load_functions
 
 
 class ExportedModel:
@@ -38,6 +39,7 @@ class ExportedModel:
     def fingerprint(self) -> str:
         """A hash of contract, graph, vocabulary and the checksums of all weights."""
         places = [PLACE, "saved_model.pb", "variables/variables.index"]
+        places += [NETWORK] if (self._folder / NETWORK).is_file() else []
         places += sorted(f"assets/{path.name}" for path in (self._folder / "assets").glob("*"))
         found = hashlib.sha256()
         for place in places:
@@ -50,19 +52,9 @@ class ExportedModel:
         """Loads the graph.
 
         Raises:
-            ImportError: if it needs TensorFlow Text, which is not installed.
+            ImportError: if it needs TensorFlow Text or ONNX Runtime, which is not installed.
         """
-        import tensorflow as tf
-
-        if self._contract["text_ops"]:
-            try:
-                import tensorflow_text  # noqa: F401
-            except ImportError as error:
-                raise ImportError(
-                    f"{self._folder} runs ops of TensorFlow Text: `pip install tensorflow-text`"
-                ) from error
-        self._model = tf.saved_model.load(str(self._folder))
-        self._function = self._model.signatures[self._signature]
+        self._function = load_functions(self._folder, self._contract)[self._signature]
 
     def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
         """Calls the signature.
@@ -73,7 +65,7 @@ class ExportedModel:
         Returns:
             Arrays by name.
         """
-        return _asked(self._function, self.inputs, inputs)
+        return self._function(inputs)
 
 
 class TaskModel:

@@ -1,9 +1,8 @@
 """A task as a SavedModel: strings in, answers out, without Python code of this package."""
 
-import contextlib
 import json
-import logging
 import sys
+import tempfile
 from pathlib import Path
 
 import keras
@@ -20,7 +19,16 @@ from keras_bert.serving.export_contract import (
     versions,
     write_contract,
 )
-from keras_bert.serving.network import Network
+from keras_bert.serving.network import ROWS, Network
+from keras_bert.serving.onnx_network import (
+    NETWORK,
+    OnnxFunction,
+    OnnxNetwork,
+    split_functions,
+    write_direct,
+    write_network,
+)
+from keras_bert.serving.other_runtimes import one_log_line
 from keras_bert.serving.signatures import (
     TEXT,
     Signature,
@@ -30,20 +38,25 @@ from keras_bert.serving.signatures import (
 )
 
 # Entries at the top level of an export.
-FILES = ("*.pb", "variables", "assets", "assets.extra")
+FILES = ("*.pb", "*.onnx", "variables", "assets", "assets.extra")
+FORMATS = ("savedmodel", "onnx")
 
 
-def export_task(task, path, text, run, examples, reference, verbose, options) -> list[str]:
+def export_task(
+    task, path, text, weights, rows, examples, reference, verbose, format, options
+) -> list[str]:
     """Does the work of `BertTask.export`.
 
     Args:
         task: the task.
         path: as `BertTask.export`.
         text: as `BertTask.export`.
-        run: the task's `Network`.
+        weights: as `BertTask.export`.
+        rows: as `BertTask.export`.
         examples: as `BertTask.export`.
         reference: as `BertTask.export`.
         verbose: as `BertTask.export`.
+        format: as `BertTask.export`.
         options: options of the task's `signatures`.
 
     Returns:
@@ -62,6 +75,14 @@ def export_task(task, path, text, run, examples, reference, verbose, options) ->
         )
     if text:
         task.check_preprocessor()
+    if format not in FORMATS:
+        raise ValueError(f"format={format!r}: expected {' or '.join(FORMATS)}")
+    to_onnx_runtime = format == "onnx"
+    if rows is None:
+        rows = 1 if weights == "int8" else ROWS
+    if to_onnx_runtime and not text:
+        raise ValueError("text=False: the ONNX model of ids alone is written by `to_onnx`")
+    run = Network(task, "float32" if to_onnx_runtime else weights, rows)
     check_replaceable(path, FILES)
     if Path(path).is_dir() and any(Path(path).iterdir()):
         if not (Path(path) / "saved_model.pb").is_file():
@@ -75,18 +96,29 @@ def export_task(task, path, text, run, examples, reference, verbose, options) ->
         default = found["serving_default"]
         found["serving_default"] = default._replace(example=examples)
     found["metadata"] = _metadata(task, settings)
-    functions = {
-        name: tf.function(signature.function, signature.inputs, autograph=False)
-        for name, signature in found.items()
-    }
+    with tempfile.TemporaryDirectory() as scratch:
+        network_file = Path(scratch) / NETWORK
+        if to_onnx_runtime:
+            onnx = {"rows": rows, "by_token": task.outputs_by_token}
+            onnx["fused"] = write_network(task, network_file, weights)
+            network = OnnxNetwork(network_file, onnx["by_token"], rows)
+            saved = split_functions(task, task.signatures(**options), network)
+            network_bytes = network_file.read_bytes()
+        else:
+            onnx, network, saved, network_bytes = None, None, {}, b""
+    for name, signature in found.items():
+        if f"{name}/rows" not in saved:
+            function = tf.function(signature.function, signature.inputs, autograph=False)
+            saved[name] = function.get_concrete_function()
     module = tf.Module()
-    module.held = run.variables
-    concrete = {name: function.get_concrete_function() for name, function in functions.items()}
+    module.held = [] if to_onnx_runtime else run.variables
+    calls = {n: saved[n] if n in saved else OnnxFunction(n, saved, network) for n in found}
+    outputs = {n: saved[n if n in saved else f"{n}/answers"].structured_outputs for n in found}
     asked = {name: _tensors(signature) for name, signature in found.items()}
-    shown = [(name, tensors, concrete[name](**tensors)) for name, tensors in asked.items()]
+    shown = [(name, tensors, calls[name](**tensors)) for name, tensors in asked.items()]
     _check_rows(asked["serving_default"], shown[0][2])
     difference = None
-    inexact = task.dtype_policy.compute_dtype != "float32" or run.weights != "float32"
+    inexact = task.dtype_policy.compute_dtype != "float32" or weights != "float32"
     plain = not _is_quantized(task) and not lora_layers(task.backbone)
     if reference is None and inexact and plain:
         reference = float32_copy(task)
@@ -99,15 +131,21 @@ def export_task(task, path, text, run, examples, reference, verbose, options) ->
 
     def write(folder):
         with one_log_line(path):
-            tf.saved_model.save(module, folder, signatures=concrete)
-        data = sum(file.stat().st_size for file in (Path(folder) / "variables").iterdir())
+            tf.saved_model.save(module, folder, signatures=saved)
+        if to_onnx_runtime:
+            (Path(folder) / NETWORK).write_bytes(network_bytes)
+            answers = task.signatures(**options)
+            onnx["ascii_rows"] = write_direct(task, answers, saved, Path(folder))
+        data = len(network_bytes) or sum(
+            file.stat().st_size for file in (Path(folder) / "variables").iterdir()
+        )
         contract = {
             "task": type(task).__name__,
             "versions": versions(),
             "settings": settings,
             "weights": {
                 "policy": task.dtype_policy.name,
-                "stored": _stored(task, run),
+                "stored": weights if to_onnx_runtime else _stored(task, run),
                 "bytes": data,
                 "difference": difference,
             },
@@ -115,7 +153,7 @@ def export_task(task, path, text, run, examples, reference, verbose, options) ->
             "signatures": {
                 name: {
                     "inputs": described({spec.name: spec for spec in signature.inputs}),
-                    "outputs": described(concrete[name].structured_outputs),
+                    "outputs": described(outputs[name]),
                 }
                 for name, signature in found.items()
             },
@@ -124,36 +162,10 @@ def export_task(task, path, text, run, examples, reference, verbose, options) ->
                 for name, inputs, reply in shown
             ],
         }
-        write_contract(folder, contract)
+        write_contract(folder, contract | ({"onnx": onnx} if onnx else {}))
 
     write_folder(path, write, FILES)
     return text_ops(path)
-
-
-@contextlib.contextmanager
-def one_log_line(path: str | Path):
-    """Makes TensorFlow's log line on the written files name `path`, not the temporary folder.
-
-    One message goes to absl's logger, which adds a handler to the root logger, so that all later
-    lines would appear twice; avoided if the root logger has a handler.
-
-    Args:
-        path: the folder to be created.
-    """
-
-    def renamed(record):
-        if str(record.msg).startswith("Assets written to"):
-            record.msg, record.args = "SavedModel written to: %s", (str(path),)
-        return True
-
-    logger, handler = logging.getLogger("tensorflow"), logging.NullHandler()
-    logger.addFilter(renamed)
-    logging.root.addHandler(handler)
-    try:
-        yield
-    finally:
-        logging.root.removeHandler(handler)
-        logger.removeFilter(renamed)
 
 
 def float32_copy(task):

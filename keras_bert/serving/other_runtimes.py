@@ -1,6 +1,8 @@
 """A task as a LiteRT or ONNX model, by Keras's own exporters: ids in, the model's output out."""
 
+import contextlib
 import json
+import logging
 import re
 import tempfile
 import warnings
@@ -9,7 +11,6 @@ from pathlib import Path
 import keras
 
 from keras_bert.atomic import check_writable, write_file
-from keras_bert.serving.export import one_log_line
 
 # ONNX's operator set of December 2022, supported since ONNX Runtime 1.14.
 OPSET = 18
@@ -114,6 +115,32 @@ def to_onnx(task, path: str | Path, output: str = "logits", opset: int = OPSET) 
         )
     onnx.checker.check_model(made)
     write_file(path, made.SerializeToString())
+
+
+@contextlib.contextmanager
+def one_log_line(path: str | Path):
+    """Makes TensorFlow's log line on the written files name `path`, not the temporary folder.
+
+    One message goes to absl's logger, which adds a handler to the root logger, so that all later
+    lines would appear twice; avoided if the root logger has a handler.
+
+    Args:
+        path: the folder to be created.
+    """
+
+    def renamed(record):
+        if str(record.msg).startswith("Assets written to"):
+            record.msg, record.args = "SavedModel written to: %s", (str(path),)
+        return True
+
+    logger, handler = logging.getLogger("tensorflow"), logging.NullHandler()
+    logger.addFilter(renamed)
+    logging.root.addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.root.removeHandler(handler)
+        logger.removeFilter(renamed)
 
 
 def _named(task, output: str) -> keras.Model:

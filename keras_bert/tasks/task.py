@@ -30,7 +30,7 @@ from keras_bert.layers.crf import CRFLoss
 from keras_bert.models import merge_lora, tune
 from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import export_task
-from keras_bert.serving.network import BY_TOKEN, ROWS, Network
+from keras_bert.serving.network import BY_TOKEN
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
 from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
 from keras_bert.tasks.fitting import Run, scored
@@ -1700,10 +1700,11 @@ class BertTask(keras_hub.models.Task):
         path: str | Path,
         text: bool = True,
         weights: str = "float32",
-        rows: int = ROWS,
+        rows: int | None = None,
         examples: dict[str, Any] | None = None,
         reference: keras.Model | None = None,
         verbose: int = 1,
+        format: str = "savedmodel",
         **options,
     ) -> list[str]:
         """Writes a SavedModel that takes strings and returns the task's answers.
@@ -1726,14 +1727,22 @@ class BertTask(keras_hub.models.Task):
         Args:
             path: the folder to make, or the export to replace.
             text: whether to add the signatures that take strings.
-            weights: "float16" to store weights in half the bytes; each call casts them back.
-            rows: how many rows of an answer are run through the network at once; use more than the
-                default of 8 for a server with a GPU. `tokens` runs all rows of a request together.
+            weights: "float16" to store weights in half the bytes; each call casts them back. With
+                format="onnx", "int8" for int8 arithmetic.
+            rows: how many rows of an answer are run through the network at once, by default 8; use
+                more for a server with a GPU. `tokens` runs all rows of a request together. With
+                "int8" the default is 1: the scale of a product's inputs is that of all rows run
+                together, so that an answer would depend on the texts beside it; 8 is faster.
             examples: inputs of `serving_default` by name; the contract includes their answers.
             reference: a model that `examples` are compared with, such as the one before
                 quantization; by default the same weights in float32, if the dtype policy or
                 `weights` is another type, unless they are quantized or have low-rank updates.
             verbose: 0 for silent.
+            format: "savedmodel", or "onnx" for a network that runs in ONNX Runtime on a CPU:
+                `network.onnx` beside a SavedModel that has only the functions from strings to ids
+                and from outputs to answers. `keras-bert serve` and `answer_file` take both, with
+                the same signatures and answers; TensorFlow Serving takes only the first. It needs
+                the packages of the extra `runtimes`.
             **options: of the task's `serving_default`: `overlap` of a classifier; `n_best`,
                 `max_answer_length` and `top_k` of a question answerer; `top_k` and `targets` of a
                 masked language model.
@@ -1743,13 +1752,15 @@ class BertTask(keras_hub.models.Task):
 
         Raises:
             FileExistsError: if the folder holds something else.
+            ImportError: if format="onnx" and a package of the extra `runtimes` is missing.
             OSError: if the folder can't be made.
             ValueError: if `text` is set for a task without preprocessor, an option is unknown or
-                out of range, an answer to the examples is not finite, or Keras runs on another
-                backend than TensorFlow.
+                out of range, an answer to the examples is not finite, Keras runs on another
+                backend than TensorFlow, or the network has ops that ONNX lacks.
         """
-        run = Network(self, weights, rows)
-        return export_task(self, path, text, run, examples, reference, verbose, options)
+        return export_task(
+            self, path, text, weights, rows, examples, reference, verbose, format, options
+        )
 
 
 def _part(values, rows):

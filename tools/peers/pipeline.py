@@ -37,15 +37,18 @@ def main():
         batches = [texts[i : i + size] for i in range(0, len(texts) - size + 1, size)]
         for batch in batches[:3]:
             pipe(batch, batch_size=size)
-        seconds, number = [], 0
+        seconds, cpu, number = [], 0.0, 0
         while sum(seconds) < args.seconds or len(seconds) < 20:
-            begin = time.perf_counter()
+            begin, before = time.perf_counter(), time.process_time()
             pipe(batches[number % len(batches)], batch_size=size)
             seconds.append(time.perf_counter() - begin)
+            cpu += time.process_time() - before
             number += 1
         p50, p99 = np.percentile(seconds, [50, 99]) * 1e3
         rate = size * len(seconds) / sum(seconds)
-        print(f"{size} rows: p50 {p50:.1f} ms, p99 {p99:.1f} ms, {rate:.1f} rows/s")
+        each = 1e3 * cpu / len(seconds) / size
+        said = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {rate:.1f} rows/s"
+        print(f"{size} rows: {said}, {each:.2f} ms of processor time a row")
 
 
 if __name__ == "__main__":
