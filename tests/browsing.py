@@ -12,7 +12,7 @@ from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-HOUR = 3600
+PATIENCE = 120  # seconds, on a busy machine
 CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 needs_chromium = pytest.mark.skipif(
     not (CHROMIUM and CHROMEDRIVER),
@@ -93,7 +93,7 @@ class Page:
 
     def until(self, condition, message: str = ""):
         stale = [StaleElementReferenceException]  # replaced between two steps of a condition
-        wait = WebDriverWait(self.driver, HOUR, 0.05, stale)
+        wait = WebDriverWait(self.driver, PATIENCE, 0.05, stale)
         return wait.until(lambda _: condition(), message)
 
     def button(self, words: str):
@@ -139,7 +139,7 @@ def chromium(downloads: Path) -> Iterator[tuple]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(CHROMEDRIVER))
     try:
-        driver.set_script_timeout(HOUR)
+        driver.set_script_timeout(PATIENCE)
         yield driver, downloads
     finally:
         driver.quit()

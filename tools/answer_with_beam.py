@@ -10,15 +10,9 @@ stopped. Prints the counts as one line of JSON; the exit status is 0 also if row
 import argparse
 import json
 
-from keras_bert.serving.beam import ROWS_PER_SHARD, answer_shards
 
-
-def main(arguments: list[str] | None = None) -> None:
-    """Runs the command.
-
-    Args:
-        arguments: those of the command line by default.
-    """
+def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, list[str]]:
+    """(flags, options of Beam)."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("export", help="folder of the export")
     parser.add_argument("input", nargs="+", help="files or globs")
@@ -32,12 +26,23 @@ def main(arguments: list[str] | None = None) -> None:
         help="a column, where its name differs from that of the input",
     )
     parser.add_argument("--batch_size", type=int, default=64)
-    parser.add_argument("--rows_per_shard", type=int, default=ROWS_PER_SHARD)
+    parser.add_argument("--rows_per_shard", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=1, help="threads on this machine")
     parser.add_argument("--overwrite", action="store_true")
     args, beam_options = parser.parse_known_args(arguments)
     if odd := [pair for pair in args.column if "=" not in pair]:
         parser.error(f"--column {odd[0]}: expected INPUT=NAME")
+    return args, beam_options
+
+
+if __name__ == "__main__":
+    parse()  # wrong flags and --help end here, before the imports that take seconds
+
+from keras_bert.serving.beam import answer_shards  # noqa: E402
+
+
+def main(arguments: list[str] | None = None) -> None:
+    args, beam_options = parse(arguments)
     counts = answer_shards(
         args.export,
         args.input,

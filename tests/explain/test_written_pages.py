@@ -9,7 +9,7 @@ from selenium.webdriver.support.ui import Select
 import keras_bert
 from keras_bert.explain import attention, attributions, errors, project
 from tests.browsing import Page, chromium, needs_chromium
-from tests.tasks.tiny import made
+from tests.tasks.tiny import backbone_settings, made
 
 pytestmark = needs_chromium
 PAIR = ("the cats sat", "a dog slept on the mat")
@@ -41,7 +41,8 @@ def page(browser):
 
 @pytest.fixture(scope="module")
 def task():
-    return keras_bert.BertClassifier(**made(keras_bert.BertClassifier))
+    backbone = keras_bert.BertBackbone(**backbone_settings() | {"num_layers": 2})
+    return keras_bert.BertClassifier(**made(keras_bert.BertClassifier, backbone=backbone))
 
 
 @pytest.mark.parametrize("width, scheme", SCREENS)

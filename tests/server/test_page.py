@@ -31,7 +31,7 @@ from keras_bert.serving.network import Network
 from keras_bert.serving.signatures import Signature
 from tests.browsing import CONTRAST, NAMELESS, Page, chromium, needs_chromium
 from tests.server.half_model import write_model
-from tests.server.live import HOUR, live
+from tests.server.live import PATIENCE, live
 from tests.serving.made import TINY, make
 
 MODELS = (
@@ -91,7 +91,7 @@ class TaskExport:
 
     def __call__(self, signature: str, inputs: dict) -> dict:
         self.entered.release()
-        assert self.gate.wait(HOUR)
+        assert self.gate.wait(PATIENCE)
         chosen = self._signatures[signature]
         reply = chosen.function(*tensors(chosen, inputs))
         return {name: value.numpy() for name, value in reply.items()}
@@ -505,7 +505,7 @@ def test_a_file_can_be_stopped_and_continued(server, page):
     TaskExport.gate.clear()
     try:
         page.button("Answer 70 rows").click()
-        assert TaskExport.entered.acquire(timeout=HOUR)
+        assert TaskExport.entered.acquire(timeout=PATIENCE)
         page.button("Stop").click()
         page.until(lambda: "Stopped after 0 of 70 rows" in page.one(".progress").text)
     finally:
@@ -652,7 +652,8 @@ def test_why(scheme, server, page, task, monkeypatch):
 
 
 @pytest.mark.parametrize("width, scheme", [(1280, "light"), (390, "dark")])
-def test_attention(width, scheme, server, page, task, monkeypatch):
+def test_attention(width, scheme, server, page, monkeypatch):
+    task = make("classifier", "tests/golden/tiny_hf")  # of two blocks
     monkeypatch.setattr(served_model.ServedModel, "explains", True)
     monkeypatch.setattr(served_model, "load_task", lambda preset: task)
     page.open(server.port, "classifier", width, scheme)
