@@ -316,7 +316,8 @@ def _like(x: Any, new: list[list[_Part]], rows: np.ndarray) -> Any:
     if isinstance(x, TaggedSentences):
         # The only word of an empty text would be "".
         words = [
-            text.split(" ") if x.words[row] else [] for (text,), row in zip(texts, rows, strict=True)
+            text.split(" ") if x.words[row] else []
+            for (text,), row in zip(texts, rows, strict=True)
         ]
         return TaggedSentences(words, *_taken(x[1:], rows))
     if isinstance(x, AnnotatedTexts):

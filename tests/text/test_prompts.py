@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertBackbone, BertMaskedLM, BertMaskedLMPreprocessor, BertTokenizer
-from keras_bert.text.prompts import prompt_rows
+from keras_bert.text.prompts import mask_words, prompt_rows
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat [ ] mask".split()
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -34,6 +34,13 @@ def model_of(tokenizer):
 @pytest.fixture(scope="module")
 def tokenizer():
     return BertTokenizer(WORDS)
+
+
+def test_no_unknown_word_is_masked(tokenizer):
+    texts = ["the \u4e2d cat", "\u4e2d dog", "cats sat", "the [MASK]"]
+    kept, masked, right = mask_words(texts, tokenizer)
+    assert (kept, masked) == ([0, 2], ["the \u4e2d [MASK]", "cats [MASK]"])
+    assert right.tolist() == [WORDS.index("cat"), WORDS.index("sat")]
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,8 @@ if keras.config.backend() == "jax":
     every = {v.path: v for v in [*model.variables, *model.optimizer.variables]}.values()
     parts = [v.path for v in every if not v.value.sharding.is_fully_replicated]
     found |= {"divided": losses, "replicas": model.step.replica_count, "parts": parts}
+    outputs = model.predict({name: value[:11] for name, value in x.items()}, batch_size=5)
+    found["outputs"] = outputs.tolist()
 print(json.dumps(found))
 """
 
@@ -76,6 +78,8 @@ def test_fit_on_one_cpu_is_that_of_tensorflow(fitted):
 def test_weights_divided_among_devices_give_what_one_device_gives(fitted):
     found = fitted["jax"]
     np.testing.assert_allclose(found["divided"], found["whole"][0], rtol=1e-5)
+    # No batch of 5 or 3 rows is that of four devices.
+    np.testing.assert_allclose(found["outputs"], found["whole"][2][:11], rtol=1e-4, atol=1e-5)
     assert found["replicas"] == 4
     # The word embeddings and ten weights of each block, and both moments of each.
     assert len(found["parts"]) == 3 * (1 + 2 * 10)
