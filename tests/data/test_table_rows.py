@@ -228,7 +228,6 @@ def test_rows_that_the_task_rejects_are_named_too(tmp_path):
 
 
 def test_parquet_with_a_name_twice_or_bytes_that_are_no_text(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet
 
     path = tmp_path / "a.parquet"
