@@ -82,6 +82,10 @@ def table_source(
         else:
             batch_size = size
     weigh = class_weigher(task, class_weight, None)
+    whole = task.step.needs_whole_batches
+    if not labelled:  # such as devices of JAX, which share each batch evenly
+        replicas = task.step.replica_count
+        whole, batch_size = whole and replicas > 1, batch_size + -batch_size % replicas
 
     def inputs(x, y=None, sample_weight=None):
         return weigh(task.step_inputs(x, y, sample_weight))
@@ -94,7 +98,7 @@ def table_source(
         preprocess or inputs,
         shuffle,
         seed,
-        labelled and task.step.needs_whole_batches,
+        whole,
         width,
         packing,
     )

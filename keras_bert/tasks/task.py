@@ -1155,8 +1155,10 @@ class BertTask(keras_hub.models.Task):
                     f"predict of a Table: a {type(self).__name__} makes several rows of an "
                     "example; keras_bert.serving.bulk.answer_file answers files"
                 )
-            batches = self.source(x, batch_size=batch_size, labelled=False).one_pass()
-            return self.predict_batches(batches, kwargs)
+            source = self.source(x, batch_size=batch_size, labelled=False)
+            outputs = self.predict_batches(source.one_pass(), kwargs)
+            # The last batch may be filled up.
+            return keras.tree.map_structure(lambda v: v[: source.size], outputs)
         if isinstance(x, str | bytes):
             one = self.predict([x], batch_size, **kwargs)
             return keras.tree.map_structure(lambda v: v[0], one)
