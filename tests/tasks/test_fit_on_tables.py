@@ -442,6 +442,11 @@ def test_what_is_wrong_is_named(model, files, tmp_path, caplog):
     tagger = keras_bert.BertTokenClassifier(**tiny.made(keras_bert.BertTokenClassifier))
     with pytest.raises(TypeError, match="answer_file answers files"):
         tagger.predict(Table(bad))
+    for wrong in (None, "O B-X"):
+        tags = [["O", "O"], wrong, ["B-X", "O"]]
+        bad = write(tmp_path / "tags.jsonl", words=[["a", "cat"]] * 3, tags=tags)
+        with pytest.raises(ValueError, match="tags.jsonl, line 2: "):
+            tagger.fit(bad)
 
 
 @pytest.mark.slow
