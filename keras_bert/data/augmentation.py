@@ -314,7 +314,11 @@ def _like(x: Any, new: list[list[_Part]], rows: np.ndarray) -> Any:
     """The copies in the form of the examples."""
     texts = [[part.text for part in row] for row in new]
     if isinstance(x, TaggedSentences):
-        words = [row[0].split(" ") for row in texts]
+        # The only word of an empty text would be "".
+        words = [
+            text.split(" ") if x.words[row] else []
+            for (text,), row in zip(texts, rows, strict=True)
+        ]
         return TaggedSentences(words, *_taken(x[1:], rows))
     if isinstance(x, AnnotatedTexts):
         spans = [row[0].spans for row in new]

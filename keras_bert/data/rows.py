@@ -143,6 +143,7 @@ def read_lines(
     at: Place | None = None,
     bad: Bad | None = None,
     errors: str = "strict",
+    longest: int | None = None,
 ) -> Iterator[tuple[int, str]]:
     """Yields (line number from 1, line with its line end), decoded line by line.
 
@@ -157,10 +158,11 @@ def read_lines(
         bad: called with lines that are not in this encoding, which are then skipped; by default
             they raise an error.
         errors: as in `bytes.decode`.
+        longest: maximum number of bytes of a line; None for no limit.
 
     Raises:
-        ValueError: with file and line, if the bytes are not in this encoding, or the gzip file is
-            damaged or unpacks to far more than text would.
+        ValueError: with file and line, if the bytes are not in this encoding, a line is too long,
+            or the gzip file is damaged or unpacks to far more than text would.
     """
     at = Place() if at is None else at
     marked = codecs.lookup(encoding).name == "utf-8"
@@ -169,7 +171,8 @@ def read_lines(
         try:
             if at.offset:
                 file.seek(at.offset)
-            for content in _bounded(file, path, at) if packed else file:
+            plain = not packed and longest is None
+            for content in file if plain else _bounded(file, path, at, packed, longest):
                 at.line += 1
                 at.offset += len(content)
                 if at.line == 1 and marked:
@@ -211,14 +214,21 @@ def _undecoded(error: UnicodeDecodeError) -> str:
     )
 
 
-def _bounded(file: IO[bytes], path: Path | str, at: Place) -> Iterator[bytes]:
-    """Yields lines of an unpacked file; raises an error if it is larger than text would be."""
-    size = file_size(path)
-    left, number = MOST_UNPACKED * size + FREE_BYTES - at.offset, at.line
-    while raw := file.readline(left + 1):
+def _bounded(
+    file: IO[bytes], path: Path | str, at: Place, packed: bool, longest: int | None
+) -> Iterator[bytes]:
+    """Yields lines; raises an error if one is too long, or an unpacked file larger than text."""
+    size, number = file_size(path), at.line
+    left = MOST_UNPACKED * size + FREE_BYTES - at.offset
+    longest = longest or left
+    while raw := file.readline((min(left, longest) if packed else longest) + 1):
         number += 1
         left -= len(raw)
-        if left < 0:
+        if len(raw) > longest:
+            raise ValueError(
+                f"{path}, line {number}: expected a line feed after at most {longest:,} bytes"
+            )
+        if packed and left < 0:
             raise ValueError(
                 f"{path}, line {number}: the gzip file of {size:,} bytes unpacks to "
                 f"more than {MOST_UNPACKED} times its size; unpack it first if that is intended"
@@ -478,7 +488,7 @@ def read_objects(
     """
     at = Place() if at is None else at
     if extension(path) == ".parquet":
-        yield from _parquet_rows(path, at, columns)
+        yield from _parquet_rows(path, at, bad, columns)
         return
     if extension(path) in RECORDS:
         yield from _record_rows(path, at, bad)
@@ -501,11 +511,24 @@ def read_objects(
 def parquet_groups(path: Path | str) -> list[int]:
     """The number of rows of each row group of a Parquet file."""
     with open_bytes(path) as file:
-        metadata = _parquet(path, file).metadata
+        metadata = open_parquet(path, file).metadata
         return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
 
 
-def _parquet(path: Path | str, file: IO[bytes]):
+def open_parquet(path: Path | str, file: IO[bytes]):
+    """Opens a Parquet file.
+
+    Args:
+        path: its name, for errors.
+        file: the file.
+
+    Returns:
+        A `pyarrow.parquet.ParquetFile`.
+
+    Raises:
+        ImportError: if pyarrow is not installed.
+        ValueError: if it is not Parquet, or has two columns of one name.
+    """
     try:
         import pyarrow
         import pyarrow.parquet
@@ -513,17 +536,21 @@ def _parquet(path: Path | str, file: IO[bytes]):
         raise ImportError(f"{path}: Parquet needs pyarrow: pip install pyarrow") from error
     try:
         # Not the whole of a row group at once, which may be larger than memory.
-        return pyarrow.parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)
+        found = pyarrow.parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)
     except pyarrow.ArrowException as error:
         reason = str(error).split("\n")[0]
         raise ValueError(f"{path}, after row 0: not Parquet: {reason}") from error
+    names = found.schema_arrow.names
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{path}: several columns {twice[0]!r}")
+    return found
 
 
 def _parquet_rows(
-    path: Path | str, at: Place, columns: Collection[str] | None
+    path: Path | str, at: Place, bad: Bad | None, columns: Collection[str] | None
 ) -> Iterator[tuple[int, dict]]:
     with open_bytes(path) as file:
-        opened = _parquet(path, file)
+        opened = open_parquet(path, file)
         import pyarrow
 
         known = opened.schema_arrow.names
@@ -543,7 +570,13 @@ def _parquet_rows(
                         rows = batch.slice(at.offset - begin).to_pylist()
                         for row in rows:
                             at.offset = at.line = at.offset + 1
-                            yield at.line, {name: as_json(value) for name, value in row.items()}
+                            try:
+                                row = {name: as_json(value) for name, value in row.items()}
+                            except UnicodeDecodeError as error:
+                                message = f"{path}, line {at.line}: not UTF-8: {error}"
+                                report(bad, at.line, message, error)
+                                continue
+                            yield at.line, row
                     begin = end
         except pyarrow.ArrowException as error:
             reason = str(error).split("\n")[0]

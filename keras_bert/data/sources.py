@@ -197,13 +197,20 @@ class ArraySource(keras.utils.PyDataset):
         shuffle: whether to shuffle anew in every pass.
         seed: seed of the orders.
         width: as in `RowSource`.
+        multiple: without labels, batches have a multiple of this number of rows: the last is filled
+            up with others, whose outputs are to be cut off.
 
     Raises:
         ValueError: if there are no rows, or columns differ in length.
     """
 
-    def __init__(self, x, labels, weights, batch_size, shuffle=False, seed=0, width=None):
+    def __init__(
+        self, x, labels, weights, batch_size, shuffle=False, seed=0, width=None, multiple=1
+    ):
         super().__init__()
+        if labels is None:
+            batch_size += -batch_size % multiple
+        self._multiple = multiple
         self.size = check_columns(x, labels, weights)
         self.steps = math.ceil(self.size / batch_size)
         if labels is not None and weights is None:
@@ -236,7 +243,8 @@ class ArraySource(keras.utils.PyDataset):
         order = self._order(number)
         place = np.arange(step * self.batch_size, (step + 1) * self.batch_size)
         if self.labels is None:
-            place = place[place < self.size]
+            count = min(self.batch_size, self.size - step * self.batch_size)
+            place = place[: count + -count % self._multiple]
         rows = order[place % self.size]
         parts = dense_parts((self.x, self.labels, self.weights), rows, self._width)
         x, labels, weights = keras.tree.map_structure(np.asarray, parts)

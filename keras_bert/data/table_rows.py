@@ -406,6 +406,7 @@ class Index:
         bad: lines that are left out, by part.
         characters: in all cells, about.
         checksum: of all cells.
+        sums: of the further numbers that `TableReader.index` was given.
     """
 
     part: Any = field(default_factory=list)
@@ -417,6 +418,7 @@ class Index:
     bad: dict[int, list[int]] = field(default_factory=dict)
     characters: int = 0
     checksum: int = 0
+    sums: Any = 0
     _last: Any = None
 
     @property
@@ -424,14 +426,14 @@ class Index:
         """Rows of the network in all pieces."""
         return int(self.rows.sum())
 
-    def add(self, part: int, place: Place, chunk: list, made: int, group: int | None) -> None:
+    def add(self, part: int, place: Place, chunk: list, made: Any, group: int | None) -> None:
         """Adds a piece.
 
         Args:
             part: its part.
             place: its place.
             chunk: its rows, (line, values).
-            made: rows of the network that they make.
+            made: as `count` of `TableReader.index` returns it.
             group: pieces of a part with the same group form a segment; None for one of its own.
         """
         if not chunk:
@@ -442,7 +444,9 @@ class Index:
         same = group is not None and self._last == (part, group)
         segment = self.segment[-1] + (not same) if self.segment else 0
         self._last = part, group
-        row = (part, place.offset, place.line, len(chunk), made, segment)
+        rows, *further = np.ravel(made).tolist()
+        self.sums = self.sums + np.array(further, "int64")
+        row = (part, place.offset, place.line, len(chunk), rows, segment)
         names = ("part", "offset", "line", "examples", "rows", "segment")
         for name, value in zip(names, row, strict=True):
             getattr(self, name).append(value)
@@ -533,12 +537,14 @@ class TableReader:
         except Stop:
             return
 
-    def index(self, count: Callable[[dict[str, list]], int]) -> Index:
+    def index(self, count: Callable[[dict[str, list]], Any]) -> Index:
         """Reads and checks the table once.
 
         Args:
             count: checks some rows, as columns by name, and returns the number of rows of the
-                network that they make; raises a TypeError or ValueError for a wrong row.
+                network that they make, perhaps followed by further numbers to add up, int
+                [1 + K]; raises a TypeError or ValueError for a wrong row. Rows beside a wrong one
+                are passed to it again.
 
         Returns:
             The pieces.
@@ -611,8 +617,8 @@ class TableReader:
             if chunk:
                 yield chunk, place, 0 if part.sequential else group if ends else None
 
-    def _counted(self, chunk: list, part, count: Callable) -> tuple[dict[int, str], int]:
-        """(messages of wrong rows by line, rows of the network that the others make)."""
+    def _counted(self, chunk: list, part, count: Callable) -> tuple[dict[int, str], Any]:
+        """(messages of wrong rows by line, what `count` returns for the others)."""
         try:
             return {}, count(self._columns(chunk))
         except (TypeError, ValueError) as error:
@@ -645,7 +651,8 @@ class TableReader:
         """
         number, line = int(index.part[piece]), int(index.line[piece])
         part, opened = self.table.parts[number], {} if opened is None else opened
-        if opened.get("next") != (number, piece):
+        goes_on = opened.get("next") == (number, piece)
+        if not goes_on:
             at = Place(int(index.offset[piece]), line)
             bad = _pass_over if self.table.skip_bad_rows else None
             opened["rows"] = self._rows(part, at, bad)
@@ -653,7 +660,9 @@ class TableReader:
         if wrong := index.bad.get(number):
             last = piece + 1 == len(index.part) or index.part[piece + 1] != number
             until = None if last else bisect_right(wrong, index.line[piece + 1])
-            drop = set(wrong[bisect_right(wrong, line) : until])
+            # Those at the end of the piece before were not read yet.
+            first = index.line[piece - 1] if goes_on else line
+            drop = set(wrong[bisect_right(wrong, first) : until])
             rows = (row for row in rows if row[0] not in drop)
         chunk = list(islice(rows, int(index.examples[piece])))
         if len(chunk) < index.examples[piece]:

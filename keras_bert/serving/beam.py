@@ -8,24 +8,27 @@ the shard as done.
 Imports Apache Beam, so import this module lazily.
 """
 
-import contextlib
 import csv
 import fnmatch
 import functools
-import gzip
-import io
 import itertools
 import json
 import os
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from keras_bert.arguments import check_batch_size, check_count
 from keras_bert.data.beam_runs import import_beam, pipeline_options, progress
-from keras_bert.data.rows import UTF8_BOM, as_json, parse_json
+from keras_bert.data.rows import (
+    Place,
+    as_json,
+    open_bytes,
+    open_parquet,
+    parse_json,
+    read_lines,
+)
 from keras_bert.data.whole_files import read_whole, write_whole
 from keras_bert.serving.bulk import ask, json_line, similar_batches
 from keras_bert.serving.bulk_model import ExportedModel
@@ -491,8 +494,8 @@ def make_plan(files: list[InputFile], reader: RowReader, rows_per_shard: int) ->
     plan: list[Shard] = []
     for index, file in enumerate(files):
         if file.ending == ".parquet":
-            with _open(file) as stream:
-                found = _parquet(file, stream)
+            with open_bytes(file.path) as stream:
+                found = open_parquet(file.path, stream)
                 reader.check_columns(file, found.schema_arrow.names)
                 rows = found.metadata.num_rows
             for begin in range(0, rows, rows_per_shard):
@@ -579,24 +582,22 @@ def _records(
 
     Bytes that are not UTF-8 become lone surrogates, which only fail the row.
     """
-    with _open(file) as stream:
-        stream.seek(begin)
-        lines = _lines(file, stream, begin, line)
-        if file.ending == ".csv":
-            records = _csv_records(file, lines)
-        elif file.ending == ".tsv":
-            records = (
-                (place, line, text.removesuffix("\n").removesuffix("\r").split("\t"))
-                for place, line, text in lines
-                if text.strip("\r\n ")
-            )
-        elif file.ending == ".txt":
-            records = lines
-        else:
-            records = (record for record in lines if record[2].strip())
-        if begin == 0 and not header and file.ending in (".csv", ".tsv"):
-            next(records, None)
-        yield from records
+    lines = _lines(file, begin, line)
+    if file.ending == ".csv":
+        records = _csv_records(file, lines)
+    elif file.ending == ".tsv":
+        records = (
+            (place, line, text.removesuffix("\n").removesuffix("\r").split("\t"))
+            for place, line, text in lines
+            if text.strip("\r\n ")
+        )
+    elif file.ending == ".txt":
+        records = lines
+    else:
+        records = (record for record in lines if record[2].strip())
+    if begin == 0 and not header and file.ending in (".csv", ".tsv"):
+        next(records, None)
+    yield from records
 
 
 def _csv_records(file: InputFile, lines) -> Iterator[tuple[int, int, list[str]]]:
@@ -623,80 +624,20 @@ def _csv_records(file: InputFile, lines) -> Iterator[tuple[int, int, list[str]]]
             yield *consumed[0], cells
 
 
-def _lines(file: InputFile, stream: IO[bytes], place: int, line: int):
+def _lines(file: InputFile, begin: int, line: int) -> Iterator[tuple[int, int, str]]:
     """Yields (first byte, line, text)."""
-    try:
-        while raw := stream.readline(LINE_BYTES + 1):
-            if len(raw) > LINE_BYTES:
-                raise ValueError(
-                    f"{file.path}, line {line}: expected a line feed after at most "
-                    f"{LINE_BYTES >> 20} MiB"
-                )
-            text = (raw if place else raw.removeprefix(UTF8_BOM)).decode(errors="surrogateescape")
-            yield place, line, text
-            place, line = place + len(raw), line + 1
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{file.path}, from line {line} on: damaged gzip file: {error}") from error
-
-
-class _Raw(io.RawIOBase):
-    """TensorFlow's file as one of Python's."""
-
-    def __init__(self, path: str):
-        import tensorflow as tf
-
-        self._file, self._size = tf.io.gfile.GFile(path, "rb"), tf.io.gfile.stat(path).length
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        start = (0, self._file.tell(), self._size)[whence]
-        self._file.seek(start + offset)
-        return start + offset
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
-@contextlib.contextmanager
-def _open(file: InputFile) -> Iterator[IO[bytes]]:
-    with io.BufferedReader(_Raw(str(file.path)), 1 << 20) as stream:
-        if str(file.path).endswith(".gz"):
-            with io.BufferedReader(gzip.GzipFile(fileobj=stream), 1 << 20) as unpacked:
-                yield unpacked
-        else:
-            yield stream
-
-
-def _parquet(file: InputFile, stream: IO[bytes]):
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f"{file.path}: Parquet needs pyarrow: pip install pyarrow") from error
-    try:
-        return pyarrow.parquet.ParquetFile(stream)
-    except pyarrow.ArrowException as error:
-        reason = str(error).split("\n")[0]
-        raise ValueError(f"{file.path}: not Parquet: {reason}") from error
+    at = Place(begin, line - 1)
+    lines = read_lines(file.path, at=at, errors="surrogateescape", longest=LINE_BYTES)
+    while True:
+        begin = at.offset
+        if (found := next(lines, None)) is None:
+            return
+        yield begin, *found
 
 
 def _parquet_rows(file: InputFile, shard: Shard, reader: RowReader) -> Iterator[tuple[int, Any]]:
-    with _open(file) as stream:
-        found = _parquet(file, stream)
+    with open_bytes(file.path) as stream:
+        found = open_parquet(file.path, stream)
         groups, first, end = [], None, 0
         for group in range(found.num_row_groups):
             begin, end = end, end + found.metadata.row_group(group).num_rows
@@ -780,7 +721,7 @@ def _state(folder: str, plan: list[Shard]) -> str:
 def _count_lines(path: str) -> int:
     if not _exists(path):
         return 0
-    with _open(InputFile(path, path, ".jsonl", False)) as file:
+    with open_bytes(path) as file:
         return sum(1 for _ in file)
 
 

@@ -91,7 +91,8 @@ def memory_source(
                 f"weights of labels, {list(weights.shape)}, need the TensorFlow backend: "
                 "expected one a row"
             )
-        return ArraySource(ids, labels, weights, batch_size, shuffle, seed, width)
+        multiple = task.step.replica_count
+        return ArraySource(ids, labels, weights, batch_size, shuffle, seed, width, multiple)
     weigh = class_weigher(task, class_weight, labels)
 
     def preprocess(x, y=None, sample_weight=None):

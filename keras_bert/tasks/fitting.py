@@ -144,6 +144,7 @@ class Run:
             self._epochs["epochs"],
             self.steps_per_epoch or known_size(batches),
             add_history=True,
+            coming=self._coming if self.steps_per_epoch else None,
         )
         if verbose != 0 and task.train_function is None:
             # The progress bar starts after the first step, which waits for this.
@@ -161,6 +162,11 @@ class Run:
             )
         compile_cache.keep()
         return history
+
+    def _coming(self) -> int:
+        """Steps to the end of the epoch, or of the run if that is nearer."""
+        rest = self.steps_per_epoch - self.done % self.steps_per_epoch
+        return rest if self.total is None else min(rest, max(self.total - self.done, 1))
 
     def _counted(self, callbacks: list) -> list:
         """The user's callbacks, preceded by the one that counts.

@@ -392,6 +392,8 @@ class BertMaskedLM(Calibrated):
         most = tf.cast(2 ** tf.math.ceil(tf.math.log(used) / tf.math.log(2.0) - 1e-4), tf.int32)
         room = most - tf.shape(positions)[1]
         positions = tf.pad(positions, [[0, 0], [0, room]])
+        # Unused slots repeat the first: another token would change the scale of int8 products.
+        positions = tf.where(positions == 0, positions[:, :1], positions)
         return Rows(ids | {"mask_positions": positions}, about=(rows, slots))
 
     def _fills(self, top_k, outputs, rows, text):

@@ -1,7 +1,6 @@
 """The source of batches of a table, for any task: its rows are made, and packed, piece by piece."""
 
 import math
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -59,6 +58,8 @@ def table_source(
     batch_size = check_batch_size(batch_size)
     if class_weight is not None and task.labels_by_token:
         raise ValueError("class_weight needs rows in memory: a table can bring weights")
+    if class_weight is not None:
+        task.encode_class_weight({})  # raises for tasks without classes
     rows = TableRows(task, table, labelled)
     balanced = isinstance(class_weight, str) and class_weight == "balanced"
     packs = shuffle and labelled and preprocess is None and may_pack(task)
@@ -66,7 +67,7 @@ def table_source(
     index = rows.index(packing, balanced)
     if balanced:
         several = task.output_kind == LABELS
-        class_weight = balanced_weights(rows.label_counts, index.size, several)
+        class_weight = balanced_weights(index.sums, int(index.examples.sum()), several)
     width = task.preprocessor.sequence_length
     if packing is not None:
         texts, saved = int(index.examples.sum()), 1.0
@@ -81,6 +82,10 @@ def table_source(
         else:
             batch_size = size
     weigh = class_weigher(task, class_weight, None)
+    whole = task.step.needs_whole_batches
+    if not labelled:  # such as devices of JAX, which share each batch evenly
+        replicas = task.step.replica_count
+        whole, batch_size = whole and replicas > 1, batch_size + -batch_size % replicas
 
     def inputs(x, y=None, sample_weight=None):
         return weigh(task.step_inputs(x, y, sample_weight))
@@ -93,7 +98,7 @@ def table_source(
         preprocess or inputs,
         shuffle,
         seed,
-        labelled and task.step.needs_whole_batches,
+        whole,
         width,
         packing,
     )
@@ -106,9 +111,6 @@ class TableRows:
         task: a task.
         table: the table. If the task has no names of labels yet, it adopts those of the table.
         labelled: whether labels are read.
-
-    Attributes:
-        label_counts: rows of each class, int [K], once `index` has counted them.
     """
 
     def __init__(self, task, table: Table, labelled: bool):
@@ -118,6 +120,7 @@ class TableRows:
         if labelled:
             cells["weight"] = Cell(NUMERIC, required=False)
         self._reader = TableReader(table, cells, unread=task.column_names)
+        self._cells = tuple(cells.items())
         if labelled and task.lacks_names(given):
             self._find_names(given)
         self._sample = self._reader.head(SAMPLE, self._check)
@@ -126,7 +129,6 @@ class TableRows:
             one = {name: values[:1] for name, values in self._sample.items()}
             self._made_at_once = task.has_rows_to_check(one)
             task.rows_of_table(one, labelled)  # traces the function before threads do
-        self.label_counts = None
 
     def facts(self) -> dict:
         """What a resumed run compares besides the rows."""
@@ -168,9 +170,11 @@ class TableRows:
         Args:
             packing: how texts are packed.
             balanced: whether to count labels.
+
+        Returns:
+            The pieces; `sums` are the examples of each class, int [K], if `balanced`.
         """
-        task, lock = self._task, threading.Lock()
-        counts = np.zeros(getattr(task, "num_classes", 0), "int64")
+        task = self._task
 
         def count(columns):
             data, _ = task.check_table(columns, self._labelled)
@@ -179,18 +183,13 @@ class TableRows:
             else:
                 ids, *_ = task.rows_of_table(columns, self._labelled)
                 made = len(_members(ids, packing)) if packing else int(ids["token_ids"].shape[0])
-            if balanced and made:
-                with lock:
-                    found = label_counts(data.labels, len(counts), task.output_kind == LABELS)
-                    counts[:] += found
-            return made
+            if not balanced:
+                return made
+            several = task.output_kind == LABELS
+            return [made, *label_counts(data.labels, task.num_classes, several)]
 
-        self.label_counts = counts
-        key = (self._labelled, packing, balanced, self._made_at_once, task.table_key())
-        index, self.label_counts = self._table.kept(
-            key, lambda: (self._reader.index(count), counts)
-        )
-        return index
+        key = (self._labelled, packing, balanced, self._made_at_once, self._cells, task.table_key())
+        return self._table.kept(key, lambda: self._reader.index(count))
 
     def loader(self, index: Index, packing: Packing | None):
         """The function `load` of a `TableSource`."""

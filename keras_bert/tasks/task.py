@@ -53,6 +53,7 @@ from keras_bert.tasks.run_rows import few_rows, kept_function, run_rows
 from keras_bert.tasks.table_batches import table_source
 from keras_bert.tasks.targets import checked_weights
 from keras_bert.text.padding import bucket_length
+from keras_bert.text.tokenizer import SETTINGS
 from keras_bert.training.automatic_optimizer import ADJUSTABLE, automatic_optimizer, restarted
 from keras_bert.training.callback_list import callbacks_over
 from keras_bert.training.compile_arguments import (
@@ -426,10 +427,12 @@ class BertTask(keras_hub.models.Task):
         return checks or self.rows(*self._tensors(data)).example is not None
 
     def table_key(self) -> tuple:
-        """Settings by which rows of a table are checked and counted."""
-        found = self.preprocessor
+        """Settings by which rows of a table are checked and counted, and the vocabulary."""
+        found, tokenizer = self.preprocessor, self.preprocessor.tokenizer
         settings = [getattr(found, name) for name in getattr(found, "settings", ())]
-        return type(self).__name__, str(getattr(self, "labels", None)), *map(str, settings)
+        settings += [getattr(tokenizer, name) for name in SETTINGS]
+        settings += [getattr(self, name, None) for name in ("labels", "num_classes", "problem")]
+        return type(self).__name__, *tokenizer.get_vocabulary(), *map(str, settings)
 
     def as_table(self, x, options: dict, y=None):
         """Makes a `Table` of what is read in pieces; returns anything else unchanged.
@@ -1152,8 +1155,10 @@ class BertTask(keras_hub.models.Task):
                     f"predict of a Table: a {type(self).__name__} makes several rows of an "
                     "example; keras_bert.serving.bulk.answer_file answers files"
                 )
-            batches = self.source(x, batch_size=batch_size, labelled=False).one_pass()
-            return self.predict_batches(batches, kwargs)
+            source = self.source(x, batch_size=batch_size, labelled=False)
+            outputs = self.predict_batches(source.one_pass(), kwargs)
+            # The last batch may be filled up.
+            return keras.tree.map_structure(lambda v: v[: source.size], outputs)
         if isinstance(x, str | bytes):
             one = self.predict([x], batch_size, **kwargs)
             return keras.tree.map_structure(lambda v: v[0], one)

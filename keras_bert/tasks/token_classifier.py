@@ -186,8 +186,9 @@ class BertTokenClassifier(Labelled):
     def names_in(self, columns):
         if "entities" in columns:
             return list({kind for spans in columns["entities"] for kind in kinds_of(spans)})
-        found = {tag for tags in columns["tags"] for tag in tags}
-        return list(found) if all(isinstance(tag, str) for tag in found) else None
+        # A row of another form is reported when rows are checked.
+        found = [tag for tags in columns["tags"] if isinstance(tags, list) for tag in tags]
+        return list({*found}) if all(isinstance(tag, str) for tag in found) else None
 
     def adopt_names(self, names, given):
         if {"text", "entities"} & {*given}:

@@ -98,7 +98,7 @@ def check_has_mask(tokenizer: BertTokenizer) -> None:
 
 
 def mask_words(texts: Sequence[str], tokenizer: BertTokenizer) -> tuple[list, list, np.ndarray]:
-    """Masks a word in each text, the middle one of those with a single token.
+    """Masks a word in each text, the middle one of those with a single token other than [UNK].
 
     Args:
         texts: N texts. Those with a [MASK], or without such a word, are left out.
@@ -108,10 +108,12 @@ def mask_words(texts: Sequence[str], tokenizer: BertTokenizer) -> tuple[list, li
         (indices of the M texts that are kept; M texts with a [MASK]; ids of the words, int [M]).
     """
     kept, masked, right = [], [], []
+    unknown = tokenizer.unk_token_id  # whose probability no one asks for
     for number, text in enumerate(texts):
         words = [m for m in re.finditer(r"\w+", text) if not m[0].isnumeric()]
         ids = tokenizer.tokenize([m[0] for m in words]).to_list() if words else []
-        single = [(m, own[0]) for m, own in zip(words, ids, strict=True) if len(own) == 1]
+        pairs = zip(words, ids, strict=True)
+        single = [(m, own[0]) for m, own in pairs if len(own) == 1 and own[0] != unknown]
         if single and MASK not in text:
             word, own = single[len(single) // 2]
             kept.append(number)

@@ -25,15 +25,19 @@ def average_weights(
         The number of members.
 
     Raises:
-        ValueError: if there are none, or one has other shapes.
+        ValueError: if there are none, or one has other shapes; the model keeps its weights then.
     """
     sums: list[np.ndarray] | None = None
     count = 0
     before = [_value(weight) for weight in model.weights]
     for member in members:
         if isinstance(member, str | Path):
-            model.load_weights(str(member))
-            values = [_value(weight) for weight in model.weights]
+            try:
+                model.load_weights(str(member))
+                values = [_value(weight) for weight in model.weights]
+            finally:
+                for weight, value in zip(model.weights, before, strict=True):
+                    weight.assign(value)
         elif isinstance(member, keras.Model):
             values = before if member is model else [_value(weight) for weight in member.weights]
         else:

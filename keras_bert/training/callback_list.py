@@ -1,7 +1,7 @@
 """Callbacks that do not make the device wait."""
 
 import time
-from collections.abc import ItemsView, ValuesView
+from collections.abc import Callable, ItemsView, ValuesView
 
 import keras
 
@@ -25,10 +25,19 @@ class CallbackList(keras.callbacks.CallbackList):
         epochs: number of epochs.
         steps: batches per epoch, or None if unknown.
         add_history: whether to keep a `History`, as `fit` does.
+        coming: gives the number of batches of the epoch that begins, for the progress bar; by
+            default `steps`.
     """
 
     def __init__(
-        self, callbacks, model, verbose="auto", epochs=1, steps=None, add_history: bool = False
+        self,
+        callbacks,
+        model,
+        verbose="auto",
+        epochs=1,
+        steps=None,
+        add_history: bool = False,
+        coming: Callable[[], int] | None = None,
     ):
         super().__init__(
             callbacks,
@@ -40,6 +49,13 @@ class CallbackList(keras.callbacks.CallbackList):
             model=model,
         )
         self._redrawn = -REDRAW_SECONDS
+        self._coming = coming
+
+    def on_epoch_begin(self, epoch, logs=None):
+        for callback in self.callbacks if self._coming else ():
+            if type(callback) is keras.callbacks.ProgbarLogger:
+                callback.target = self._coming()
+        super().on_epoch_begin(epoch, logs)
 
     def on_train_batch_end(self, batch, logs=None):
         for callback, seen in self._shown(logs):

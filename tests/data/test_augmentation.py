@@ -58,10 +58,12 @@ def test_what_a_task_marks_stays(masked_lm):
     for copy, spans in zip(found.x.texts, found.x.entities, strict=True):
         assert [copy[start:end] for start, end, _ in spans] == ["dog", "late"]
         assert [label for *_, label in spans] == ["ANIMAL", "TIME"]
-    tagged = TaggedSentences([text.split()], [["O", "B-A", *["O"] * 5, "B-T"]], [0], [7])
+    tags = [["O", "B-A", *["O"] * 5, "B-T"], []]
+    tagged = TaggedSentences([text.split(), []], tags, [0, 0], [7, 9])
     found = augment(tagged, masked_lm, share=1, n=2).x
-    assert [(words[1], words[7], len(words)) for words in found.words] == [("dog", "late", 8)] * 2
-    assert found.tags == tagged.tags * 2 and found.lines == [7, 7]
+    assert [(w[1], w[7], len(w)) for w in found.words[:2]] == [("dog", "late", 8)] * 2
+    assert found.words[2:] == [[], []]
+    assert found.tags == [tags[0], tags[0], [], []] and found.lines == [7, 7, 9, 9]
     relation = RelationExamples(
         [1], [text], [(Span(4, 7), Span(28, 32))], ["unused"], ["Other"], [""], [3]
     )

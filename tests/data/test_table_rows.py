@@ -203,21 +203,44 @@ def test_wrong_rows_are_named_by_file_and_line_or_left_out_and_counted(tmp_path,
 
 def test_rows_that_the_task_rejects_are_named_too(tmp_path):
     write(tmp_path / "a.csv.gz", ROWS)
+    wrong = [0, 5, 998, 999, *range(2000, 2077)]  # at the ends of pieces, and a whole one
 
     def count(columns):
         for row, text in enumerate(columns["text"]):
-            if text.startswith(("röw 1500", "röw 2001 ")):
-                raise ValueError(f"text {text[:8]!r} in row {row} is wrong")
-        return len(columns["text"])
+            if int(text.split()[1]) in wrong:
+                raise ValueError(f"text {text[:5]!r} in row {row} is wrong")
+        return [len(columns["text"]), columns["label"].count("a")]
 
-    line = 2 + 2 * 1500  # each record has two lines
-    with pytest.raises(ValueError, match=f"a.csv.gz, line {line}: text 'röw 1500' is wrong"):
+    # Each record has two lines.
+    with pytest.raises(ValueError, match="a.csv.gz, line 2: text 'röw 0' is wrong"):
         reader(tmp_path / "a.csv.gz").index(count)
-    found = reader(tmp_path / "a.csv.gz", skip_bad_rows=True)
+    kept = [row for i, row in enumerate(ROWS) if i not in wrong]
+    write(tmp_path / "b.jsonl", ROWS[:1000])
+    found = reader([tmp_path / "a.csv.gz", tmp_path / "b.jsonl"], skip_bad_rows=True)
     index = found.index(count)
-    kept = [row for i, row in enumerate(ROWS) if i not in (1500, 2001)]
+    assert index.examples.tolist() == [996, 1000, 996]
+    kept += kept[:996]
     assert rows_of(found, index) == kept
-    assert rows_of(found, index, [1]) == kept[PIECE_ROWS : PIECE_ROWS + index.examples[1]]
+    opened = {}
+    read = [found.read(index, piece, opened)["text"] for piece in range(3)]
+    assert sum(read, []) == [row["text"] for row in kept]
+    assert index.sums.tolist() == [sum(row["label"] == "a" for row in kept)]
+
+
+def test_parquet_with_a_name_twice_or_bytes_that_are_no_text(tmp_path):
+    import pyarrow.parquet
+
+    path = tmp_path / "a.parquet"
+    columns = [pyarrow.array([b"a", b"\xff", b"c"]), pyarrow.array(["x", "y", "z"])]
+    for names in (["text", "text"], ["text", "label"]):
+        pyarrow.parquet.write_table(pyarrow.Table.from_arrays(columns, names=names), path)
+        if names == ["text", "text"]:
+            with pytest.raises(ValueError, match="a.parquet: several columns 'text'"):
+                reader(path).index(length)
+    with pytest.raises(ValueError, match="a.parquet, line 2: not UTF-8: .* 0xff"):
+        reader(path).index(length)
+    found = reader(path, skip_bad_rows=True)
+    assert [row["text"] for row in rows_of(found, found.index(length))] == ["a", "c"]
 
 
 def test_an_unclosed_quote_is_an_error_even_if_bad_rows_are_left_out(tmp_path):

@@ -186,6 +186,31 @@ def test_packed_rows_of_a_stream_hold_every_text_once(files, expected):
     assert source.texts_per_step == N / source.steps
 
 
+def test_a_table_is_counted_anew_for_another_vocabulary_and_by_examples(tmp_path):
+    several = [["good"] * (i % 5 > 0) + ["bad"] * (i % 2) for i in range(N)]
+    shared = Table(write(tmp_path / "a.jsonl", text=TEXTS, label=several))
+    rows = []
+    for words in (tiny.WORDS, tiny.WORDS.replace("dog ##s", "##o ##g").replace("who", "d")):
+        settings = tiny.made(
+            keras_bert.BertClassifier, problem="multi_label", labels=["good", "bad"]
+        )
+        tokenizer = keras_bert.BertTokenizer(words.split())
+        settings["preprocessor"] = keras_bert.BertClassifierPreprocessor(tokenizer, 16)
+        model = keras_bert.BertClassifier(**settings)
+        model.compile(packing=True)
+        source = model.source(shared, batch_size=24, shuffle=True, class_weight="balanced")
+        batches = list(source.one_pass())
+        labels, weights = (np.concatenate([np.asarray(b[i]) for b in batches]) for i in (1, 2))
+        used = weights.max(axis=1) > 0
+        assert used.sum() == N
+        # (rows without) / (rows with) for positive labels, of texts and not of packed rows.
+        with_label = np.array([sum("good" in row for row in several), N // 2])
+        factors = np.where(labels > 0, (N - with_label) / with_label, 1)
+        np.testing.assert_allclose(weights[used], factors[used], rtol=1e-6)
+        rows.append(source.size)
+    assert rows[1] > rows[0]
+
+
 def in_memory(name):
     """(task class, its arguments, columns of a table, (x, y) as in memory, named columns)."""
     firsts, seconds = TEXTS, TEXTS[::-1]
@@ -417,6 +442,11 @@ def test_what_is_wrong_is_named(model, files, tmp_path, caplog):
     tagger = keras_bert.BertTokenClassifier(**tiny.made(keras_bert.BertTokenClassifier))
     with pytest.raises(TypeError, match="answer_file answers files"):
         tagger.predict(Table(bad))
+    for wrong in (None, "O B-X"):
+        tags = [["O", "O"], wrong, ["B-X", "O"]]
+        bad = write(tmp_path / "tags.jsonl", words=[["a", "cat"]] * 3, tags=tags)
+        with pytest.raises(ValueError, match="tags.jsonl, line 2: "):
+            tagger.fit(bad)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertBackbone, BertMaskedLM, BertMaskedLMPreprocessor, BertTokenizer
-from keras_bert.text.prompts import prompt_rows
+from keras_bert.text.prompts import mask_words, prompt_rows
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat [ ] mask".split()
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -34,6 +34,13 @@ def model_of(tokenizer):
 @pytest.fixture(scope="module")
 def tokenizer():
     return BertTokenizer(WORDS)
+
+
+def test_no_unknown_word_is_masked(tokenizer):
+    texts = ["the \u4e2d cat", "\u4e2d dog", "cats sat", "the [MASK]"]
+    kept, masked, right = mask_words(texts, tokenizer)
+    assert (kept, masked) == ([0, 2], ["the \u4e2d [MASK]", "cats [MASK]"])
+    assert right.tolist() == [WORDS.index("cat"), WORDS.index("sat")]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +83,8 @@ def test_a_batch_is_by_the_contract(tokenizer):
     np.testing.assert_array_equal(batch["token_ids"], ids)
     np.testing.assert_array_equal(batch["padding_mask"], ids != PAD)
     np.testing.assert_array_equal(batch["segment_ids"], 0 * ids)
-    np.testing.assert_array_equal(batch["mask_positions"], [[1, 4, 5, 0], [2, 0, 0, 0]])
+    # Unused slots hold no other token, which would change the scale of int8 products.
+    np.testing.assert_array_equal(batch["mask_positions"], [[1, 4, 5, 1], [2, 2, 2, 2]])
     assert all(value.dtype == np.int32 for value in batch.values())
 
 

@@ -123,6 +123,14 @@ def test_bars_show_all_batches_and_the_last_logs(capsys):
     assert "3/3" in capsys.readouterr().out
     made.predict(x, batch_size=4, verbose=1)
     assert "3/3" in capsys.readouterr().out
+    made.fit(x, y, batch_size=4, steps=5, verbose=2)  # an epoch and two steps
+    shown = capsys.readouterr().out
+    assert [line.split(" - ")[0] for line in shown.splitlines() if "/" in line] == [
+        "Epoch 1/2",
+        "3/3",
+        "Epoch 2/2",
+        "2/2",
+    ]
 
 
 def test_printed_logs_are_numbers():

@@ -113,6 +113,10 @@ def test_averages(tmp_path):
     wide = keras.Sequential([keras.Input((3,)), keras.layers.Dense(5)])
     with pytest.raises(ValueError, match=r"members\[0\] has weights of other shapes"):
         average_weights(model, [wide])
+    with pytest.raises(ValueError, match=r"members\[1\] has weights of other shapes"):
+        average_weights(model, [tmp_path / "third.weights.h5", wide])
+    for weight, value in zip(model.get_weights(), expected, strict=True):
+        np.testing.assert_allclose(weight, value, rtol=1e-6)
     a, b = np.array([[0.0, np.log(3)]]), np.array([[0.0, 0.0]])
     np.testing.assert_allclose(average_probabilities([a, b]), [[0.375, 0.625]])
     with pytest.raises(ValueError, match="all alike"):

@@ -21,6 +21,8 @@ slow = pytest.mark.slow  # a minute, most of it compilation
 FIT = """
 import json, keras, numpy as np
 from keras_bert import BertBackbone, BertClassifier, training
+from keras_bert.data import Table
+from tests.tasks import tiny
 rng = np.random.default_rng(3)
 ids = rng.integers(0, 31, (12, 7), "int32")
 x = {"token_ids": ids, "segment_ids": ids % 2, "padding_mask": np.ones_like(ids)}
@@ -45,6 +47,13 @@ if keras.config.backend() == "jax":
     every = {v.path: v for v in [*model.variables, *model.optimizer.variables]}.values()
     parts = [v.path for v in every if not v.value.sharding.is_fully_replicated]
     found |= {"divided": losses, "replicas": model.step.replica_count, "parts": parts}
+    outputs = model.predict({name: value[:11] for name, value in x.items()}, batch_size=5)
+    found["outputs"] = outputs.tolist()
+    model = BertClassifier(**tiny.made(BertClassifier))
+    texts = ["the cat sat", "a dog", "it ran"]
+    rows = Table(iter([{"text": text} for text in texts]))
+    found["table"] = model.predict(rows, batch_size=2, verbose=0).tolist()
+    found["texts"] = [model.predict(text, verbose=0).tolist() for text in texts]
 print(json.dumps(found))
 """
 
@@ -76,6 +85,9 @@ def test_fit_on_one_cpu_is_that_of_tensorflow(fitted):
 def test_weights_divided_among_devices_give_what_one_device_gives(fitted):
     found = fitted["jax"]
     np.testing.assert_allclose(found["divided"], found["whole"][0], rtol=1e-5)
+    # No batch of 5 or 3 rows is that of four devices.
+    np.testing.assert_allclose(found["outputs"], found["whole"][2][:11], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found["table"], found["texts"], rtol=1e-4, atol=1e-6)
     assert found["replicas"] == 4
     # The word embeddings and ten weights of each block, and both moments of each.
     assert len(found["parts"]) == 3 * (1 + 2 * 10)
