@@ -2,7 +2,7 @@
 hook of mkdocs, and as an extension of griffe, which reads the docstrings.
 
 - Version and address of the repository come from `pyproject.toml`.
-- Methods that only Keras calls are left out of the reference.
+- Methods that only Keras or the training loop calls are left out of the reference.
 - "Call arguments", a section of Keras's docstrings that griffe does not know and would run together
   in one paragraph, becomes a list.
 """
@@ -18,11 +18,26 @@ PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 # Methods that Keras calls: of layers and models, of losses and metrics, of saving, of callbacks.
 INNER = re.compile(
     r"build|call|compute_(mask|output_shape|output_spec)|stateless_call|input_spec"
-    r"|(get|from)_config|(get|compile_from)_compile_config|compile_from_config"
-    r"|(get_build|build_from)_config|(save|load)_(own_variables|assets|task_weights)"
+    r"|(get|from)_config|get_compile_config|compile_from_config|get_build_config|build_from_config"
+    r"|(save|load)_(own_variables|assets|task_weights)|(get|set)_state"
     r"|(train|test|predict|update)_step|make_(train|test|predict)_function"
     r"|update_state|reset_state|result|on_(train|epoch|test|predict)_\w+|set_(model|params)"
 )
+# Methods of tasks that the training loop and the commands call.
+LOOP = re.compile(
+    r"accumulation_steps|adopt_names|as_table|check_\w+|complete_settings|completed|contract_inputs"
+    r"|counters|dataset_preparer|freeze_own|has_next_sentence|has_rows_to_check|lacks_names"
+    r"|logits_and_labels|make_rows|masked_word_logits|names_in|no_outputs|only_in_presets"
+    r"|predict_batches|preprocess_samples|ragged_rows|respond|rows_of_(dataset|table)"
+    r"|same_kind_of_head|scores_by_default|source|step_inputs|table_key|training_batch|with_targets"
+    r"|write_beside"
+)
+# Methods that a task declares: they are described once, at the base classes.
+DECLARED = re.compile(
+    r"answers|brings_labels|encode_(labels|labels_in_graph|class_weight)|examples|examples_of_table"
+    r"|label_kind|labels_of_rows|needs_labels|output_kind|pack|rows|signatures|table_cells"
+)
+BASES = ("BertTask", "Labelled")
 _SECTION = re.compile(r"^Call arguments:\n((?:[ ]+\S.*\n?|\n)+)", re.M)
 _ITEM = re.compile(r"^    (\w+): ", re.M)
 
@@ -87,6 +102,9 @@ class ForReaders(griffe.Extension):
             cls.docstring.value = listed(cls.docstring.value)
 
     def on_class_members(self, *, cls: griffe.Class, **kwargs) -> None:
-        for name, member in cls.members.items():
-            if INNER.fullmatch(name):
-                member.public = False
+        inner = [INNER]
+        if cls.path.startswith("keras_bert.tasks."):
+            inner += [LOOP] if cls.name in BASES else [LOOP, DECLARED]
+        for name in [*cls.members]:
+            if any(names.fullmatch(name) for names in inner):
+                cls.del_member(name)
