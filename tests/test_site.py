@@ -85,6 +85,20 @@ def test_methods_that_only_keras_calls_are_left_out(site):
         assert f"keras_bert.{name}" in names
 
 
+# === The README ===
+
+
+def test_the_links_of_the_readme_lead_somewhere():
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    inside = [link.partition("#") for link in links if not link.startswith("https://")]
+    assert len(inside) > 20
+    for name, _, anchor in inside:
+        assert (ROOT / name).exists(), name
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", (ROOT / name).read_text("utf-8"), re.M)
+            assert anchor in [re.sub(r"\W+", "-", heading.lower()) for heading in headings], name
+
+
 # === The site ===
 
 
