@@ -156,6 +156,7 @@ def test_the_site_as_files_in_a_browser(site, tmp_path):
         page = Page(driver, downloads)
         page.open_file(site / "guides" / "serving.html")
         page.base = site.as_uri()
+        assert page.problems() == []  # such as that no worker may be started from a file
         search = page.one("input.md-search__input")
         search.send_keys("tune_thresholds")
         found = page.until(lambda: page.texts(".md-search-result__item"), "search results")
