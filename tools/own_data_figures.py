@@ -94,7 +94,7 @@ def rare_class(train, dev, seed: int, class_weight) -> dict:
     texts, labels = (column[np.concatenate(rows)] for column in train)
     groups = [" ".join(text.split()).casefold() for text in texts]
     kept, held = hold_out(labels.tolist(), groups, 0.2, seed)
-    model = trained(texts[kept], labels[kept], 4, seed, class_weight)
+    model = trained(texts[kept], labels[kept], 3, seed, class_weight)
     share = RARE / COMMON * np.sum(dev[1] == 0) / np.sum(dev[1] == 1)
     weights = np.where(dev[1] == 1, share, 1.0)
     (tuned,) = metrics.tune_thresholds(labels[held, None], positive(model, texts[held])[:, None])
