@@ -125,7 +125,7 @@ def draw_labels(runs: list[dict], path: Path) -> None:
         found = run["found_by_place"]
         axes.plot(range(1, len(found) + 1), found, label=f"seed {run['seed']}")
     longest = max(run["doubtful"] for run in runs)
-    axes.plot([0, longest], [0, longest * PLANTED / 872], "k:", label="any order")
+    axes.plot([0, longest], [0, longest * PLANTED / 872], "k:", label="random order")
     axes.set(xlabel="labels looked at", ylabel=f"of {PLANTED} wrong labels found")
     axes.legend()
     figure.savefig(path, dpi=110)
