@@ -14,14 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
 
-from keras_bert.serving.beam import answer_shards
-from keras_bert.serving.bulk import answer_file
-
-
-def main() -> None:
-    """Runs the command."""
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("export")
     parser.add_argument("texts", type=Path, help="one text per line")
@@ -29,7 +23,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rows_per_shard", type=int, default=5_000)
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    parse()  # wrong flags and --help end here, before the imports that take seconds
+
+import numpy as np
+
+from keras_bert.serving.beam import answer_shards
+from keras_bert.serving.bulk import answer_file
+
+
+def main() -> None:
+    args = parse()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "in.txt")
         with open(args.texts, encoding="utf-8") as file:

@@ -16,6 +16,22 @@ import subprocess
 import sys
 import time
 
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser.add_argument("texts", help="one text per line")
+    parser.add_argument("--vocabulary", required=True)
+    parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--batch_size", type=int, default=256)
+    parser.add_argument("--compression", choices=["AUTO", "none"], default="AUTO")
+    parser.add_argument("--sequence_length", type=int, default=128)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    parse()  # wrong flags and --help end here, before the imports that take seconds
+
 import tensorflow as tf
 
 import keras_bert
@@ -32,16 +48,7 @@ sys.stdin.read()
 
 
 def main() -> None:
-    """Runs the command."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
-    parser.add_argument("texts", help="one text per line")
-    parser.add_argument("--vocabulary", required=True)
-    parser.add_argument("--rows", type=int, default=60_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--batch_size", type=int, default=256)
-    parser.add_argument("--compression", choices=["AUTO", "none"], default="AUTO")
-    parser.add_argument("--sequence_length", type=int, default=128)
-    args = parser.parse_args()
+    args = parse()
     with open(args.texts, encoding="utf-8") as file:
         texts = [line.strip() for line in itertools.islice(file, args.rows)]
     tokenizer = keras_bert.BertTokenizer(args.vocabulary)

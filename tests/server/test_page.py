@@ -619,7 +619,8 @@ def test_keyboard_alone(server, page):
 
 @pytest.fixture(scope="module")
 def task():
-    return tiny("classifier")
+    """What explains the served classifier, loaded once; of two blocks, to choose a layer."""
+    return make("classifier", "tests/golden/tiny_hf")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -652,8 +653,7 @@ def test_why(scheme, server, page, task, monkeypatch):
 
 
 @pytest.mark.parametrize("width, scheme", [(1280, "light"), (390, "dark")])
-def test_attention(width, scheme, server, page, monkeypatch):
-    task = make("classifier", "tests/golden/tiny_hf")  # of two blocks
+def test_attention(width, scheme, server, page, task, monkeypatch):
     monkeypatch.setattr(served_model.ServedModel, "explains", True)
     monkeypatch.setattr(served_model, "load_task", lambda preset: task)
     page.open(server.port, "classifier", width, scheme)
