@@ -3,15 +3,15 @@
 The cases run in processes of their own, since logical devices are made only once in each.
 """
 
-import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests.training.local_workers import configurations
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("train_cases.py")
@@ -134,17 +134,10 @@ def test_counts_leave_out_rows_without_weight(few):
 @pytest.mark.parametrize("optimizer", ["", "-Adam"])
 def test_two_worker_processes_are_one_device(few, tmp_path, optimizer):
     case = f"classifier-workers-1{optimizer}"
-    sockets = [socket.socket() for _ in range(2)]
-    for s in sockets:
-        s.bind(("localhost", 0))
-    cluster = {"worker": [f"localhost:{s.getsockname()[1]}" for s in sockets]}
-    for s in sockets:
-        s.close()
     folders, processes = [tmp_path / "0", tmp_path / "1"], []
-    for index, folder in enumerate(folders):
+    for config, folder in zip(configurations(2), folders, strict=True):
         folder.mkdir()
-        config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
-        processes.append(start(folder, [case], TF_CONFIG=json.dumps(config)))
+        processes.append(start(folder, [case], TF_CONFIG=config))
     seen = []
     for process, folder in zip(processes, folders, strict=True):
         worker = finish(process, folder, [case])[case]

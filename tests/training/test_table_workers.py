@@ -2,13 +2,14 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests.training.local_workers import configurations
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 203
@@ -46,16 +47,9 @@ def test_two_workers_are_one(tmp_path, packing):
     files = tmp_path / "*.jsonl"
     one = finish(start(tmp_path / "one.npz", files, packing), tmp_path / "one.npz")
     assert len(one["read"]) == ROWS // 10 + 1
-    sockets = [socket.socket() for _ in range(2)]
-    for s in sockets:
-        s.bind(("localhost", 0))
-    cluster = {"worker": [f"localhost:{s.getsockname()[1]}" for s in sockets]}
-    for s in sockets:
-        s.close()
     outs, processes = [tmp_path / "0.npz", tmp_path / "1.npz"], []
-    for index, out in enumerate(outs):
-        config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
-        processes.append(start(out, files, packing, TF_CONFIG=json.dumps(config)))
+    for config, out in zip(configurations(2), outs, strict=True):
+        processes.append(start(out, files, packing, TF_CONFIG=config))
     for process, out in zip(processes, outs, strict=True):
         worker = finish(process, out)
         np.testing.assert_allclose(worker["losses"], one["losses"], rtol=0, atol=1e-6)

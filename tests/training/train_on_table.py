@@ -31,7 +31,7 @@ keras.utils.set_random_seed(5)
 with strategy.scope():
     from tests.tasks import tiny
 
-    backbone = BertBackbone(**tiny.backbone_settings(), hidden_dropout=0.0, attention_dropout=0.0)
+    backbone = BertBackbone(**tiny.backbone_settings())
     preprocessor = tiny.text_side(BertClassifier.preprocessor_cls)
     model = BertClassifier(backbone, labels=["a", "b"], preprocessor=preprocessor, dropout=0.0)
 model.compile(learning_rate=2e-3, packing=packing == "packing")
