@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -69,7 +70,7 @@ from keras_bert.training.step import Step
 from keras_bert.training.task_metrics import CLASSES, task_metrics
 
 CHUNK = 1000  # examples converted to rows at once
-MANY = 32 * CHUNK  # examples from which a graph makes rows; tracing it takes half a second
+MANY = 4 * CHUNK  # examples from which a graph makes rows; tracing it takes half a second
 SILENT_SECONDS = 5  # longer tokenization shows a progress bar
 
 
@@ -1349,7 +1350,9 @@ class BertTask(keras_hub.models.Task):
             return ids, *labels
 
         with ThreadPoolExecutor(8) as pool:  # TensorFlow operations run in parallel
-            parts = pool.map(encode, range(0, count, CHUNK))
+            # The first alone: threads that call a new function at once would each prepare it.
+            first = encode(0)
+            parts = chain([first], pool.map(encode, range(CHUNK, count, CHUNK)))
             parts = parts if piece else _counted(parts, count)
             ids, *labels = zip(*parts, strict=True)
         return joined_rows(ids), *map(_joined, labels)
