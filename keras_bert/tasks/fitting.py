@@ -153,7 +153,7 @@ class Run:
         with quiet_about_size():
             history = keras.Model.fit(
                 task,
-                step.ahead(batches),
+                step.ahead(batches, training=True),
                 **self._epochs,
                 steps_per_epoch=self.steps_per_epoch,
                 shuffle=False,  # the batches above are shuffled already

@@ -1,5 +1,9 @@
 """Batches that are on the device before a step needs them."""
 
+import weakref
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
 # One for the next step while the current one runs, and one being copied.
 AHEAD = 2
 
@@ -25,6 +29,67 @@ def on_device(batches, device: str):
     if not _fits_devices(batches):
         return batches
     return widened(batches).apply(tf.data.experimental.prefetch_to_device(device, AHEAD))
+
+
+def on_replicas(batches, strategy):
+    """Distributes batches that `PartsAhead` copies to the devices of several replicas.
+
+    Args:
+        batches: a `tf.data.Dataset` of global batches.
+        strategy: a `tf.distribute.MirroredStrategy`.
+
+    Returns:
+        A `tf.distribute.DistributedDataset` in host memory; what `on_device` returns unchanged.
+    """
+    import tensorflow as tf
+
+    if not _fits_devices(batches):
+        return batches
+    options = tf.distribute.InputOptions(experimental_fetch_to_device=False)
+    return strategy.experimental_distribute_dataset(widened(batches), options)
+
+
+class PartsAhead:
+    """The parts of batches, copied to the replicas' devices ahead by a thread; as `on_device`.
+
+    `tf.distribute` prefetches a batch too, but sends the number of the replica back from the device
+    before it copies the batch there. Each of the two waits for the work queued until then, so the
+    batch comes a step too late, and the devices wait for the host at every step: 5 of 49 ms of
+    BERT-Base on two H200s.
+
+    Args:
+        iterator: over a distributed dataset. Who uses it keeps it alive.
+        strategy: its strategy.
+    """
+
+    def __init__(self, iterator, strategy):
+        import tensorflow as tf
+
+        def here(batch):
+            return tf.nest.map_structure(tf.identity, batch)
+
+        @tf.function(autograph=False)
+        def copied(iterator):
+            return strategy.run(here, args=(iterator.get_next(),))
+
+        found, copied = weakref.ref(iterator), copied.get_concrete_function(iterator)
+        self._thread, self._copied = ThreadPoolExecutor(1, "batches"), lambda: copied(found())
+        self._coming = deque(self._thread.submit(self._copied) for _ in range(AHEAD))
+
+    def next(self):
+        """The next batch, a part for each replica.
+
+        Raises:
+            tf.errors.OutOfRangeError: after the last one.
+        """
+        self._coming.append(self._thread.submit(self._copied))
+        try:
+            return self._coming.popleft().result()
+        except BaseException:
+            # Errors of later batches refer to the iterator, which must not be kept alive.
+            self._thread.shutdown(cancel_futures=True)
+            self._coming.clear()
+            raise
 
 
 def widened(batches):

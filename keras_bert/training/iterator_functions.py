@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.training import replicas
+from keras_bert.training.device_batches import PartsAhead
 
 
 def on_data(step, function):
@@ -49,7 +50,24 @@ def over_iterator(step, on_data):
         reduce_retracing=not step.uses_xla,
         autograph=False,
     )
-    return _over_iterator(step, on_data, lambda found: found, on_iterator)
+
+    def found_for(iterator):
+        known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
+        if not known or step.uses_kernels and not shapes_known(iterator.element_spec):
+            # `train_on_batch` passes a generator.
+            return lambda iterator: on_data(next(iterator))
+        if tf.config.functions_run_eagerly() or not step.on_default_device:
+            return on_iterator
+        return on_iterator.get_concrete_function(iterator)  # see `by_shapes`
+
+    functions = weakref.WeakKeyDictionary()  # by iterator
+
+    def execution(iterator):
+        if iterator not in functions:
+            functions[iterator] = found_for(iterator)
+        return functions[iterator](iterator)
+
+    return execution
 
 
 def train_over_iterator(step, function):
@@ -78,35 +96,20 @@ def train_over_iterator(step, function):
             names[:] = found
             logs.assign(tf.stack([tf.cast(value, tf.float32) for value in found.values()]))
 
-    @tf.function(autograph=False)
-    def on_iterator(iterator):
-        strategy.run(replica, args=(iterator.get_next(),))
+    def on_parts(parts):
+        strategy.run(replica, args=(parts,))
 
-    def read(_):
-        return dict(zip(names, tf.unstack(logs.read_value(), len(names)), strict=True))
+    on_parts = by_shapes(tf.function(on_parts, autograph=False))
 
-    return _over_iterator(step, returning, read, on_iterator)
-
-
-def _over_iterator(step, on_data, results, on_iterator):
-    def found_for(iterator):
-        known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
-        if not known or step.uses_kernels and not shapes_known(iterator.element_spec):
-            # `train_on_batch` passes a generator.
-            return lambda iterator: on_data(next(iterator))
-        if tf.config.functions_run_eagerly():
-            return lambda iterator: results(on_iterator(iterator))
-        if not step.on_default_device and not step.replicas_run_ahead:
-            return on_iterator
-        concrete = on_iterator.get_concrete_function(iterator)  # see `by_shapes`
-        return lambda iterator: results(concrete(iterator))
-
-    functions = weakref.WeakKeyDictionary()  # by iterator
+    ahead = weakref.WeakKeyDictionary()  # by iterator
 
     def execution(iterator):
-        if iterator not in functions:
-            functions[iterator] = found_for(iterator)
-        return functions[iterator](iterator)
+        if not isinstance(iterator, tf.distribute.DistributedIterator):
+            return returning(next(iterator))  # `train_on_batch` passes a generator
+        if iterator not in ahead:
+            ahead[iterator] = PartsAhead(iterator, strategy)
+        on_parts(ahead[iterator].next())
+        return dict(zip(names, tf.unstack(logs.read_value(), len(names)), strict=True))
 
     return execution
 
@@ -121,8 +124,8 @@ def by_shapes(function):
     def call(data):
         if tf.config.functions_run_eagerly():
             return function(data)
-        specs = tf.nest.map_structure(_shape_and_type, data)
-        key = repr(specs)
+        # Parts of several replicas are composite tensors.
+        key = repr([_shape_and_type(v) for v in tf.nest.flatten(data, expand_composites=True)])
         if key not in concrete:
             concrete[key] = function.get_concrete_function(data)
         return concrete[key](data)

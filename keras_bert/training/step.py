@@ -92,7 +92,7 @@ class KerasStep:
         """The batches unchanged: the step sees them whole."""
         return batches
 
-    def ahead(self, batches):
+    def ahead(self, batches, training: bool = False):
         """The batches unchanged: steps do not wait for their copy."""
         return batches
 

@@ -25,7 +25,7 @@ from tensorflow.python.framework.config import is_op_determinism_enabled
 from keras_bert import compile_cache, kernels
 from keras_bert.training import replicas
 from keras_bert.training.counters import BatchCounters
-from keras_bert.training.device_batches import on_device, widened
+from keras_bert.training.device_batches import on_device, on_replicas, widened
 from keras_bert.training.iterator_functions import (
     by_shapes,
     on_data,
@@ -299,16 +299,19 @@ class TensorFlowStep:
 
         return batches.map(with_sums, num_parallel_calls=tf.data.AUTOTUNE)
 
-    def ahead(self, batches):
+    def ahead(self, batches, training: bool = False):
         """Prefetches batches to the GPUs of this machine, if they run the steps.
 
         Args:
             batches: a fully processed `tf.data.Dataset`.
+            training: whether `make_train_function` reads them.
 
         Returns:
-            A dataset of the same batches; see `on_device`.
+            A dataset of the same batches; see `on_device` and `on_replicas`.
         """
         if self.replicas_run_ahead and not self._keras_runs_steps():
+            if training:
+                return on_replicas(batches, self.model.distribute_strategy)
             return widened(batches)  # `tf.distribute` prefetches them
         if not self.on_default_device or self._keras_runs_steps():
             return batches

@@ -68,7 +68,7 @@ def test_training_and_prediction_are_the_same(monkeypatch, jit_compile):
         model.compile(learning_rate=1e-2, jit_compile=jit_compile)
         used = []
 
-        def to_cpu(dataset, used=used):
+        def to_cpu(dataset, training=False, used=used):
             used.append(dataset)
             return on_device(dataset, "CPU:0")
 
