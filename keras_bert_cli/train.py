@@ -116,6 +116,7 @@ def train(
         "columns": table.columns
         and {"texts": list(table.columns.texts), "labels": list(table.columns.labels)},
         "scale": table.scale,
+        "renamed": source.renamed,
         "rows": {"train": len(table), "dev": len(dev)},
         "settings": kept,
         "versions": {name: importlib.metadata.version(name) for name in VERSIONS if _has(name)},
@@ -172,7 +173,7 @@ def _check_output(output: Path, resume: bool) -> None:
 
 def _with_columns(source: Source, table: Table) -> Source:
     """The dev file is read by the columns and the scale of the training file."""
-    source = replace(source, scale=table.scale)
+    source = replace(source, scale=table.scale)  # with its renamed labels
     if table.columns is None:
         return source
     return replace(source, texts=table.columns.texts, labels=table.columns.labels)
@@ -379,7 +380,20 @@ def _fit(kind: Kind, model, table: Table, dev: Table, settings: Settings, output
         )
     if best.is_file():
         model.load_weights(best)
+        _say_which(epochs.history, monitor, kind.mode, settings)
     return epochs.history, monitor
+
+
+def _say_which(history: list[dict[str, float]], monitor: str, mode: str, settings) -> None:
+    """Says which epoch's weights are kept, and why training stopped where it did so early."""
+    values = [epoch[monitor] for epoch in history if monitor in epoch]
+    if not values:
+        return
+    best = values.index(max(values) if mode == "max" else min(values)) + 1
+    if len(values) < settings.epochs:
+        epochs = "epoch" if settings.patience == 1 else f"{settings.patience} epochs"
+        terminal.note(f"stopped after {epochs} without a better {monitor}")
+    terminal.note(f"kept: epoch {best}, {monitor} {number(values[best - 1])}")
 
 
 def _dry_run(kind, table, dev, model, settings, about, steps) -> dict[str, Any]:
@@ -438,4 +452,5 @@ def _show_scores(metrics, dev, output: Path, source: Source, pictures: str | Non
         terminal.say(f"Its errors, with pictures, are in {pictures}")
     terminal.say("Next:")
     terminal.say(f"  keras-bert serve {output}")
-    terminal.say(f"  keras-bert predict {output} NEW{source.path.suffix} -o out.jsonl")
+    form = "csv" if source.path.name.removesuffix(".gz").endswith(".csv") else "jsonl"
+    terminal.say(f"  keras-bert predict {output} NEW{source.path.suffix} -o out.{form}")

@@ -1,11 +1,13 @@
 """The commands as their users call them: what they print, write and return."""
 
+import csv
 import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from keras_bert import BertClassifier
@@ -55,7 +57,7 @@ def test_help_imports_nothing_that_takes_seconds():
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys):
+def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys, caplog):
     monkeypatch.chdir(trained)
     folder = trained / "runs" / "reviews"
     facts = json.loads((folder / "run.json").read_text())
@@ -81,6 +83,31 @@ def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys):
     assert f"40 rows are answered in {out}" in capsys.readouterr().out
     rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert [row["label"] for row in rows] == list(found)
+
+    # As CSV, beside all columns of the input: here one with semicolons and a column of the
+    # answer's name.
+    (tmp_path / "new.csv").write_text(
+        'review;label;note\n"boats; and ""rain""";x;=1+1\n;y;-3\nred\nharbour;;\n'.replace(
+            "red\nharbour", '"red\nharbour"'
+        )
+    )
+    table = tmp_path / "out.csv"
+    assert run(["predict", "runs/reviews", str(tmp_path / "new.csv"), "-o", str(table)]) == 0
+    assert "1 row has no text, so that the answer means nothing: row 1" in caplog.text
+    assert table.read_bytes().startswith(b"\xef\xbb\xbfreview,label,note,label (answer),")
+    with open(table, encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    texts = ['boats; and "rain"', "", "red\nharbour"]
+    labels, probabilities = model.classify(texts)
+    assert [row["label (answer)"] for row in rows] == labels
+    np.testing.assert_allclose([float(r["probability"]) for r in rows], probabilities, atol=1e-5)
+    given = [[row[name] for name in ("review", "label", "note")] for row in rows]
+    assert given == [[texts[0], "x", "'=1+1"], ["", "y", "-3"], [texts[2], "", ""]]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "new.csv", "out.csv", "out.jsonl", "out.jsonl.state.json"
+    ]  # fmt: skip
+    assert run(["predict", "runs/reviews", str(tmp_path / "new.csv"), "-o", str(table)]) == 1
+    assert "out.csv is there already: replace it by --restart" in capsys.readouterr().err
 
     # A second run does not replace the first.
     assert run(["train", "classify", "reviews.csv", *FAST]) == 1
@@ -117,6 +144,23 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(trained, reviews, capsys, monkey
     )
     assert cut["epochs"] == whole["epochs"] and cut["scores"] == whole["scores"]
     assert printed["scores"] == cut["scores"] and printed["preset"] == "runs/reviews/preset"
+
+
+def test_labels_in_several_spellings_are_named_and_made_one(reviews, capsys):
+    lines = reviews.read_text().replace("good\n3,", "GOOD\n3,")
+    reviews.write_text(lines.replace("bad\n1,", "poor\n1,"))
+    command = ["train", "classify", "reviews.csv", *FAST, "--epochs", "1"]
+    assert run([*command, "--dry_run"]) == 0
+    said = capsys.readouterr().out
+    flags = ["--rename_label", "GOOD=good"]
+    assert f"'good', 'GOOD' are different labels; to make them one: {' '.join(flags)}" in said
+    assert run([*command, *flags, "--rename_label", "poor=bad", "--json"]) == 0
+    capsys.readouterr()
+    assert BertClassifier.from_preset("runs/reviews/preset").labels == ["bad", "good"]
+    assert run(["evaluate", "runs/reviews", "reviews.csv", "--json"]) == 0  # renames them too
+    assert json.loads(capsys.readouterr().out)["rows"] == 40
+    assert run(["train", "tag", "reviews.csv", *flags, "-o", "tags"]) == 1
+    assert "--rename_label: expected a task with one or several labels" in capsys.readouterr().err
 
 
 def test_a_dry_run_shows_data_and_trains_nothing(reviews, capsys):
