@@ -16,6 +16,7 @@ from keras_bert.serving.bulk_rows import InputFile
 
 OF_LINES = ("row", "file", "row_id")  # in lines of answers, beside the answer
 LEFT_OUT = ("logits",)  # long, and probabilities say the same; JSON lines have them
+FIRST = ("label", "entity", "answer", "choice", "start", "end")  # of the columns of an answer
 # A spreadsheet would run such a cell as a formula.
 FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 
@@ -36,8 +37,9 @@ def write_csv(files: Sequence[InputFile], answers: Path, output: Path) -> None:
     """
     columns = dict.fromkeys(itertools.chain.from_iterable(map(_names, files)))
     with open(answers, encoding="utf-8") as file:
-        named = [name for name in json.loads(file.readline() or "{}")]
-    named = [name for name in named if name not in (*OF_LINES, *LEFT_OUT)]
+        first = json.loads(file.readline() or "{}")
+    named = [name for name in FIRST if name in first]
+    named += [name for name in first if name not in (*OF_LINES, *LEFT_OUT, *FIRST)]
     of_file = ["file"] * (len(files) > 1 and "file" not in columns)
     titles = {name: f"{name} (answer)" if name in columns else name for name in named}
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:

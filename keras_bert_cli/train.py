@@ -15,6 +15,8 @@ import numpy as np
 
 import keras_bert
 from keras_bert.data import SquadExample, hold_out
+from keras_bert.data.rows import extension
+from keras_bert.serving.bulk_rows import ENDINGS
 from keras_bert.training import BestWeights, JsonLines, Resume, ValidationScores, strategy
 from keras_bert_cli import runs
 from keras_bert_cli.kinds import KINDS, Answer, FillIn, Kind, Source, Table, Tag, annotated
@@ -136,7 +138,7 @@ def train(
     runs.write(output / runs.METRICS, metrics)
     shutil.rmtree(output / runs.CHECKPOINTS, ignore_errors=True)
     pictures = draw(kind, model, dev, output / "report", settings.batch_size)
-    _show_scores(metrics, dev, output, source, pictures)
+    _show_scores(kind, metrics, dev, output, source, pictures)
     return metrics | {"preset": str(output / runs.PRESET)}
 
 
@@ -442,7 +444,9 @@ class _StepTimer(keras.callbacks.Callback):
         self._last = now
 
 
-def _show_scores(metrics, dev, output: Path, source: Source, pictures: str | None) -> None:
+def _show_scores(
+    kind: Kind, metrics, dev, output: Path, source: Source, pictures: str | None
+) -> None:
     rows = [(name, number(value)) for name, value in metrics["scores"].items()]
     terminal.say()
     terminal.table(rows, f"{len(dev):,} held-out rows, after {duration(metrics['seconds'])}:")
@@ -452,5 +456,8 @@ def _show_scores(metrics, dev, output: Path, source: Source, pictures: str | Non
         terminal.say(f"Its errors, with pictures, are in {pictures}")
     terminal.say("Next:")
     terminal.say(f"  keras-bert serve {output}")
-    form = "csv" if source.path.name.removesuffix(".gz").endswith(".csv") else "jsonl"
-    terminal.say(f"  keras-bert predict {output} NEW{source.path.suffix} -o out.{form}")
+    ending = extension(source.path)
+    if ending not in ENDINGS or isinstance(kind, Answer | Tag):
+        ending = ".txt" if isinstance(kind, Tag) else ".jsonl"  # texts, or objects, to answer
+    form = "csv" if ending == ".csv" else "jsonl"
+    terminal.say(f"  keras-bert predict {output} NEW{ending} -o out.{form}")
