@@ -264,9 +264,11 @@ def _regions(result: Any, where: str) -> tuple[str | None, list[list[tuple[str, 
         if kind == "hypertextlabels":
             raise ValueError(f"{where}: spans of HTML: expected those of a plain text")
         if kind == "labels":
-            names.add(region.get("to_name"))
             wanted = ("end", "labels", "start", "text")
-            value = region.get("value") or {}
+            name, value = region.get("to_name"), region.get("value")
+            if not isinstance(value, dict) or not isinstance(name, str | None):
+                raise ValueError(f"{where}: the span {region!r:.80}: expected an object in `value`")
+            names.add(name)
             spans.append([(key, value[key]) for key in wanted if value.get(key) is not None])
     if len(names) > 1:
         raise ValueError(

@@ -275,6 +275,10 @@ TWO["annotations"].append(TWO["annotations"][0] | {"id": 2, "result": []})
         (label_studio("Ada.", [(1, 4, "Ada", "PER")]), "its text is 'Ada', and the characters 'da"),
         ({"text": "Ada", "label": [{"start": 0, "end": 3, "labels": ["A", "B"]}]}, "one label"),
         (
+            {"data": {"text": "A"}, "annotations": [{"result": [{"type": "labels", "value": []}]}]},
+            "expected an object in `value`",
+        ),
+        (
             {"text": "Ada", "annotations": [{"label": 3, "start_offset": 0, "end_offset": 3}]},
             "have numbers for labels: export with their names",
         ),
