@@ -49,7 +49,7 @@ def write_csv(files: Sequence[InputFile], answers: Path, output: Path) -> None:
             open(answers, encoding="utf-8") as lines,
         ):
             writer = csv.writer(file)
-            writer.writerow([*columns, *of_file, *titles.values()])
+            writer.writerow(map(_cell, [*columns, *of_file, *titles.values()]))
             rows = ((one.name, row) for one in files for row in _rows(one))
             try:
                 for (name, row), line in zip(rows, lines, strict=True):
@@ -63,9 +63,16 @@ def write_csv(files: Sequence[InputFile], answers: Path, output: Path) -> None:
 
 
 def _names(file: InputFile) -> list[str]:
+    """The columns of a file, each under a name of its own."""
     if file.ending == ".txt":
         return ["text"]
-    return column_names(file.path)
+    if file.ending not in (".csv", ".tsv"):
+        return list(dict.fromkeys(key for _, row in read_objects(file.path) for key in row))
+    found: list[str] = []
+    for name in column_names(file.path):
+        tries = itertools.chain([name], (f"{name} ({i})" for i in itertools.count(2)))
+        found.append(next(one for one in tries if one not in found))
+    return found
 
 
 def _rows(file: InputFile) -> Iterator[dict[str, Any]]:
@@ -74,7 +81,7 @@ def _rows(file: InputFile) -> Iterator[dict[str, Any]]:
         for _, line in read_lines(file.path):
             yield {"text": line.removesuffix("\n").removesuffix("\r")}
     elif file.ending in (".csv", ".tsv"):
-        names = column_names(file.path)
+        names = _names(file)
         for _, cells in read_rows(file.path, range(len(names))):
             yield dict(zip(names, cells, strict=True))
     else:

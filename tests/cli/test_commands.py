@@ -87,14 +87,12 @@ def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys, caplog):
     # As CSV, beside all columns of the input: here one with semicolons and a column of the
     # answer's name.
     (tmp_path / "new.csv").write_text(
-        'review;label;note\n"boats; and ""rain""";x;=1+1\n;y;-3\nred\nharbour;;\n'.replace(
-            "red\nharbour", '"red\nharbour"'
-        )
+        'review;label;label;note\n"boats; and ""rain""";x;z;=1+1\n;y;;-3\n"red\nharbour";;;\n'
     )
     table = tmp_path / "out.csv"
     assert run(["predict", "runs/reviews", str(tmp_path / "new.csv"), "-o", str(table)]) == 0
     assert "1 row has no text, so that the answer means nothing: row 1" in caplog.text
-    assert table.read_bytes().startswith(b"\xef\xbb\xbfreview,label,note,label (answer),")
+    assert table.read_bytes().startswith(b"\xef\xbb\xbfreview,label,label (2),note,label (answer),")
     with open(table, encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     texts = ['boats; and "rain"', "", "red\nharbour"]
