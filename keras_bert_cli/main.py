@@ -12,7 +12,15 @@ from typing import Annotated
 
 import typer
 
-from keras_bert_cli.terminal import FAILED, INTERRUPTED, UNEXPECTED, USAGE, quiet_start, terminal
+from keras_bert_cli.terminal import (
+    FAILED,
+    INTERRUPTED,
+    UNEXPECTED,
+    USAGE,
+    number,
+    quiet_start,
+    terminal,
+)
 
 # Its base of all errors in flags, which has no public name where Typer brings its own click.
 ClickException = typer.BadParameter.__mro__[2]
@@ -219,7 +227,6 @@ def evaluate(
     """Score a trained model on a labelled file."""
     _start(file)
     from keras_bert_cli.kinds import KINDS
-    from keras_bert_cli.terminal import number
     from keras_bert_cli.train import draw, scores
 
     found, kind, source = _opened(run, file, text, label, delimiter, separator, skip_bad_rows)
@@ -552,6 +559,11 @@ def _start(*files: Path | None, accelerator: bool = True) -> None:
 
 
 def _short(value) -> str:
+    """A value of `info` for people."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_short(one)}" for name, one in value.items())
+    if isinstance(value, float):
+        return number(value) if 0.01 <= abs(value) < 1e4 else f"{value:g}"
     if isinstance(value, list):
         value = ", ".join(map(str, value[:12])) + (
             f" and {len(value) - 12} more" * (len(value) > 12)

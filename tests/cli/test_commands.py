@@ -115,6 +115,9 @@ def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys, caplog):
     assert run(["info", "runs/reviews", "--json"]) == 0
     about = json.loads(capsys.readouterr().out)
     assert about["labels"] == ["bad", "good"] and about["scores"] == metrics["scores"]
+    assert run(["info", "runs/reviews"]) == 0
+    said = capsys.readouterr().out
+    assert "train: 36, dev: 4\n" in said and f"accuracy: {best:.4f}, " in said
 
 
 def test_a_stopped_run_goes_on_as_if_it_had_not(trained, reviews, capsys, monkeypatch):
