@@ -227,14 +227,14 @@ def evaluate(
     """Score a trained model on a labelled file."""
     _start(file)
     from keras_bert_cli.kinds import KINDS
-    from keras_bert_cli.train import draw, scores
+    from keras_bert_cli.train import draw, scores, shown
 
     found, kind, source = _opened(run, file, text, label, delimiter, separator, skip_bad_rows)
     table = KINDS[kind].read(source)
     for note in table.notes:
         terminal.note(note)
     values = scores(KINDS[kind], found.model, table, batch_size)
-    terminal.table([(n, number(v)) for n, v in values.items()], f"{len(table):,} rows of {file}:")
+    terminal.table(shown(KINDS[kind], values, len(table)), f"{len(table):,} rows of {file}:")
     pictures = draw(KINDS[kind], found.model, table, report, batch_size) if report else None
     if pictures:
         terminal.say(f"The errors, with pictures, are in {pictures}")

@@ -12,6 +12,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from scipy.stats import binomtest
 
 import keras_bert
 from keras_bert.data import SquadExample, hold_out
@@ -293,6 +294,19 @@ def scores(kind: Kind, model, table: Table, batch_size: int) -> dict[str, float]
     return {name: float(value) for name, value in found.items()}
 
 
+def shown(kind: Kind, found: dict[str, float], count: int) -> list[tuple[str, str]]:
+    """Scores for people; an accuracy of rows with the interval that follows from their number.
+
+    The interval is Wilson's (1927), of 95%.
+    """
+    rows = {name: number(value) for name, value in found.items()}
+    if kind.monitor == "accuracy" and 0 <= found.get("accuracy", -1) <= 1:
+        right = round(found["accuracy"] * count)
+        low, high = binomtest(right, count).proportion_ci(method="wilson")
+        rows["accuracy"] += f"  (95% interval {low:.2f} to {high:.2f})"
+    return list(rows.items())
+
+
 class _EarlyStopping(keras.callbacks.EarlyStopping):
     """Keras's, which a resumed run goes on with."""
 
@@ -447,7 +461,7 @@ class _StepTimer(keras.callbacks.Callback):
 def _show_scores(
     kind: Kind, metrics, dev, output: Path, source: Source, pictures: str | None
 ) -> None:
-    rows = [(name, number(value)) for name, value in metrics["scores"].items()]
+    rows = shown(kind, metrics["scores"], len(dev))
     terminal.say()
     terminal.table(rows, f"{len(dev):,} held-out rows, after {duration(metrics['seconds'])}:")
     terminal.say()

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from keras_bert import BertClassifier
+from keras_bert_cli.kinds import KINDS
 from keras_bert_cli.main import run
+from keras_bert_cli.train import shown
 
 ROOT = Path(__file__).parents[2]
 TINY = str(ROOT / "tests" / "golden" / "tiny_one_block")
@@ -194,6 +196,16 @@ def test_errors_are_one_line_and_a_code(arguments, code, message, reviews, capsy
     if code == 1:
         assert len([line for line in said.splitlines() if line.startswith("error:")]) == 1
     assert not (reviews.parent / "runs").exists()
+
+
+def test_an_accuracy_is_shown_with_the_interval_of_its_rows():
+    found = {"accuracy": 34 / 49, "f1": 0.7}
+    # Wilson's interval by its formula, (p + z2/2n +- z sqrt(p (1-p)/n + z2/4n2)) / (1 + z2/n).
+    assert shown(KINDS["classify"], found, 49) == [
+        ("accuracy", "0.6939  (95% interval 0.55 to 0.80)"),
+        ("f1", "0.7000"),
+    ]
+    assert shown(KINDS["tag"], {"accuracy": 0.5}, 49) == [("accuracy", "0.5000")]  # of words
 
 
 def test_versions_and_forms(capsys, tmp_path):
