@@ -1,3 +1,3 @@
-"""The version of the package."""
+"""The version of the package, the one place for it: pyproject.toml and the manual read it here."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from keras_bert.data.rows import read_objects
+from keras_bert.data.rows import parse_json, read_objects
 from keras_bert_cli.terminal import Progress
 
 Found = TypeVar("Found")
@@ -77,7 +77,11 @@ def _lines(path: Path) -> tuple[list[bytes], str]:
         return [row + b"\n" for row in rows], f"{path.stem}.jsonl"
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rb") as file:
-        return file.readlines(), name
+        lines = file.readlines()
+    if Path(name).suffix == ".json" and b"".join(lines[:9]).lstrip()[:1] == b"[":
+        rows = parse_json(b"".join(lines).decode(), path)  # a list of objects
+        return [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows], f"{name}l"
+    return lines, name
 
 
 def _row(lines: list[bytes], number: int, blocks: bool, name: str) -> tuple[int, int]:

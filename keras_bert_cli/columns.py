@@ -1,12 +1,13 @@
 """Which columns of a table hold the texts and the labels, by their names and contents."""
 
 import itertools
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from keras_bert.data.rows import column_names, read_rows
+from keras_bert.data.rows import column_names, header_delimiter, read_objects, read_rows
 from keras_bert.data.tables import NUMBER
 
 ROWS = 1000  # read to guess by
@@ -81,13 +82,17 @@ def find_columns(
     names = column_names(path, delimiter)
     if not names:
         raise ValueError(f"{path}: no columns; the file is empty")
+    separator = header_delimiter(path, delimiter)
     for name in (*texts, *labels):
         if names.count(name) != 1:
             problem = "several columns" if name in names else "no column"
             raise ValueError(f"{path}, line 1: {problem} {name!r}; the columns are {names}")
     texts, labels, guesses = tuple(texts), tuple(labels), []
+    if delimiter is None and path.name.endswith((".csv", ".csv.gz")) and separator != ",":
+        guesses.append(f"columns are separated by {separator!r}")
     free = [name for name in names if name not in (*texts, *labels) and names.count(name) == 1]
     cells = _cells(path, free, delimiter)
+    only = "" if len(names) > 1 else "; if it has several, name their separator with --delimiter"
     if not labels and label_kind is not None:
         wanted = LABEL_NAMES if label_kind in ("class", "several") else NUMBER_NAMES
         labels, why = _label_column(cells, wanted, label_kind)
@@ -96,7 +101,7 @@ def find_columns(
         elif label_kind != "optional":
             raise ValueError(
                 f"{path}: no column looks like labels; the columns are {names}: name one with "
-                "--label"
+                f"--label{only}"
             )
     if not texts:
         left = {name: column for name, column in cells.items() if name not in labels}
@@ -104,7 +109,8 @@ def find_columns(
         if not texts:
             kind = "two columns of texts" if pairs else "texts"
             raise ValueError(
-                f"{path}: no column looks like {kind}; the columns are {names}: name it with --text"
+                f"{path}: no column looks like {kind}; the columns are {names}: name it with "
+                f"--text{only}"
             )
         guesses.append(f"texts in {_quoted(texts)}, {why}")
     return Columns(texts, labels, tuple(guesses))
@@ -114,16 +120,25 @@ def _quoted(names: Sequence[str]) -> str:
     return " and ".join(f"{name!r}" for name in names)
 
 
-def _cells(path: Path, names: list[str], delimiter: str | None) -> dict[str, list[str]]:
-    """The first cells of columns; keys of objects that the first rows lack have none."""
-    found = {}
-    for name in names:
-        rows = read_rows(path, [name], delimiter=delimiter, list_columns=[name], broken=[])
-        try:
-            found[name] = [cells[0] for _, cells in itertools.islice(rows, ROWS)]
-        except ValueError:  # nested values, or a key that a row lacks: neither text nor label
-            continue
-    return found
+def _cells(path: Path, names: list[str], delimiter: str | None) -> dict[str, list]:
+    """The first cells of columns, without those of objects that hold neither text nor label."""
+    if header_delimiter(path, delimiter) is not None:
+        rows = read_rows(path, names, delimiter=delimiter, broken=[])
+        first = [cells for _, cells in itertools.islice(rows, ROWS)]
+        return {name: [cells[i] for cells in first] for i, name in enumerate(names)}
+    objects = [row for _, row in itertools.islice(read_objects(path), ROWS)]
+    found = {name: [_cell(row.get(name)) for row in objects] for name in names}
+    return {name: column for name, column in found.items() if None not in column}
+
+
+def _cell(value) -> str | list[str] | None:
+    """A value of an object as `keras_bert.data.read_table` gives it; None for nested ones."""
+    if isinstance(value, list):
+        items = [_cell(item) for item in value]
+        return items if all(isinstance(item, str) for item in items) else None
+    if value is None or isinstance(value, dict):
+        return None
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _named(cells: dict[str, list], wanted: Sequence[str]) -> str | None:

@@ -1,9 +1,10 @@
 """The kinds of tasks that the command trains: how each reads files, and which scores count."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ class Source:
         separator: separator between several labels of a text.
         skip_bad_rows: leaves rows out that cannot be read or lack a text or label.
         scale: divides scores of how alike two texts are; by default it follows from the file.
+        renamed: labels to read as others, {as written: its name}.
     """
 
     path: Path
@@ -46,6 +48,7 @@ class Source:
     separator: str = ","
     skip_bad_rows: bool = False
     scale: float | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,11 +92,13 @@ class Kind:
         task: name of the class in `keras_bert`.
         monitor: the score that the best epoch is chosen by.
         mode: "max" or "min".
+        renames: whether labels can be read as others.
         updates: least number of updates that epochs are chosen for.
     """
 
     task = "BertClassifier"
     monitor, mode = "accuracy", "max"
+    renames = False
     updates = 300  # fewer leave a new head untrained
 
     def read(self, source: Source, labelled: bool = True) -> Table:
@@ -107,8 +112,11 @@ class Kind:
             The examples; their notes name what is left out.
 
         Raises:
-            ValueError: with file and line, if it cannot be read.
+            ValueError: with file and line, if it cannot be read; or if labels of this kind cannot
+                be renamed.
         """
+        if source.renamed and not self.renames:
+            raise ValueError("--rename_label: expected a task with one or several labels per text")
         if not source.skip_bad_rows:
             return self.read_strictly(source, labelled)
 
@@ -165,6 +173,7 @@ class Classify(Kind):
 
     problem = "single_label"
     label_kind = "class"
+    renames = True
     pairs: bool | None = None
 
     def read_strictly(self, source, labelled=True):
@@ -206,7 +215,13 @@ class Classify(Kind):
         labels = table.data.labels
         if labels is not None and self.label_kind != "several":
             labels = [label.strip() for label in labels]
-            table = replace(table, data=replace(table.data, labels=labels))
+            labels = [source.renamed.get(label, label) for label in labels]
+        elif labels is not None:
+            labels = [
+                list(dict.fromkeys(source.renamed.get(name, name) for name in row))
+                for row in labels
+            ]
+        table = replace(table, data=replace(table.data, labels=labels))
         empty = [
             i for i, row in enumerate(zip(*table.data.columns, strict=True))
             if not all(text.strip() for text in row)
@@ -215,7 +230,9 @@ class Classify(Kind):
         if labels is None or self.label_kind == "several":
             return table
         empty = [i for i, label in enumerate(table.data.labels) if not label]
-        return _without(table, empty, "no label", source)
+        table = _without(table, empty, "no label", source)
+        notes = _spellings(table.data.labels) if self.renames else []
+        return replace(table, notes=(*table.notes, *notes))
 
     def _numbers(self, table: Table, source: Source) -> Table:
         return table
@@ -262,6 +279,7 @@ class Regress(Classify):
 
     problem = "regression"
     label_kind = "number"
+    renames = False
     monitor = "spearman"
 
     def _numbers(self, table, source):
@@ -370,7 +388,7 @@ class Tag(Kind):
         return not _is_objects(path)
 
     def _objects(self, source: Source) -> Table:
-        keys = column_names(source.path)
+        keys = [] if _ending(source.path) == ".json" else column_names(source.path)
         words, tags = (next((k for k in names if k in keys), None) for names in (WORDS, TAGS))
         if words is None or "text" in keys:
             found = read_entities(source.path)
@@ -611,8 +629,27 @@ def _without(table: Table, rows: list[int], problem: str, source: Source) -> Tab
     return replace(table, notes=(*table.notes, note))
 
 
+def _spellings(labels: list[str]) -> list[str]:
+    """A note for each label that occurs in several spellings: upper and lower case, spaces."""
+    found: dict[str, Counter] = {}
+    for label, count in Counter(labels).items():
+        found.setdefault(" ".join(label.split()).casefold(), Counter())[label] = count
+    notes = []
+    for spellings in found.values():
+        if len(spellings) > 1:
+            (best, _), *others = spellings.most_common()
+            flags = " ".join(f"--rename_label {shlex.quote(f'{o}={best}')}" for o, _ in others)
+            shown = ", ".join(f"{name!r}" for name in spellings)
+            notes.append(f"{shown} are different labels; to make them one: {flags}")
+    return notes
+
+
 def _is_objects(path: Path) -> bool:
-    return Path(path.name.removesuffix(".gz")).suffix in (".jsonl", ".parquet")
+    return _ending(path) in (".jsonl", ".json", ".parquet")
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
 
 
 def _has_spans(table: Table) -> bool:

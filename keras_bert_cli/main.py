@@ -12,7 +12,15 @@ from typing import Annotated
 
 import typer
 
-from keras_bert_cli.terminal import FAILED, INTERRUPTED, UNEXPECTED, USAGE, quiet_start, terminal
+from keras_bert_cli.terminal import (
+    FAILED,
+    INTERRUPTED,
+    UNEXPECTED,
+    USAGE,
+    number,
+    quiet_start,
+    terminal,
+)
 
 # Its base of all errors in flags, which has no public name where Typer brings its own click.
 ClickException = typer.BadParameter.__mro__[2]
@@ -69,6 +77,14 @@ Delimiter = Annotated[
 Separator = Annotated[str, typer.Option("--separator", help="Between several labels of a text.")]
 Skip = Annotated[
     bool, typer.Option("--skip_bad_rows", help="Leave out rows that are wrong, and say which.")
+]
+Renamed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rename_label",
+        metavar="OLD=NEW",
+        help="Read a label as another; again for more. Kept for `evaluate`.",
+    ),
 ]
 BatchSize = Annotated[int | None, typer.Option("--batch_size", min=1, help="Rows of a batch.")]
 
@@ -127,6 +143,7 @@ def train(
     delimiter: Delimiter = None,
     separator: Separator = ",",
     skip_bad_rows: Skip = False,
+    rename_label: Renamed = None,
     dev: Annotated[Path | None, typer.Option(help="File to choose the best epoch by.")] = None,
     dev_share: Annotated[
         float, typer.Option("--dev_share", help="Share of the rows held out without --dev.")
@@ -153,14 +170,19 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Train a model on a file: its scores, pictures and preset go to the folder of the run."""
+    """Train a model on a file.
+
+    Its preset, scores and pictures go to the folder of the run.
+    """
     _start(file, dev)
     output = output or Path("runs") / file.name.removesuffix(".gz").split(".")[0]
     from keras_bert_cli.kinds import Source
     from keras_bert_cli.train import Settings
     from keras_bert_cli.train import train as work
 
-    rest = (tuple(text or ()), tuple(label or ()), delimiter, separator, skip_bad_rows)
+    renamed = _pairs("--rename_label", rename_label, "OLD=NEW")
+    rest = (tuple(text or ()), tuple(label or ()), delimiter, separator, skip_bad_rows, None)
+    rest = (*rest, renamed)
     settings = Settings(
         preset,
         dev_share,
@@ -205,15 +227,14 @@ def evaluate(
     """Score a trained model on a labelled file."""
     _start(file)
     from keras_bert_cli.kinds import KINDS
-    from keras_bert_cli.terminal import number
-    from keras_bert_cli.train import draw, scores
+    from keras_bert_cli.train import draw, scores, shown
 
     found, kind, source = _opened(run, file, text, label, delimiter, separator, skip_bad_rows)
     table = KINDS[kind].read(source)
     for note in table.notes:
         terminal.note(note)
     values = scores(KINDS[kind], found.model, table, batch_size)
-    terminal.table([(n, number(v)) for n, v in values.items()], f"{len(table):,} rows of {file}:")
+    terminal.table(shown(KINDS[kind], values, len(table)), f"{len(table):,} rows of {file}:")
     pictures = draw(KINDS[kind], found.model, table, report, batch_size) if report else None
     if pictures:
         terminal.say(f"The errors, with pictures, are in {pictures}")
@@ -224,7 +245,12 @@ def evaluate(
 def predict(
     run: Annotated[str, typer.Argument(help="Folder of a run, a preset of a task, or an export.")],
     file: Annotated[list[Path], typer.Argument(help="Files, or folders of files.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="JSON lines to write.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="JSON lines to write; or .csv, with the columns of the input."
+        ),
+    ],
     text: Texts = None,
     column: Annotated[
         list[str] | None,
@@ -235,16 +261,22 @@ def predict(
     restart: Annotated[bool, typer.Option("--restart", help="Replace the output.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Answer every row of files, in order; call it again to go on after an interruption."""
-    _start(*file)
-    columns = {}
-    for pair in column or ():
-        name, sign, value = pair.partition("=")
-        if not (name and sign and value):
-            raise typer.BadParameter(f"--column {pair}: expected INPUT=COLUMN")
-        columns[name] = value
-    from keras_bert.serving.bulk import answer_file
+    """Answer every row of files, in order.
 
+    After an interruption, the same command goes on.
+    """
+    _start(*file)
+    columns = _pairs("--column", column, "INPUT=COLUMN")
+    from keras_bert.serving.bulk import answer_file
+    from keras_bert_cli.terminal import Progress
+
+    answers = output
+    if as_csv := output.suffix == ".csv":
+        if output.exists() and not restart:
+            raise FileExistsError(
+                f"{output} is there already: replace it by --restart, or choose another --output"
+            )
+        answers = output.with_name(f"{output.name}.jsonl")
     if (Path(run) / "saved_model.pb").is_file():
         model, guess = run, {}
     else:
@@ -259,16 +291,32 @@ def predict(
         if read:
             own, guess = kind.signature(read)
             signature = signature or own
+    progress = None
+
+    def show(done: int, total: int) -> None:
+        nonlocal progress
+        progress = progress or Progress(total, "answered")
+        progress.to(done)
+
     count = answer_file(
         model,
         file,
-        output,
+        answers,
         signature=signature or "serving_default",
         columns=guess | columns,
         batch_size=batch_size,
         resume=not restart,
         verbose=sys.stderr.isatty(),
+        on_progress=None if sys.stderr.isatty() else show,
     )
+    if as_csv:
+        from keras_bert.serving.bulk import STATE
+        from keras_bert.serving.bulk_rows import find_files
+        from keras_bert_cli.answers_csv import write_csv
+
+        write_csv(find_files(file), answers, output)
+        for made in (answers, answers.with_name(answers.name + STATE)):
+            made.unlink()
     terminal.say(f"{count:,} rows are answered in {output}")
     terminal.result({"rows": count, "output": str(output)})
 
@@ -326,7 +374,7 @@ def explain(
     html: Annotated[Path | None, typer.Option(help="Also write a page.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show which words made the difference to an answer."""
+    """Show which words made the difference."""
     _start()
     from keras_bert_cli.explain import explain_text
     from keras_bert_cli.runs import Run
@@ -339,7 +387,10 @@ def info(
     path: Annotated[str, typer.Argument(help="A checkpoint, preset, corpus, export or run.")],
     as_json: Json = False,
 ) -> None:
-    """Tell what a folder or name holds: its form, heads, sizes, labels and licence."""
+    """Describe a checkpoint, preset, corpus, export or run.
+
+    Its form, heads, sizes, labels and licence.
+    """
     _start(accelerator=False)
     from keras_bert_cli.info import describe
 
@@ -355,7 +406,10 @@ def convert(
     to: Annotated[Form, typer.Option(help="The form to write.")],
     as_json: Json = False,
 ) -> None:
-    """Write a checkpoint in the form of another library, heads and vocabulary included."""
+    """Write a checkpoint in the form of another library.
+
+    Heads and vocabulary included.
+    """
     _start(accelerator=False)
     from keras_bert.tasks.conversion import convert_checkpoint
 
@@ -494,6 +548,8 @@ def _start(*files: Path | None, accelerator: bool = True) -> None:
     for path in files:
         if path is not None and not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
+    if sys.stderr.isatty():  # seconds in which nothing else is printed
+        terminal.note("loading TensorFlow ...")
     if not accelerator:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
     with quiet_start():
@@ -503,11 +559,27 @@ def _start(*files: Path | None, accelerator: bool = True) -> None:
 
 
 def _short(value) -> str:
+    """A value of `info` for people."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_short(one)}" for name, one in value.items())
+    if isinstance(value, float):
+        return number(value) if 0.01 <= abs(value) < 1e4 else f"{value:g}"
     if isinstance(value, list):
         value = ", ".join(map(str, value[:12])) + (
             f" and {len(value) - 12} more" * (len(value) > 12)
         )
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _pairs(option: str, given: list[str] | None, form: str) -> dict[str, str]:
+    """Values of an option of the form NAME=VALUE."""
+    found = {}
+    for pair in given or ():
+        name, sign, value = pair.partition("=")
+        if not (name and sign and value):
+            raise typer.BadParameter(f"{option} {pair}: expected {form}")
+        found[name] = value
+    return found
 
 
 def _opened(run, file, text, label, delimiter, separator, skip_bad_rows):
@@ -519,8 +591,8 @@ def _opened(run, file, text, label, delimiter, separator, skip_bad_rows):
     columns = found.columns
     texts = tuple(text or (columns.texts if columns else ()))
     labels = tuple(label or (columns.labels if columns else ()))
-    scale = found.facts.get("scale")
-    rest = (delimiter, separator, skip_bad_rows, scale)
+    scale, renamed = found.facts.get("scale"), found.facts.get("renamed") or {}
+    rest = (delimiter, separator, skip_bad_rows, scale, renamed)
     return found, found.kind, Source(file, texts, labels, *rest)
 
 

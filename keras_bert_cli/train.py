@@ -12,9 +12,12 @@ from typing import Any
 
 import keras
 import numpy as np
+from scipy.stats import binomtest
 
 import keras_bert
 from keras_bert.data import SquadExample, hold_out
+from keras_bert.data.rows import extension
+from keras_bert.serving.bulk_rows import ENDINGS
 from keras_bert.training import BestWeights, JsonLines, Resume, ValidationScores, strategy
 from keras_bert_cli import runs
 from keras_bert_cli.kinds import KINDS, Answer, FillIn, Kind, Source, Table, Tag, annotated
@@ -116,6 +119,7 @@ def train(
         "columns": table.columns
         and {"texts": list(table.columns.texts), "labels": list(table.columns.labels)},
         "scale": table.scale,
+        "renamed": source.renamed,
         "rows": {"train": len(table), "dev": len(dev)},
         "settings": kept,
         "versions": {name: importlib.metadata.version(name) for name in VERSIONS if _has(name)},
@@ -135,7 +139,7 @@ def train(
     runs.write(output / runs.METRICS, metrics)
     shutil.rmtree(output / runs.CHECKPOINTS, ignore_errors=True)
     pictures = draw(kind, model, dev, output / "report", settings.batch_size)
-    _show_scores(metrics, dev, output, source, pictures)
+    _show_scores(kind, metrics, dev, output, source, pictures)
     return metrics | {"preset": str(output / runs.PRESET)}
 
 
@@ -172,7 +176,7 @@ def _check_output(output: Path, resume: bool) -> None:
 
 def _with_columns(source: Source, table: Table) -> Source:
     """The dev file is read by the columns and the scale of the training file."""
-    source = replace(source, scale=table.scale)
+    source = replace(source, scale=table.scale)  # with its renamed labels
     if table.columns is None:
         return source
     return replace(source, texts=table.columns.texts, labels=table.columns.labels)
@@ -290,6 +294,19 @@ def scores(kind: Kind, model, table: Table, batch_size: int) -> dict[str, float]
     return {name: float(value) for name, value in found.items()}
 
 
+def shown(kind: Kind, found: dict[str, float], count: int) -> list[tuple[str, str]]:
+    """Scores for people; an accuracy of rows with the interval that follows from their number.
+
+    The interval is Wilson's (1927), of 95%.
+    """
+    rows = {name: number(value) for name, value in found.items()}
+    if kind.monitor == "accuracy" and 0 <= found.get("accuracy", -1) <= 1:
+        right = round(found["accuracy"] * count)
+        low, high = binomtest(right, count).proportion_ci(method="wilson")
+        rows["accuracy"] += f"  (95% interval {low:.2f} to {high:.2f})"
+    return list(rows.items())
+
+
 class _EarlyStopping(keras.callbacks.EarlyStopping):
     """Keras's, which a resumed run goes on with."""
 
@@ -379,7 +396,20 @@ def _fit(kind: Kind, model, table: Table, dev: Table, settings: Settings, output
         )
     if best.is_file():
         model.load_weights(best)
+        _say_which(epochs.history, monitor, kind.mode, settings)
     return epochs.history, monitor
+
+
+def _say_which(history: list[dict[str, float]], monitor: str, mode: str, settings) -> None:
+    """Says which epoch's weights are kept, and why training stopped where it did so early."""
+    values = [epoch[monitor] for epoch in history if monitor in epoch]
+    if not values:
+        return
+    best = values.index(max(values) if mode == "max" else min(values)) + 1
+    if len(values) < settings.epochs:
+        epochs = "epoch" if settings.patience == 1 else f"{settings.patience} epochs"
+        terminal.note(f"stopped after {epochs} without a better {monitor}")
+    terminal.note(f"kept: epoch {best}, {monitor} {number(values[best - 1])}")
 
 
 def _dry_run(kind, table, dev, model, settings, about, steps) -> dict[str, Any]:
@@ -428,8 +458,10 @@ class _StepTimer(keras.callbacks.Callback):
         self._last = now
 
 
-def _show_scores(metrics, dev, output: Path, source: Source, pictures: str | None) -> None:
-    rows = [(name, number(value)) for name, value in metrics["scores"].items()]
+def _show_scores(
+    kind: Kind, metrics, dev, output: Path, source: Source, pictures: str | None
+) -> None:
+    rows = shown(kind, metrics["scores"], len(dev))
     terminal.say()
     terminal.table(rows, f"{len(dev):,} held-out rows, after {duration(metrics['seconds'])}:")
     terminal.say()
@@ -438,4 +470,8 @@ def _show_scores(metrics, dev, output: Path, source: Source, pictures: str | Non
         terminal.say(f"Its errors, with pictures, are in {pictures}")
     terminal.say("Next:")
     terminal.say(f"  keras-bert serve {output}")
-    terminal.say(f"  keras-bert predict {output} NEW{source.path.suffix} -o out.jsonl")
+    ending = extension(source.path)
+    if ending not in ENDINGS or isinstance(kind, Answer | Tag):
+        ending = ".txt" if isinstance(kind, Tag) else ".jsonl"  # texts, or objects, to answer
+    form = "csv" if ending == ".csv" else "jsonl"
+    terminal.say(f"  keras-bert predict {output} NEW{ending} -o out.{form}")

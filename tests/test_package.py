@@ -1,12 +1,20 @@
 """The package as a whole: imports, with and without TensorFlow Text, and how long they take."""
 
 import json
+import re
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
+from keras_bert.version import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+FOR_DEVELOPERS = ("docs", "test", "interop", "dev")  # extras
 BLOCK = "import sys; sys.modules['tensorflow_text'] = None; "
 
 
@@ -58,3 +66,25 @@ def test_import_adds_at_most_a_quarter_to_keras_hub():
             seconds.append(time.perf_counter() - start)
     print(json.dumps(times))
     assert min(times["keras_bert"]) <= 1.25 * min(times["keras_hub"])
+
+
+def test_the_changelog_has_the_version():
+    newest = re.search(r"^## \[(\d.*?)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert newest[1] == __version__
+
+
+def test_the_workflow_tests_the_versions_of_python_that_are_promised():
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
+    tested = re.findall(r'"(3\.\d+)"', re.search(r"python: \[(.*)\]", workflow)[1])
+    promised = [c.rsplit(" ")[-1] for c in PROJECT["classifiers"] if ":: Python :: 3." in c]
+    assert tested == promised and PROJECT["requires-python"] == f">={promised[0]}"
+
+
+def test_the_manual_has_the_licence_of_each_dependency():
+    extras = PROJECT["optional-dependencies"].items()
+    wanted = [*PROJECT["dependencies"]]
+    wanted += [name for extra, names in extras if extra not in FOR_DEVELOPERS for name in names]
+    wanted = {re.match(r"[\w-]+", name)[0].lower().replace("_", "-") for name in wanted}
+    page = (ROOT / "docs" / "guides" / "licences.md").read_text("utf-8")
+    named = set(re.findall(r"[a-z0-9-]+", page.partition("## Dependencies")[2].lower()))
+    assert wanted - named - {PROJECT["name"]} == set()

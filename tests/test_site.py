@@ -6,13 +6,13 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 import types
 import zlib
 from pathlib import Path
 
 import pytest
 
+from keras_bert.version import __version__
 from tests.browsing import Page, chromium, needs_chromium
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,8 +116,7 @@ def test_the_site_asks_no_other_host(site):
 
 def test_a_page_has_version_logo_and_neighbours(site):
     page = (site / "tasks" / "relations.html").read_text("utf-8")
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    assert f"<title>Relations - keras_bert {version}</title>" in page
+    assert f"<title>Relations - keras_bert {__version__}</title>" in page
     assert '<img src="../images/logo.svg" alt="logo">' in page
     assert (site / "images" / "logo.svg").is_file()
     assert '<a href="multiple_choice.html" class="md-footer__link md-footer__link--prev"' in page
@@ -140,14 +139,12 @@ def test_the_repository_is_filled_in_at_one_place(urls, address, name, tmp_path,
     pytest.importorskip("griffe", reason="griffe is not installed: pip install '.[docs]'")
     from tools import manual
 
-    (tmp_path / "pyproject.toml").write_text(
-        f'[project]\nversion = "9.8"\n[project.urls]\n{urls}\n'
-    )
+    (tmp_path / "pyproject.toml").write_text(f"[project]\n[project.urls]\n{urls}\n")
     monkeypatch.setattr(manual, "PYPROJECT", tmp_path / "pyproject.toml")
     config = types.SimpleNamespace(site_name="keras_bert", repo_url=None, repo_name=None)
     config = manual.on_config(config)
     assert (config.site_name, config.repo_url, config.repo_name) == (
-        "keras_bert 9.8",
+        f"keras_bert {__version__}",
         address,
         name,
     )

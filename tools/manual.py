@@ -1,7 +1,7 @@
 """How the manual is built, beyond the settings in `mkdocs.yml`, which names this file twice: as a
 hook of mkdocs, and as an extension of griffe, which reads the docstrings.
 
-- Version and address of the repository come from `pyproject.toml`.
+- The version comes from `keras_bert/version.py`, the repository's address from `pyproject.toml`.
 - Methods that only Keras or the training loop calls are left out of the reference.
 - "Call arguments", a section of Keras's docstrings that griffe does not know and would run together
   in one paragraph, becomes a list.
@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 import griffe
 
-PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
+ROOT = Path(__file__).resolve().parent.parent
+PYPROJECT, VERSION = ROOT / "pyproject.toml", ROOT / "keras_bert" / "version.py"
 # Methods that Keras calls: of layers and models, of losses and metrics, of saving, of callbacks.
 INNER = re.compile(
     r"build|call|compute_(mask|output_shape|output_spec)|stateless_call|input_spec"
@@ -55,7 +56,8 @@ def on_config(config):
         The same.
     """
     project = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]
-    config.site_name = f"{config.site_name} {project['version']}"
+    version = re.search(r'^__version__ = "(.+)"$', VERSION.read_text("utf-8"), re.M)[1]
+    config.site_name = f"{config.site_name} {version}"
     address = project.get("urls", {}).get("Repository")
     if address:
         config.repo_url = address

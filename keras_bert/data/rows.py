@@ -6,7 +6,9 @@ or `delimiter`:
 
 - tab: without quoting; quotation marks are text, as in the GLUE files (MRPC and STS-B contain
   unbalanced quotes, with which a quoting reader would lose lines).
-- any other delimiter: CSV as in RFC 4180, with quoting; a field can contain line breaks.
+- any other delimiter: CSV as in RFC 4180, with quoting; a field can contain line breaks. Where the
+  header line of a `.csv` file has semicolons and no comma, as spreadsheets write it in many
+  countries, semicolons separate the columns.
 - `.jsonl`: one JSON object per line; its keys are the columns. `.parquet` and `.tfrecord` (records
   of `tf.train.Example`) are read as such objects; the "line" of a row is its number from 1.
 
@@ -206,8 +208,11 @@ def report(bad: Bad | None, line: int, message: str, error: Exception | None = N
 
 def _undecoded(error: UnicodeDecodeError) -> str:
     name = "UTF-8" if error.encoding == "utf-8" else error.encoding
-    packed = error.object[:2] == b"\x1f\x8b"
-    hint = "; is it gzipped, without .gz in its name?" if packed else ""
+    hint = ", in a spreadsheet by saving it as CSV UTF-8"
+    if error.object[:2] == b"\x1f\x8b":
+        hint = "; is it gzipped, without .gz in its name?"
+    elif error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        hint = f"; it is UTF-16{hint}"
     return (
         f"byte 0x{error.object[error.start]:02x} at position {error.start} of the line is not "
         f"{name}; convert the file to UTF-8{hint}."
@@ -279,7 +284,8 @@ def read_rows(
         columns: the requested columns, by name or index from 0.
         header: whether the first line has column names. JSON lines and Parquet have their own.
         names: column names of a file without a header; each line must have as many columns.
-        delimiter: the field separator, if it does not follow from the file name.
+        delimiter: the field separator, if it follows neither from the file name nor, of `.csv`,
+            from the header line.
         list_columns: those of `columns` that can be lists in JSON lines; their cells are then lists
             of str.
         broken: if given, line numbers with too few or too many columns are added to it instead of
@@ -288,7 +294,7 @@ def read_rows(
     Raises:
         ValueError: with file, line, what was found and what was expected.
     """
-    delimiter = find_delimiter(path, delimiter)
+    delimiter = header_delimiter(path, delimiter) if header else find_delimiter(path, delimiter)
     if delimiter is None:
         return _json_rows(path, columns, list_columns)
     wrong = None if broken is None else lambda line, message: broken.append(line)
@@ -338,7 +344,7 @@ def column_names(
     path: Path | str, delimiter: str | None = None, at: Place | None = None
 ) -> list[str]:
     """The names in the header line, or the keys of the first object; moves `at` past a header."""
-    delimiter = find_delimiter(path, delimiter)
+    delimiter = header_delimiter(path, delimiter)
     if delimiter is None:
         return next(([*row] for _, row in read_objects(path)), [])
     return next((cells for _, cells in _split(path, delimiter, at)), [])
@@ -361,11 +367,28 @@ def find_delimiter(path: Path | str, delimiter: str | None = None) -> str | None
     return DELIMITERS[suffix]
 
 
-def name_lines(lines: Sequence[int]) -> str:
+def header_delimiter(path: Path | str, delimiter: str | None = None) -> str | None:
+    """As `find_delimiter`, for a file with a header line, which may show semicolons.
+
+    Args:
+        path: the file, which is opened if it is a `.csv` file.
+        delimiter: the field separator, if it is known.
+
+    Raises:
+        ValueError: if the extension is unknown, or the first line is not UTF-8.
+    """
+    found = find_delimiter(path, delimiter)
+    if delimiter is not None or found != ",":
+        return found
+    header = next((line for _, line in read_lines(path) if line.strip()), "")
+    return ";" if ";" in header and "," not in header else found
+
+
+def name_lines(lines: Sequence[int], unit: str = "line") -> str:
     """Lines for messages: "line 3", "lines 3, 8", "lines 3, 8, 9, 11, 20 and 4 more"."""
     named = ", ".join(map(str, lines[:NAMED_LINES]))
     more = f" and {len(lines) - NAMED_LINES} more" if len(lines) > NAMED_LINES else ""
-    return f"line{'s' if len(lines) > 1 else ''} {named}{more}"
+    return f"{unit}{'s' if len(lines) > 1 else ''} {named}{more}"
 
 
 def _split(

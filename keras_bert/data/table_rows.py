@@ -35,6 +35,7 @@ from keras_bert.data.rows import (
     extension,
     file_size,
     find_delimiter,
+    header_delimiter,
     is_gzip,
     is_remote,
     name_lines,
@@ -294,6 +295,7 @@ class FilePart:
         if self._begin is None:
             self._begin = Place()
             if self.textual:
+                self._delimiter = header_delimiter(self._path, self._delimiter)
                 self._names = column_names(self._path, self._delimiter, self._begin)
         return Place(self._begin.offset, self._begin.line)
 

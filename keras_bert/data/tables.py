@@ -74,7 +74,8 @@ def read_table(
         header: whether the first line has column names. JSON lines and Parquet have their own.
         columns: column names of a file without a header; each line must have as many columns.
         label_names: the labels as written in the file, in the order of their ids.
-        delimiter: the field separator, if it does not follow from the file name.
+        delimiter: the field separator, if it follows neither from the file name nor, of `.csv`,
+            from a header line without commas.
         label_kind: "class", one label per example; "number", a finite number, for regression;
             "several", any number of labels, or none; as 0 and 1 for each of `label_names` or of
             the label columns, so that N examples give a matrix [N, C].

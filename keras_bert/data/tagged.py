@@ -8,17 +8,20 @@ arXiv:cs/9907006). In IOB2 every entity starts with B-X. In IOB1, which the Engl
 of CoNLL-2003 use, it starts with I-X, and with B-X only directly after another entity of type X.
 Tags are returned as IOB2.
 
-Annotation tools write texts with entities as character spans instead, one JSON object per line.
+Annotation tools write texts with entities as character spans instead, one JSON object per text.
 """
 
+import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from keras_bert.data.rows import read_lines, read_objects
+from keras_bert.data.rows import extension, name_lines, parse_json, read_lines, read_objects
+
+logger = logging.getLogger("keras_bert")
 
 OUTSIDE = "O"
 SPAN_KEYS = ("entities", "spans", "label", "labels")  # spaCy's, Prodigy's, doccano's
@@ -82,32 +85,66 @@ class AnnotatedTexts(NamedTuple):
 
 
 def read_entities(path: str | Path) -> AnnotatedTexts:
-    """Reads texts and entities from JSON lines, as written by annotation tools.
+    """Reads texts and entities from JSON, as written by annotation tools.
 
-    Each line has `text`, and a list of spans in one of the keys `entities`, `spans`, `label` and
-    `labels`. A span is a list [start, end, label], or an object with `start` or `start_offset`,
-    `end` or `end_offset`, and `label`.
+    A JSON object for each text, one per line or in a list: with `text`, and a list of spans in one
+    of the keys `entities`, `spans`, `label` and `labels` (spaCy, Prodigy, doccano, Label Studio's
+    JSON_MIN), or Label Studio's own form with `data` and `annotations`. A span is a list [start,
+    end, label], or an object with `start` or `start_offset`, `end` or `end_offset`, and `label`, or
+    `labels` with one name.
+
+    Texts that were not accepted (`answer` of Prodigy is "reject" or "ignore"; all annotations of
+    Label Studio are cancelled, or there are none) are left out, and the log has their number and
+    lines. Label Studio counts UTF-16 code units; its spans are converted to characters. Where a
+    span has a `text`, it is compared.
 
     Args:
-        path: the file; gzipped if its name ends with `.gz`.
+        path: a `.json` file with a list of objects, or JSON lines under any other name; gzipped if
+            the name ends with `.gz`.
 
     Returns:
-        `AnnotatedTexts` in the order of the file, the spans of a text sorted.
+        `AnnotatedTexts` in the order of the file, the spans of a text sorted. `lines` of a list
+        are the numbers of its objects, from 1.
 
     Raises:
-        ValueError: with file and line, if a key is missing, or a span is empty, exceeds its text or
-            overlaps another; or if the file has no texts.
+        ValueError: with file and line, if a key is missing, or a span is empty, exceeds its text,
+            has another text or overlaps another; if annotators of a text disagree and none is
+            marked as the ground truth; or if the file has no texts.
         FileNotFoundError: if the file does not exist.
     """
     found = AnnotatedTexts([], [], [])
-    for line, row in read_objects(Path(path)):
-        text, spans = _annotation(row, f"{path}, line {line}")
-        found.texts.append(text)
-        found.entities.append(spans)
+    left_out = []
+    for line, row in _annotated_objects(Path(path)):
+        annotation = _annotation(row, f"{path}, line {line}")
+        if annotation is None:
+            left_out.append(line)
+            continue
+        found.texts.append(annotation[0])
+        found.entities.append(annotation[1])
         found.lines.append(line)
+    if left_out:
+        texts = f"{len(left_out)} text{'s' if len(left_out) > 1 else ''}"
+        logger.warning(
+            "%s: %s left out, rejected or without annotation: %s", path, texts, name_lines(left_out)
+        )
     if not found.texts:
-        raise ValueError(f"{path}: no texts; the file is empty or has only blank lines.")
+        why = "the texts are all rejected" if left_out else "the file is empty or blank"
+        raise ValueError(f"{path}: no texts; {why}.")
     return found
+
+
+def _annotated_objects(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yields (line, object); of a list in a `.json` file, (its place from 1, object)."""
+    if extension(path) != ".json":
+        yield from read_objects(path)
+        return
+    text = "".join(line for _, line in read_lines(path))
+    try:
+        rows = parse_json(text, path)
+    except ValueError:  # JSON lines under this name
+        yield from read_objects(path)
+        return
+    yield from enumerate(rows if isinstance(rows, list) else [rows], 1)
 
 
 def annotated_texts(x: Any, y: Any = None) -> AnnotatedTexts | None:
@@ -130,9 +167,13 @@ def annotated_texts(x: Any, y: Any = None) -> AnnotatedTexts | None:
     if isinstance(x, AnnotatedTexts):
         found = x
     elif _is_annotation(next(iter(x), None)):
-        found = AnnotatedTexts(
-            *zip(*(_annotation(row, f"row {i}") for i, row in enumerate(x)), strict=True)
-        )
+        rows = [_annotation(row, f"row {i}") for i, row in enumerate(x)]
+        if None in rows:
+            raise ValueError(
+                f"row {rows.index(None)} was rejected, or has no annotation: expected accepted "
+                "ones; `read_entities` leaves others out"
+            )
+        found = AnnotatedTexts(*zip(*rows, strict=True))
     elif _are_spans(y):
         found, y = AnnotatedTexts(list(x), list(y)), None
     else:
@@ -166,18 +207,74 @@ def _are_spans(y: Any) -> bool:
     return any(isinstance(item, tuple | list | dict) for item in items)
 
 
-def _annotation(row: Any, where: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """The text and the validated spans of an object."""
+def _annotation(row: Any, where: str) -> tuple[str, list[tuple[int, int, str]]] | None:
+    """The text and the validated spans of an object; None if it was not accepted."""
     if not _is_annotation(row):
         raise ValueError(f"{where} is {row!r:.80}: expected a text with entities, like the first")
     row = row if isinstance(row, dict) else {"text": row[0]} | row[1]
+    if isinstance(row.get("data"), dict) and isinstance(row.get("annotations"), list):
+        row = _label_studio(row, where)
+    if row.get("answer", "accept") != "accept":
+        return None
     keys = [key for key in SPAN_KEYS if isinstance(row.get(key), list | tuple)]
+    if not keys and ("answer" in row or "annotation_id" in row) and "text" in row:
+        return row["text"], []  # Prodigy and JSON_MIN leave the key out where there are no spans
     if "text" not in row or len(keys) != 1:
+        hint = ""
+        if "annotations" in row:  # doccano's first form of export
+            hint = "; `annotations` have numbers for labels: export with their names"
         raise ValueError(
             f"{where} has the keys {[*row]}: expected text and one of {', '.join(SPAN_KEYS)}, a "
-            "list of spans"
+            f"list of spans{hint}"
         )
     return row["text"], _check_spans(row["text"], row[keys[0]], where)
+
+
+def _label_studio(row: dict, where: str) -> dict:
+    """A task of Label Studio with its text and spans; with `answer` "ignore" without annotation.
+
+    The form: https://labelstud.io/guide/task_format
+    """
+    kept = [
+        one for one in row["annotations"] if isinstance(one, dict) and not one.get("was_cancelled")
+    ]
+    truth = [one for one in kept if one.get("ground_truth")]
+    if not kept:
+        return {"answer": "ignore"}
+    regions = [_regions(one.get("result"), where) for one in (truth or kept)]
+    if any(spans != regions[0][1] for _, spans in regions):
+        raise ValueError(
+            f"{where}: {len(regions)} annotations that differ: expected one, or one that is marked "
+            "as the ground truth"
+        )
+    name, spans = regions[0][0], [dict(span) for span in regions[0][1]]
+    texts = {key: value for key, value in row["data"].items() if isinstance(value, str)}
+    # A result names the tag of the interface that shows its text, often "text", not its column.
+    if name not in texts and "text" not in texts and len(texts) != 1:
+        raise ValueError(f"{where}: data has {[*row['data']]}: expected one string, or `text`")
+    text = texts.get("text", texts.get(name, next(iter(texts.values()))))
+    return {"text": text, "spans": spans}
+
+
+def _regions(result: Any, where: str) -> tuple[str | None, list[list[tuple[str, Any]]]]:
+    """The name of the labelled text, and its spans as sorted lists of keys and values."""
+    spans, names = [], set()
+    for region in result if isinstance(result, list) else []:
+        kind = region.get("type") if isinstance(region, dict) else None
+        if kind == "hypertextlabels":
+            raise ValueError(f"{where}: spans of HTML: expected those of a plain text")
+        if kind == "labels":
+            wanted = ("end", "labels", "start", "text")
+            name, value = region.get("to_name"), region.get("value")
+            if not isinstance(value, dict) or not isinstance(name, str | None):
+                raise ValueError(f"{where}: the span {region!r:.80}: expected an object in `value`")
+            names.add(name)
+            spans.append([(key, value[key]) for key in wanted if value.get(key) is not None])
+    if len(names) > 1:
+        raise ValueError(
+            f"{where}: spans of several texts, {sorted(map(str, names))}: expected one"
+        )
+    return next(iter(names), None), sorted(spans, key=repr)
 
 
 def kinds_of(spans: Any) -> list[str]:
@@ -208,8 +305,7 @@ def _check_spans(text: Any, spans: Any, where: str) -> list[tuple[int, int, str]
     for span in spans:
         parts = span._asdict() if hasattr(span, "_asdict") else span
         if isinstance(parts, dict):
-            start, end = (parts.get(k, parts.get(f"{k}_offset")) for k in ("start", "end"))
-            parts = (start, end, parts.get("label"))
+            parts = _of_object(text, parts, f"{where}: the span {span!r:.80}")
         named = f"{where}: the span {span!r:.80}"
         if (
             not isinstance(parts, list | tuple)
@@ -231,6 +327,43 @@ def _check_spans(text: Any, spans: Any, where: str) -> list[tuple[int, int, str]
                 f"{where}: the spans {before} and {after} overlap: expected one label for each word"
             )
     return found
+
+
+def _of_object(text: str, span: dict, named: str) -> tuple:
+    """(start, end, label) of a span that is an object, in characters."""
+    start, end = (span.get(k, span.get(f"{k}_offset")) for k in ("start", "end"))
+    label, said = span.get("label"), span.get("text")
+    counts_utf16 = "label" not in span and isinstance(span.get("labels"), list)  # Label Studio
+    if counts_utf16:
+        if len(span["labels"]) != 1:
+            raise ValueError(f"{named}: expected one label")
+        label = span["labels"][0]
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in (start, end)):
+        return start, end, label
+    readings = [(start, end)]
+    if not text[: max(end, 0)].isascii():
+        converted = _from_utf16(text, start, end)
+        readings = [converted, *readings] if counts_utf16 else [*readings, converted]
+    if not isinstance(said, str):
+        return *readings[0], label
+    for start, end in readings:
+        if 0 <= start <= end and _without_spaces(text[start:end]) == _without_spaces(said):
+            return start, end, label
+    begin, stop = readings[0]
+    raise ValueError(
+        f"{named}: its text is {said!r:.80}, and the characters {text[begin:stop]!r:.80}"
+    )
+
+
+def _from_utf16(text: str, *offsets: int) -> tuple[int, ...]:
+    """Offsets in UTF-16 code units, as JavaScript counts, in characters."""
+    units = np.cumsum([0, *(1 + (ord(character) > 0xFFFF) for character in text)])
+    return tuple(int(np.searchsorted(units, offset)) for offset in offsets)
+
+
+def _without_spaces(text: str) -> str:
+    """A text as it can be compared: tools write line ends as spaces, or escaped."""
+    return re.sub(r"\\n|\s+", "", text)
 
 
 def read_tagged(

@@ -51,7 +51,7 @@ def _cut(values, side: slice):
 
 
 def hold_out(
-    labels: Sequence, groups: Sequence, share: float, seed: int = 0
+    labels: Sequence, groups: Sequence, share: float = 0.1, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Splits rows in two, with about the same distribution of labels and no group on both sides.
 

@@ -7,6 +7,7 @@ the same batches.
 
 import itertools
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +19,11 @@ from tqdm import tqdm
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.atomic import write_file
-from keras_bert.data.rows import parse_json
+from keras_bert.data.rows import name_lines, parse_json
 from keras_bert.serving.bulk_model import ExportedModel, TaskModel
 from keras_bert.serving.bulk_rows import COUNT, InputFile, Row, RowReader, find_files
+
+logger = logging.getLogger("keras_bert")
 
 WINDOW_ROWS = 2048
 WINDOW_CHARACTERS = 1 << 24  # windows of long texts end earlier
@@ -254,8 +257,18 @@ def json_line(said: dict[str, Any]) -> bytes:
 
 def _count(rows: RowReader, verbose: bool) -> int:
     """Reads, and thereby checks, all rows."""
+    count, empty = 0, []
     with _bar("read", verbose, iterable=rows) as bar:
-        return sum(1 for _ in bar)
+        for row in bar:
+            count += 1
+            if not row.size:
+                empty.append(row.number)
+    if empty:
+        some = f"{len(empty):,} row{'s have' if len(empty) > 1 else ' has'}"
+        logger.warning(
+            "%s no text, so that the answer means nothing: %s", some, name_lines(empty, "row")
+        )
+    return count
 
 
 def _bar(what: str, verbose: bool, **settings) -> tqdm:

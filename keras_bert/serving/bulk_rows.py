@@ -284,7 +284,8 @@ class RowReader:
                 tried = f", nor {stems[-1]}0, {stems[-1]}1 and so on" if stems else ""
                 raise ValueError(
                     f"{file.path}, line {line}: no column {column!r}{tried} for the input "
-                    f"{name!r}; the columns are {[*names]}"
+                    f"{name!r}; the columns are {[*names]}: name it by columns={{{name!r}: ...}}, "
+                    f"or --column {name}=... of the command"
                 )
             places[name] = several
         return places

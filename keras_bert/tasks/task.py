@@ -1804,7 +1804,7 @@ def _counted(parts: Iterator, count: int) -> Iterator:
     bar, begin = None, time.monotonic()
     for done, part in enumerate(parts, 1):
         yield part
-        if bar is None and time.monotonic() - begin > SILENT_SECONDS:
+        if bar is None and done * CHUNK < count and time.monotonic() - begin > SILENT_SECONDS:
             bar = tqdm(total=count, desc="tokenizing", unit=" examples", file=sys.stderr)
         if bar is not None:
             bar.update(min(done * CHUNK, count) - bar.n)

@@ -232,11 +232,13 @@ class TensorFlowStep:
             return
         right, found = np.asarray(keras.ops.convert_to_numpy(counts))
         if np.count_nonzero(found) == 1 < np.count_nonzero(right):
+            only = int(np.argmax(found))
+            labels = getattr(self.model, "labels", None)
             logger.warning(
-                "all %d predictions of the evaluation are class %d, and the labels are of %d "
+                "all %d predictions of the evaluation are class %s, and the labels are of %d "
                 "classes",
                 found.sum(),
-                int(np.argmax(found)),
+                f"{only} ({labels[only]!r})" if labels and only < len(labels) else only,
                 np.count_nonzero(right),
             )
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from keras_bert.data import hold_out
+from keras_bert.data import hold_out, read_table
+from keras_bert.data.table_rows import FilePart
 from keras_bert_cli.columns import find_columns
 
 REVIEWS = [("1", "A lovely film about rain.", "5"), ("2", "Not my cup of tea at all.", "1")] * 4
@@ -53,6 +54,28 @@ def test_columns_that_are_missing_are_named(header, options, message, tmp_path):
         find_columns(write(tmp_path / "a.csv", header, rows), **options)
     assert str(tmp_path / "a.csv") in str(caught.value)
     assert str(header) in str(caught.value)
+
+
+def test_columns_may_be_separated_by_semicolons(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('id;review;stars\n1;"Rain, ;rain";5\n', "utf-8")
+    found = find_columns(path)
+    assert (found.texts, found.labels) == (("review",), ("stars",))
+    assert found.guesses[0] == "columns are separated by ';'"
+    assert read_table(path, "review", "stars").texts == ["Rain, ;rain"]
+    part = FilePart(path, None)
+    assert [*part.cells(["stars"], part.begin(), None)] == [(2, ["5"])]
+
+
+def test_another_encoding_is_named_before_columns_are_guessed(tmp_path):
+    path = tmp_path / "a.csv"
+    content = "id,review,stars\n1,Fine,5\n2,A fine café,4\n"
+    path.write_text(content, "latin-1")
+    with pytest.raises(ValueError, match="a.csv, line 3: byte 0xe9 .* as CSV UTF-8"):
+        find_columns(path)
+    path.write_text(content, "utf-16")
+    with pytest.raises(ValueError, match="line 1: .* it is UTF-16"):
+        find_columns(path)
 
 
 def test_held_out_rows_have_the_distribution_and_none_of_the_texts():

@@ -1,15 +1,19 @@
 """The commands as their users call them: what they print, write and return."""
 
+import csv
 import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from keras_bert import BertClassifier
+from keras_bert_cli.kinds import KINDS
 from keras_bert_cli.main import run
+from keras_bert_cli.train import shown
 
 ROOT = Path(__file__).parents[2]
 TINY = str(ROOT / "tests" / "golden" / "tiny_one_block")
@@ -55,7 +59,7 @@ def test_help_imports_nothing_that_takes_seconds():
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys):
+def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys, caplog):
     monkeypatch.chdir(trained)
     folder = trained / "runs" / "reviews"
     facts = json.loads((folder / "run.json").read_text())
@@ -82,6 +86,29 @@ def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys):
     rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert [row["label"] for row in rows] == list(found)
 
+    # As CSV, beside all columns of the input: here one with semicolons and a column of the
+    # answer's name.
+    (tmp_path / "new.csv").write_text(
+        'review;label;label;note\n"boats; and ""rain""";x;z;=1+1\n;y;;-3\n"red\nharbour";;;\n'
+    )
+    table = tmp_path / "out.csv"
+    assert run(["predict", "runs/reviews", str(tmp_path / "new.csv"), "-o", str(table)]) == 0
+    assert "1 row has no text, so that the answer means nothing: row 1" in caplog.text
+    assert table.read_bytes().startswith(b"\xef\xbb\xbfreview,label,label (2),note,label (answer),")
+    with open(table, encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    texts = ['boats; and "rain"', "", "red\nharbour"]
+    labels, probabilities = model.classify(texts)
+    assert [row["label (answer)"] for row in rows] == labels
+    np.testing.assert_allclose([float(r["probability"]) for r in rows], probabilities, atol=1e-5)
+    given = [[row[name] for name in ("review", "label", "note")] for row in rows]
+    assert given == [[texts[0], "x", "'=1+1"], ["", "y", "-3"], [texts[2], "", ""]]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "new.csv", "out.csv", "out.jsonl", "out.jsonl.state.json"
+    ]  # fmt: skip
+    assert run(["predict", "runs/reviews", str(tmp_path / "new.csv"), "-o", str(table)]) == 1
+    assert "out.csv is there already: replace it by --restart" in capsys.readouterr().err
+
     # A second run does not replace the first.
     assert run(["train", "classify", "reviews.csv", *FAST]) == 1
     assert "runs/reviews is there already" in capsys.readouterr().err
@@ -90,6 +117,9 @@ def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys):
     assert run(["info", "runs/reviews", "--json"]) == 0
     about = json.loads(capsys.readouterr().out)
     assert about["labels"] == ["bad", "good"] and about["scores"] == metrics["scores"]
+    assert run(["info", "runs/reviews"]) == 0
+    said = capsys.readouterr().out
+    assert "train: 36, dev: 4\n" in said and f"accuracy: {best:.4f}, " in said
 
 
 def test_a_stopped_run_goes_on_as_if_it_had_not(trained, reviews, capsys, monkeypatch):
@@ -117,6 +147,23 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(trained, reviews, capsys, monkey
     )
     assert cut["epochs"] == whole["epochs"] and cut["scores"] == whole["scores"]
     assert printed["scores"] == cut["scores"] and printed["preset"] == "runs/reviews/preset"
+
+
+def test_labels_in_several_spellings_are_named_and_made_one(reviews, capsys):
+    lines = reviews.read_text().replace("good\n3,", "GOOD\n3,")
+    reviews.write_text(lines.replace("bad\n1,", "poor\n1,"))
+    command = ["train", "classify", "reviews.csv", *FAST, "--epochs", "1"]
+    assert run([*command, "--dry_run"]) == 0
+    said = capsys.readouterr().out
+    flags = ["--rename_label", "GOOD=good"]
+    assert f"'good', 'GOOD' are different labels; to make them one: {' '.join(flags)}" in said
+    assert run([*command, *flags, "--rename_label", "poor=bad", "--json"]) == 0
+    capsys.readouterr()
+    assert BertClassifier.from_preset("runs/reviews/preset").labels == ["bad", "good"]
+    assert run(["evaluate", "runs/reviews", "reviews.csv", "--json"]) == 0  # renames them too
+    assert json.loads(capsys.readouterr().out)["rows"] == 40
+    assert run(["train", "tag", "reviews.csv", *flags, "-o", "tags"]) == 1
+    assert "--rename_label: expected a task with one or several labels" in capsys.readouterr().err
 
 
 def test_a_dry_run_shows_data_and_trains_nothing(reviews, capsys):
@@ -149,6 +196,16 @@ def test_errors_are_one_line_and_a_code(arguments, code, message, reviews, capsy
     if code == 1:
         assert len([line for line in said.splitlines() if line.startswith("error:")]) == 1
     assert not (reviews.parent / "runs").exists()
+
+
+def test_an_accuracy_is_shown_with_the_interval_of_its_rows():
+    found = {"accuracy": 34 / 49, "f1": 0.7}
+    # Wilson's interval by its formula, (p + z2/2n +- z sqrt(p (1-p)/n + z2/4n2)) / (1 + z2/n).
+    assert shown(KINDS["classify"], found, 49) == [
+        ("accuracy", "0.6939  (95% interval 0.55 to 0.80)"),
+        ("f1", "0.7000"),
+    ]
+    assert shown(KINDS["tag"], {"accuracy": 0.5}, 49) == [("accuracy", "0.5000")]  # of words
 
 
 def test_versions_and_forms(capsys, tmp_path):

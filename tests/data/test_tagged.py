@@ -1,10 +1,18 @@
 import gzip
+import json
 import logging
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from keras_bert.data.tagged import TaggedSentences, read_tagged, tag_names
+from keras_bert.data.tagged import (
+    TaggedSentences,
+    annotated_texts,
+    read_entities,
+    read_tagged,
+    tag_names,
+)
 
 CONLL = (
     "-DOCSTART- -X- O O\n\n"
@@ -181,3 +189,108 @@ def test_counts_of_files_in_iob2(shared_dir, caplog, name, count, words, entitie
     assert len(sentences.words) == count and sum(map(len, sentences.words)) == words
     begun = sum(tag.startswith("B-") for tags in sentences.tags for tag in tags)
     assert begun == entities and set(sentences.documents) == {0} and not caplog.records
+
+
+def write_tool(path, objects) -> Path:
+    """Writes objects as a list in a `.json` file, or as JSON lines."""
+    lines = "\n".join(map(json.dumps, objects))
+    path.write_text(json.dumps(objects) if path.suffix == ".json" else lines)
+    return path
+
+
+def label_studio(text: str, spans, **annotation) -> dict:
+    """A task as Label Studio exports it, with one annotation; offsets as JavaScript counts."""
+    result = [
+        {
+            "value": {"start": start, "end": end, "text": said, "labels": [label]},
+            "id": "a1",
+            "from_name": "label",
+            "to_name": "text",
+            "type": "labels",
+            "origin": "manual",
+        }
+        for start, end, said, label in spans
+    ]
+    found = {"id": 1, "result": result, "was_cancelled": False, "ground_truth": False, **annotation}
+    return {"id": 1, "annotations": [found], "data": {"text": text}, "predictions": []}
+
+
+GRINNING = "\U0001f600 Ada met Bo."  # the face is one character, and two UTF-16 code units
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_label_studio(tmp_path, caplog, name):
+    choice = {"type": "choices", "from_name": "mood", "to_name": "text", "value": {"choices": []}}
+    first = label_studio(GRINNING, [(11, 13, "Bo", "PER"), (3, 6, "Ada", "PER")])
+    first["annotations"][0]["result"].append(choice)
+    first["annotations"].append({"id": 2, "result": [], "was_cancelled": True})
+    tasks = [
+        first,
+        label_studio("Nobody.", []),
+        label_studio("Cleo.", [(0, 4, "Cleo", "PER")], was_cancelled=True),
+        {"id": 4, "annotations": [], "data": {"text": "Dora."}},
+    ]
+    found = read_entities(write_tool(tmp_path / name, tasks))
+    assert found == (
+        [GRINNING, "Nobody."],
+        [[(2, 5, "PER"), (10, 12, "PER")], []],
+        [1, 2],
+    )
+    assert "2 texts left out, rejected or without annotation: lines 3, 4" in caplog.text
+
+
+def test_label_studio_min_leaves_the_key_out_where_there_are_no_spans(tmp_path):
+    spans = [{"start": 11, "end": 13, "text": "Bo", "labels": ["PER"]}]
+    more = {"id": 1, "annotator": 1, "annotation_id": 1, "lead_time": 2.5}
+    rows = [{"text": GRINNING, "label": spans} | more, {"text": "Nobody."} | more]
+    found = read_entities(write_tool(tmp_path / "a.json", rows))
+    assert found.entities == [[(10, 12, "PER")], []]
+
+
+def test_what_an_annotator_of_prodigy_rejected_is_left_out(tmp_path, caplog):
+    tokens = [{"text": "Ada", "start": 0, "end": 3, "id": 0, "ws": False}]
+    span = {"start": 0, "end": 3, "token_start": 0, "token_end": 0, "label": "PER"}
+    rows = [
+        {"text": "Ada", "tokens": tokens, "spans": [span], "answer": answer}
+        for answer in ("accept", "reject", "ignore")
+    ]
+    rows.append({"text": "It.", "tokens": tokens, "answer": "accept"})
+    found = read_entities(write_tool(tmp_path / "a.jsonl", rows))
+    assert found == (["Ada", "It."], [[(0, 3, "PER")], []], [1, 4])
+    assert "2 texts left out, rejected or without annotation: lines 2, 3" in caplog.text
+    with pytest.raises(ValueError, match="row 1 was rejected, or has no annotation"):
+        annotated_texts(rows)
+    with pytest.raises(ValueError, match="no texts; the texts are all rejected"):
+        read_entities(write_tool(tmp_path / "b.jsonl", rows[1:3]))
+
+
+TWO = label_studio("Ada met Bo.", [(0, 3, "Ada", "PER")])
+TWO["annotations"].append(TWO["annotations"][0] | {"id": 2, "result": []})
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        (TWO, "line 1: 2 annotations that differ: expected one, or one that is marked as the"),
+        (label_studio("Ada.", [(1, 4, "Ada", "PER")]), "its text is 'Ada', and the characters 'da"),
+        ({"text": "Ada", "label": [{"start": 0, "end": 3, "labels": ["A", "B"]}]}, "one label"),
+        (
+            {"data": {"text": "A"}, "annotations": [{"result": [{"type": "labels", "value": []}]}]},
+            "expected an object in `value`",
+        ),
+        (
+            {"text": "Ada", "annotations": [{"label": 3, "start_offset": 0, "end_offset": 3}]},
+            "have numbers for labels: export with their names",
+        ),
+    ],
+)
+def test_annotations_that_say_nothing_certain_are_errors(tmp_path, row, problem):
+    with pytest.raises(ValueError, match=problem):
+        read_entities(write_tool(tmp_path / "a.jsonl", [row]))
+
+
+def test_the_ground_truth_decides_between_annotators(tmp_path):
+    task = json.loads(json.dumps(TWO))
+    task["annotations"][0]["ground_truth"] = True
+    found = read_entities(write_tool(tmp_path / "a.jsonl", [task]))
+    assert found.entities == [[(0, 3, "PER")]]

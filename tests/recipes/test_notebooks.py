@@ -104,7 +104,7 @@ def test_cells_are_plain_python_with_all_settings_on_top(name):
 @pytest.mark.parametrize("name", NOTEBOOKS)
 @pytest.mark.parametrize("given", ["", "checkout", "wheel", "address"])
 def test_it_installs_from_wherever_the_package_is(name, given, tmp_path, monkeypatch):
-    wheel = tmp_path / "keras3_bert-0.1.0-py3-none-any.whl"
+    wheel = tmp_path / "keras3_bert-1.2.3-py3-none-any.whl"
     wheel.touch()
     address = "git+https://example.org/bert.git"
     sources = {"": "", "checkout": str(ROOT), "wheel": str(wheel), "address": address}
