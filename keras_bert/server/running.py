@@ -2,19 +2,92 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import uvicorn
+from starlette.responses import JSONResponse
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from keras_bert.server.app import PAGE, Models, ModelServer, create_app
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _IDLE = 1.0  # seconds for requests that are on their way when the signal comes
+_HEAD = 1 << 20  # bytes of the lines before a request's body
 log = logging.getLogger("keras_bert.server")
+
+
+class BoundedHead(HttpToolsProtocol):
+    """uvicorn's protocol with a limit of the lines before a request's body; it has none itself."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._before_body, self._bytes = True, 0
+
+    def on_message_begin(self) -> None:
+        """Called by the parser."""
+        super().on_message_begin()
+        self._before_body, self._bytes = True, 0
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser."""
+        self._before_body = False
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what a client sends."""
+        super().data_received(data)
+        if self._before_body:
+            self._bytes += len(data)
+            if self._bytes > _HEAD and not self.transport.is_closing():
+                self.send_400_response(f"Expected at most {_HEAD:,} bytes before the body.")
+
+
+class OwnHosts:
+    """Middleware of a server for this machine alone: refuses what pages of other sites ask.
+
+    A browser lets the page of another site ask 127.0.0.1 under that site's own name, once the name
+    leads there (DNS rebinding), and read the answers.
+
+    Args:
+        app: the application.
+        hosts: names of this server, beside localhost and addresses of this machine.
+    """
+
+    def __init__(self, app, hosts: Sequence[str] = ()):
+        self._app, self._hosts = app, {host.lower() for host in hosts}
+
+    async def __call__(self, scope, receive, send):
+        problem = self._problem(scope) if scope["type"] == "http" else None
+        app = self._app if problem is None else JSONResponse({"error": problem}, 403)
+        await app(scope, receive, send)
+
+    def _problem(self, scope) -> str | None:
+        headers = dict(scope["headers"])
+        host = headers.get(b"host", b"localhost").decode("latin-1").lower()
+        name = host[1:].partition("]")[0] if host[:1] == "[" else host.partition(":")[0]
+        if name not in self._hosts and not is_loopback(name):
+            return (
+                f"Host: {host[:100]!a}: expected localhost or an address of this machine; behind a "
+                "proxy, start the server with the name (allow_hosts)"
+            )
+        if headers.get(b"sec-fetch-site") == b"cross-site" and scope["method"] != "GET":
+            return "Sec-Fetch-Site: expected no page of another site"
+        return None
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a name or address always means the machine itself."""
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 class DrainingServer(uvicorn.Server):
@@ -88,6 +161,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8501,
     *,
+    allow_hosts: Sequence[str] = (),
     verbose: int = 1,
     **options,
 ) -> None:
@@ -97,6 +171,9 @@ def serve(
         models: as `create_app`.
         host: address to listen on; by default this machine alone can ask.
         port: its port; 0 for any that is free.
+        allow_hosts: names by which clients ask, as in the header Host, beside localhost and
+            addresses of this machine. A server for this machine alone and without keys refuses
+            others, so that no web site that its user opens can ask it.
         verbose: 0 for silent, 1 for lines about models, 2 for a line per request too.
         **options: as `create_app`: batching, limits and keys.
 
@@ -110,16 +187,11 @@ def serve(
     server = app.state.server
     if verbose:
         show_log()
-    config = uvicorn.Config(
-        app,
-        log_level="info" if verbose > 1 else "warning",
-        access_log=verbose > 1,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=75,
-    )
     with listening(host, port) as listener:
         address, port = listener.getsockname()[:2]
+        if is_loopback(address) and options.get("api_key_file") is None:
+            app = OwnHosts(app, allow_hosts)
+        config = uvicorn_config(app, verbose)
         url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
         said = f"serving {', '.join(server.models)} at {url}"
         said += f", with a page at {url}/" if PAGE.is_dir() else ""
@@ -127,6 +199,24 @@ def serve(
         running.run(sockets=[listener])
     if running.failure is not None:
         raise running.failure
+
+
+def uvicorn_config(app, verbose: int = 0) -> uvicorn.Config:
+    """The settings of uvicorn.
+
+    Args:
+        app: the application.
+        verbose: as `serve`.
+    """
+    return uvicorn.Config(
+        app,
+        http=BoundedHead,
+        log_level="info" if verbose > 1 else "warning",
+        access_log=verbose > 1,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+    )
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -137,6 +137,19 @@ def test_what_is_wrong_is_named_by_file_and_line(kind, file, content, message, t
     assert str(caught.value).startswith(str(tmp_path / file))
 
 
+def test_choices_that_are_numbers_or_letters(tmp_path):
+    """A label that means two choices is an error, not a guess."""
+    path = tmp_path / "a.csv"
+    head = "context,choice0,choice1,choice2,label\n"
+    for row, label in (("x,2,3,4,4", 2), ("x,2,3,4,A", 0), ("x,B,A,C,1", 1), ("x,1,2,3,3", 2)):
+        path.write_text(f"{head}{row}\n")
+        assert KINDS["choose"].read(Source(path)).data.labels == [label]
+    for row, other in (("x,2,3,4,2", "a letter"), ("x,B,A,C,A", "an index from 0")):
+        path.write_text(f"{head}{row}\n")
+        with pytest.raises(ValueError, match=f"a.csv, line 2: label .*expected {other}"):
+            KINDS["choose"].read(Source(path))
+
+
 def test_rows_that_are_left_out_are_counted(tmp_path):
     (tmp_path / "a.csv").write_text("text,label\nx,1\n ,1\ny,\nz,2,3\nw,2\n")
     table = KINDS["classify"].read(Source(tmp_path / "a.csv", skip_bad_rows=True))

@@ -493,6 +493,18 @@ def test_files_of_other_kinds(server, page, tmp_path):
         ("Öl", " ja", answers["label"][1]),
     ]
 
+    # Numbers that JavaScript would round, and a column that its objects have by themselves.
+    page.open(server.port, "classifier")
+    lines = ['{"id": 1234567890123456789, "text": "rain 1234567890123456789", "x": 0.123456789}']
+    lines.append('{"id": -9007199254740993, "text": "wind", "constructor": "me"}')
+    page.driver.execute_script(DROP, "ids.jsonl", "\n".join(lines))
+    page.button("Answer 2 rows").click()
+    page.button("Download CSV").click()
+    found = rows_of(page, "ids-answers.csv")
+    assert [row["id"] for row in found] == ["1234567890123456789", "-9007199254740993"]
+    assert found[0]["text"] == "rain 1234567890123456789" and found[0]["x"] == "0.123456789"
+    assert [row["constructor"] for row in found] == ["", "me"]
+
     page.driver.execute_script(DROP, "picture.png", "x")
     assert "picture.png is of another kind" in page.one(".panel > .problem").text
 
