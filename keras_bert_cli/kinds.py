@@ -304,7 +304,7 @@ class Embed(Regress):
         low, high = min(values), max(values)
         scale = source.scale
         if scale is None:
-            scale = 1.0 if -1 <= low < high <= 1 else 5.0 if high <= 5 else high
+            scale = 1.0 if -1 <= low and high <= 1 else 5.0 if high <= 5 else high
         if (low < 0 and scale != 1) or not -1 <= low / scale <= high / scale <= 1:
             expected = "-1 to 1, or 0 to any" if source.scale is None else f"0 to {scale:g}"
             raise ValueError(f"{source.path}: scores from {low:g} to {high:g}: expected {expected}")

@@ -218,6 +218,9 @@ def test_a_header_or_a_whole_file_that_is_wrong_is_an_error(tmp_path):
 
 
 def test_scores_of_pairs_have_the_scale_of_the_training_file(tmp_path):
+    (tmp_path / "one.csv").write_text("text1,text2,score\na,b,1\nc,d,1\n")
+    table = KINDS["embed"].read(Source(tmp_path / "one.csv", labels=("score",)))
+    assert table.scale == 1 and table.data.labels == [1, 1]  # cosines, not 1 of 5
     (tmp_path / "train.csv").write_text("text1,text2,score\na,b,10\nc,d,0\n")
     (tmp_path / "dev.csv").write_text("text1,text2,score\na,b,4\nc,d,2\n")
     (tmp_path / "wrong.csv").write_text("text1,text2,score\na,b,11\nc,d,2\n")
