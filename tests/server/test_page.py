@@ -245,6 +245,15 @@ def test_a_model_of_pairs_has_two_boxes(server, page, monkeypatch):
     assert page.headline() == outputs(server, "classifier", inputs, "pair")["label"][0]
     page.one(".example").click()
     page.until(lambda: page.one("[data-input=text_pair] textarea").get_attribute("value"))
+    # In a file too, whatever the second text, as `keras-bert predict` answers it.
+    content = "text,text_pair\nThe harbour froze,rain\nThe harbour froze,\n"
+    page.driver.execute_script(DROP, "pairs.csv", content)
+    page.button("Answer 2 rows").click()
+    page.button("Download CSV").click()
+    inputs = {"text": ["The harbour froze"] * 2, "text_pair": ["rain", ""]}
+    expected = outputs(server, "classifier", inputs, "pair")
+    found = [float(row["probability"]) for row in rows_of(page, "pairs-answers.csv")]
+    assert found == pytest.approx(expected["probability"], abs=1e-6)
 
 
 def test_labels_with_thresholds(server, page):
@@ -278,6 +287,12 @@ def test_a_number_on_its_range(server, page):
     assert float(said) == pytest.approx(value, rel=1e-3)
     low, high = (float(page.texts(".ends span")[i].replace("\u2212", "-")) for i in (0, 2))
     assert low <= value <= high and low < high
+    written = page.driver.execute_async_script(
+        "const done = arguments[1]; import('/page/dom.js').then(({short}) =>"
+        " done(arguments[0].map((value) => short(value))));",
+        [0.123456, 1987.26, 254318.7, 12, 1e6],
+    )
+    assert written == ["0.1235", "1987", "254,319", "12", "1,000,000"]
 
 
 def test_entities_marked_in_their_text(server, page):
