@@ -209,14 +209,16 @@ def refusal(message: str, names: dict[str, Any]) -> str:
     Returns:
         The lines that a client may see: those that begin with an input, or name one.
     """
+    message = message.replace("\\'", "'")  # TensorFlow escapes strings
     for pattern in (
         r"assertion failed: \[(inputs? '[^\]]*?)\]((?: \[[^\]\n]*\])*)",
         r"assertion failed: \[([a-z_]+ (?:lie|have|are)[^\]]*?)\]()",
+        r"assertion failed: \[((?:spans overlap|entities do not fit) [^\]]*?)\]( \[\d+\])?",
         rf"((?:{'|'.join(map(re.escape, names))}) are longer than [^\n\[]*?)()[\n\[]",
     ):
         match = re.search(pattern, message)
         if match:
-            return f"{match[1]}{match[2]}".replace("[", "").replace("]", "").strip()
+            return f"{match[1]}{match[2] or ''}".replace("[", "").replace("]", "").strip()
     return f"inputs {', '.join(names)}: the model refused them"
 
 

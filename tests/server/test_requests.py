@@ -8,7 +8,7 @@ import json
 import pytest
 
 from keras_bert.server import create_app
-from keras_bert.server.running import OwnHosts
+from keras_bert.server.protection import OwnHosts
 from keras_bert.serving.export_contract import read_contract
 from tests.server.live import Gate, in_thread, live
 from tools.serving import client_rest
