@@ -1060,6 +1060,7 @@ class BertTask(keras_hub.models.Task):
             examples=examples,
             initial_epoch=initial_epoch,
             steps_per_epoch=steps_per_epoch,
+            class_weight=class_weight,
             callbacks=callbacks,
         )
         return self.run.fit(validation_data=validation_data, **kwargs)
