@@ -256,6 +256,25 @@ def test_a_model_of_pairs_has_two_boxes(server, page, monkeypatch):
     assert found == pytest.approx(expected["probability"], abs=1e-6)
 
 
+def test_labels_texts_and_files_are_no_html(server, page, monkeypatch):
+    odd = '"><img src=x onerror="document.title=1"><script>document.title = 2</script>'
+    model = server.server.models["classifier"]
+    settings = model.available()[0].export.contract["settings"]
+    monkeypatch.setitem(settings, "labels", [odd, "b", "c"])
+    monkeypatch.setattr(model.place, "metrics", {"scores": {odd: 1.0}})
+    page.open(server.port, "classifier")
+    title = page.driver.title
+    page.write("text", odd)
+    page.answer()
+    assert odd in page.bars() and odd in page.one(".card").get_attribute("textContent")
+    cell = '"' + odd.replace('"', '""') + '"'
+    page.driver.execute_script(DROP, f"{odd}.csv", f"text,{cell}\na,{cell}\n")
+    page.button("Answer 1 row").click()
+    page.until(lambda: odd in page.one(".preview").get_attribute("textContent"))
+    assert page.driver.title == title
+    assert not page.all("#work img, #work script")
+
+
 def test_labels_with_thresholds(server, page):
     page.open(server.port, "multi_label")
     page.write("text", "rain wind")
