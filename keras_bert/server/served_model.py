@@ -95,7 +95,7 @@ def find_place(source: str | Path) -> Place:
             place.task = str(folder / "preset")
         metrics = folder / "metrics.json"
         if metrics.is_file():
-            place.metrics = parse_json(metrics.read_text(encoding="utf-8"), metrics)
+            place.metrics = _finite(parse_json(metrics.read_text(encoding="utf-8"), metrics))
             if isinstance(place.metrics, dict):
                 place.metrics.pop("epochs", None)  # the page shows the run, not its history
         return place
@@ -106,6 +106,15 @@ def find_place(source: str | Path) -> Place:
                 "numeric subfolder, a run folder with preset/, or a preset"
             )
     return Place(preset=str(source), task=str(source))
+
+
+def _finite(value: Any) -> Any:
+    """A value of JSON with null for NaN and infinity, which a perplexity may be."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def default_name(source: str | Path) -> str:

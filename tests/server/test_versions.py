@@ -189,14 +189,14 @@ def test_the_preset_of_a_run_is_exported_and_served(tmp_path):
     model = BertClassifier.from_preset(TINY)
     run = tmp_path / "reviews"
     model.save_to_preset(run / "preset")
-    (run / "metrics.json").write_text('{"accuracy": 0.75}')
+    (run / "metrics.json").write_text('{"accuracy": 0.75, "spearman": NaN}')
     label, probability = model.classify(["rain wind"], verbose=0)
     with live(run) as server:
         status, answer = server.predict({"instances": ["rain wind"]}, "reviews")
         assert status == 200 and answer["predictions"][0]["label"] == label[0]
         assert answer["predictions"][0]["probability"] == pytest.approx(probability[0])
         (said,) = server.ask("GET", "/v1/keras_bert/models")[1]
-        assert said["scores"] == {"accuracy": 0.75} and said["explains"]
+        assert said["scores"] == {"accuracy": 0.75, "spearman": None} and said["explains"]
         # Why: what `attributions` says; of one row, and of presets alone.
         path, body = "/v1/keras_bert/explain/reviews", {"inputs": {"text": ["rain wind"]}}
         status, why = server.ask("POST", path, json.dumps(body))
