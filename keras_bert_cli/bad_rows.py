@@ -1,7 +1,6 @@
 """Rows that cannot be read, left out of any file that `keras-bert train` reads."""
 
 import csv
-import gzip
 import json
 import re
 import tempfile
@@ -9,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from keras_bert.data.rows import parse_json, read_objects
+from keras_bert.data.rows import parse_json, read_lines, read_objects
 from keras_bert_cli.terminal import Progress
 
 Found = TypeVar("Found")
@@ -34,7 +33,8 @@ def read_without_bad_rows(
         (what `read` returns; (line, problem) of each row that is left out, in order).
 
     Raises:
-        ValueError: that of `read`, if it names no line, or the header of a table.
+        ValueError: that of `read`, if it names no line, or the header of a table; or if a gzip file
+            unpacks to far more than text would.
     """
     try:
         return read(path), []
@@ -75,9 +75,8 @@ def _lines(path: Path) -> tuple[list[bytes], str]:
     if path.suffix == ".parquet":
         rows = [json.dumps(row, ensure_ascii=False).encode() for _, row in read_objects(path)]
         return [row + b"\n" for row in rows], f"{path.stem}.jsonl"
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as file:
-        lines = file.readlines()
+    # Latin-1 keeps every byte as it is, and `read_lines` unpacks no gzip bomb.
+    lines = [line.encode("latin-1") for _, line in read_lines(path, "latin-1")]
     if Path(name).suffix == ".json" and b"".join(lines[:9]).lstrip()[:1] == b"[":
         rows = parse_json(b"".join(lines).decode(), path)  # a list of objects
         return [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows], f"{name}l"

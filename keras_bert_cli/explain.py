@@ -7,7 +7,7 @@ from typing import Any
 
 from keras_bert.data.relations import MARKER, MARKERS
 from keras_bert.explain import attributions
-from keras_bert_cli.terminal import terminal
+from keras_bert_cli.terminal import plain, terminal
 
 RAISES, LOWERS, PLAIN = "\033[42;30m", "\033[41;37m", "\033[0m"  # backgrounds green and red
 SHOWN = 0.25  # share of the largest score from which a word is coloured
@@ -53,7 +53,8 @@ def explain_text(
     most = max((abs(score) for _, score in rows), default=0.0) or 1.0
     terminal.say(f"{found.meaning}: {found.output:.3f}")
     if sys.stdout.isatty():
-        terminal.say(" ".join(_coloured(word, score / most) for word, score in rows))
+        line = " ".join(_coloured(plain(word), score / most) for word, score in rows)
+        terminal.say(line, colours=True)
     width = max((len(word) for word, _ in rows), default=0)
     for word, score in rows:
         bar = ("+" if score > 0 else "-") * round(BAR * abs(score) / most)

@@ -322,7 +322,7 @@ class Embed(Regress):
         low, high = min(values), max(values)
         scale = source.scale
         if scale is None:
-            scale = 1.0 if -1 <= low < high <= 1 else 5.0 if high <= 5 else high
+            scale = 1.0 if -1 <= low and high <= 1 else 5.0 if high <= 5 else high
         if (low < 0 and scale != 1) or not -1 <= low / scale <= high / scale <= 1:
             expected = "-1 to 1, or 0 to any" if source.scale is None else f"0 to {scale:g}"
             raise ValueError(f"{source.path}: scores from {low:g} to {high:g}: expected {expected}")
@@ -658,12 +658,19 @@ def _has_spans(table: Table) -> bool:
 
 def _choice(label: str, choices: list[str], where: str) -> int:
     """The index of the right choice: a number from 0, a letter, or the choice itself."""
-    if label in choices:
-        return choices.index(label)
-    if label.isascii() and label.isdigit() and int(label) < len(choices):
-        return int(label)
+    found = {choices.index(label)} if label in choices else set()
+    if label.isascii() and label.isdigit() and len(label) < 10 and int(label) < len(choices):
+        found.add(int(label))
     if len(label) == 1 and label.upper() in LETTERS[: len(choices)]:
-        return LETTERS.index(label.upper())
+        found.add(LETTERS.index(label.upper()))
+    if len(found) == 1:
+        return found.pop()
+    if found:  # choices that are numbers or letters themselves
+        other = "a letter" if label.isdigit() else "an index from 0"
+        raise ValueError(
+            f"{where}: label {label!r}: both the text of a choice and the place of another one; "
+            f"expected {other}"
+        )
     raise ValueError(
         f"{where}: label {label!r}: expected an index from 0 to {len(choices) - 1}, a letter, or "
         "one of the choices"

@@ -341,6 +341,10 @@ def serve(
     api_key_file: Annotated[
         Path | None, typer.Option("--api_key_file", help="Keys that clients have to send.")
     ] = None,
+    allow_hosts: Annotated[
+        list[str] | None,
+        typer.Option("--allow_host", help="Another name by which clients ask, behind a proxy."),
+    ] = None,
 ) -> None:
     """Answer over HTTP, and on a page in a browser."""
     _start(api_key_file)
@@ -356,7 +360,7 @@ def serve(
     if len(named) < len(models):
         raise ValueError(f"models of one name among {', '.join(models)}: write NAME=MODEL")
     options = {"max_batch_size": max_batch_size, "max_wait": max_wait}
-    work(named, host, port, api_key_file=api_key_file, **options)
+    work(named, host, port, api_key_file=api_key_file, allow_hosts=allow_hosts or (), **options)
 
 
 @_command

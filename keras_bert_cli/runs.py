@@ -55,10 +55,9 @@ class Run:
         self.folder, self.facts = folder, {}
         if (folder / RUN).is_file():
             self.facts = parse_json((folder / RUN).read_text("utf-8"), folder / RUN)
-            if self.facts.get("format") != FORMAT:
-                raise ValueError(
-                    f"{folder / RUN}: format {self.facts.get('format')!r}, expected {FORMAT}"
-                )
+            found = self.facts.get("format") if isinstance(self.facts, dict) else None
+            if found != FORMAT:
+                raise ValueError(f"{folder / RUN}: format {found!r}, expected {FORMAT}")
             if not (folder / PRESET).is_dir():
                 raise ValueError(f"{folder}: an unfinished run: go on with it by train --resume")
             self.preset = str(folder / PRESET)

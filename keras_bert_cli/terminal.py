@@ -6,12 +6,21 @@ output holds one JSON object and nothing else.
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import contextmanager
 
 FAILED, USAGE, UNEXPECTED, INTERRUPTED = 1, 2, 3, 130  # exit codes
+# Characters by which a label or a text from a file would control the terminal, or that have no
+# encoding: control characters but tab and line feed, and unpaired surrogates.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def plain(text: str) -> str:
+    """A text with characters that control a terminal escaped as in Python's literals."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class Terminal:
@@ -26,14 +35,14 @@ class Terminal:
         self.as_json = False
         self.debug = False
 
-    def say(self, text: str = "") -> None:
-        """Prints a line of a result for a person."""
+    def say(self, text: str = "", colours: bool = False) -> None:
+        """Prints a line of a result for a person; `colours` are in the text, which is `plain`."""
         if not self.as_json:
-            print(text, flush=True)
+            print(text if colours else plain(text), flush=True)
 
     def note(self, text: str) -> None:
         """Prints a line about the work."""
-        print(text, file=sys.stderr, flush=True)
+        print(plain(text), file=sys.stderr, flush=True)
 
     def result(self, value: dict) -> None:
         """Prints the result for a program."""

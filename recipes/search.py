@@ -47,7 +47,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from small_runs import Task, classifier
+from small_runs import Task, check_settings, classifier
 
 GRID = {"batch_size": [16, 32], "epochs": [2, 3, 4]}
 
@@ -72,6 +72,8 @@ def study_of(args: argparse.Namespace) -> optuna.Study:
     """The study in the folder, made if it is not there."""
     folder = Path(args.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
+    # Of several rows and seeds, a study uses the first.
+    check_settings(args, rows=args.rows and args.rows[0], seed=args.seeds[0])
     grid = GRID | {"learning_rate": args.rates}
     # Grid and draws of several workers must differ in order, not in what is found.
     seed = args.seeds[0] + (0 if args.space == "paper" else os.getpid())

@@ -1,6 +1,7 @@
 """What the recipes around fine-tuning share: subsets of GLUE, and one model for many runs."""
 
 import argparse
+import json
 import math
 import time
 from pathlib import Path
@@ -9,17 +10,49 @@ import keras
 import numpy as np
 
 import keras_bert
+from keras_bert.atomic import write_file
 from keras_bert.data import Examples, glue
 from keras_bert.metrics import evaluate
 from keras_bert.training import Results, results_table
 
 NAMES = {"mrpc": ("different", "same")}  # of labels, as words that a model knows
+SETTINGS = "settings.json"
+# Flags that a result names itself, or that change none.
+FREE = "tasks rows seeds variants blocks k output_dir data_dir part table minutes save".split()
+FREE += "trials space rates no_pruning picture".split()
 
 
 def results_of(args: argparse.Namespace, total: int | None = None) -> Results:
     """The kept results of a recipe's folder."""
+    check_settings(args)
     end = time.time() + 60 * args.minutes if args.minutes else None
     return Results(Path(args.output_dir) / f"{args.part}.jsonl", total, end)
+
+
+def check_settings(args: argparse.Namespace, **more) -> None:
+    """Ends the program if the results in the folder come from other settings.
+
+    Args:
+        args: the flags; with `table`, results are only shown, and nothing is compared.
+        **more: further settings by name.
+    """
+    if args.table:
+        return
+    found = {name: value for name, value in vars(args).items() if name not in FREE} | more
+    path = Path(args.output_dir) / SETTINGS
+    before = json.loads(path.read_text("utf-8")) if path.exists() else found
+    changed = [
+        f"{name} was {before.get(name)!r}, now {found.get(name)!r}"
+        for name in sorted(before.keys() | found.keys())
+        if before.get(name) != found.get(name)
+    ]
+    if changed:
+        raise SystemExit(
+            f"{args.output_dir} holds results with other settings: {'; '.join(changed)}: "
+            "expected the same, or another --output_dir"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, (json.dumps(found, indent=1) + "\n").encode())
 
 
 def print_table(rows: list[dict], by: list[str], against: dict, metrics=("score", "accuracy")):

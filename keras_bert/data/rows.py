@@ -20,6 +20,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
 import struct
 import zlib
@@ -250,20 +251,49 @@ def parse_json(text: str, path: Path | str, line: int | None = None) -> Any:
         line: the line, for errors, if the text is one line.
 
     Raises:
-        ValueError: with file and line, if it is not JSON or nested too deeply.
+        ValueError: with file and line, if it is not JSON, nested too deeply, or an object has a key
+            twice.
     """
     where = str(path) if line is None else f"{path}, line {line}"
     try:
-        value = json.loads(text)
+        value = _DECODER.decode(text)
         if text.count("[") + text.count("{") > _SURELY_SHOWN:
             repr(value)  # accepted by the parser, but too deep to show in an error
     except RecursionError:
         raise ValueError(f"{where}: JSON nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}, line {line or error.lineno}: not JSON: {error}") from error
-    except ValueError as error:  # a number with thousands of digits
+    except ValueError as error:  # a number with thousands of digits, or a key twice
         raise ValueError(f"{where}: {error}") from error
     return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):  # JSON leaves open which of the values counts
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"several keys {twice!r:.80} in one object")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+
+
+def plain_text(value: Any) -> str:
+    """A value of JSON as a text or the name of a label.
+
+    Args:
+        value: a string, a finite number or a boolean.
+
+    Raises:
+        ValueError: if it is something else, such as the NaN that pandas has for a missing value.
+    """
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"expected a string or a number, got {value!r:.80}")
+    return json.dumps(value)
 
 
 def read_rows(
@@ -685,14 +715,13 @@ def _json_rows(
                 raise ValueError(f"{path}, line {line}: no key {column!r}; the keys are {[*row]}.")
             value = row[column]
             may_be_list = column in list_columns and isinstance(value, list)
-            values = value if may_be_list else [value]
-            if any(item is None or isinstance(item, dict | list) for item in values):
+            try:
+                cells.append([*map(plain_text, value)] if may_be_list else plain_text(value))
+            except ValueError:
                 expected = "strings or numbers" if may_be_list else "a string or a number"
                 raise ValueError(
                     f"{path}, line {line}: key {column!r}: expected {expected}, got {value!r:.80}."
-                )
-            values = [item if isinstance(item, str) else json.dumps(item) for item in values]
-            cells.append(values if may_be_list else values[0])
+                ) from None
         yield line, cells
 
 

@@ -192,6 +192,11 @@ def is_table(x: Any) -> bool:
     return isinstance(x, list) and bool(x) and all(isinstance(path, Path) for path in x)
 
 
+def is_file_name(text: str) -> bool:
+    """Whether a text has no blank and ends as the names of files that `fit` reads."""
+    return _is_known(text) and not any(map(str.isspace, text))
+
+
 def is_frame(x: Any) -> bool:
     """Whether x is a table of another library: of Hugging Face, pandas, Polars or pyarrow."""
     if hasattr(x, "element_spec") or isinstance(x, dict | Table):

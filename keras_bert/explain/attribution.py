@@ -169,8 +169,9 @@ def attributions(
 
     The output is a number: for a class, a tag, a choice, a token at a [MASK] or the next sentence
     the logarithm of its odds, log(p / (1 - p)); for an answer the sum of those of its first and its
-    last token; for regression the number; for an embedder the cosine similarity of two texts. Of a
-    text that is too long, only the tokens that the task reads are explained.
+    last token; for regression the number; for an embedder the cosine similarity of two texts. The
+    probabilities are those after `calibrate`, but for answers. Of a text that is too long, only the
+    tokens that the task reads are explained.
 
     - "integrated_gradients" (Sundararajan et al. 2017, arXiv:1703.01365): the gradient with respect
       to the word embeddings, integrated on the straight line from those of the baseline. Scores sum
@@ -249,6 +250,7 @@ class _Part(NamedTuple):
         selector: an array with one axis, which the traced function takes as an argument.
         kind: identifies `value` among those of the task.
         shift: added to the value.
+        temperature: divides the outputs, as those of calibrated probabilities.
     """
 
     reading: Reading
@@ -256,6 +258,12 @@ class _Part(NamedTuple):
     selector: np.ndarray
     kind: str
     shift: float = 0.0
+    temperature: float = 1.0
+
+    def number(self, outputs, selector):
+        """float32 [S] of the outputs of S rows; TensorFlow, in graph."""
+        scaled = keras.tree.map_structure(lambda v: v / self.temperature, outputs)
+        return self.value(scaled, selector)
 
 
 class _Asked(NamedTuple):
@@ -297,7 +305,9 @@ def _asked_class(task, columns, target) -> _Asked:
         value, meaning = _number, "predicted number" + f" {index}" * (len(names) > 1)
     elif problem == "multi_label":
         value = _number  # a sigmoid each: logits are log-odds
-    part = _Part(reading, value, np.array([index], "int32"), value.__name__)
+    scale = 1.0 if problem == "regression" else getattr(task, "temperature", 1.0)
+    selector = np.array([index], "int32")
+    part = _Part(reading, value, selector, value.__name__, temperature=scale)
     return _Asked([part], names[index], meaning)
 
 
@@ -317,7 +327,8 @@ def _asked_tag(task, columns, target) -> _Asked:
     start, end = reading.spans[place]
     meaning = f"log-odds of the tag {tag!r} at word {word}, {reading.texts[0][start:end]!r}"
     selector = np.array([place, index], "int32")
-    return _Asked([_Part(reading, _log_odds_of_tag, selector, "tag")], (int(word), tag), meaning)
+    part = _Part(reading, _log_odds_of_tag, selector, "tag", temperature=task.temperature)
+    return _Asked([part], (int(word), tag), meaning)
 
 
 def _asked_answer(task, columns, target) -> _Asked:
@@ -353,7 +364,8 @@ def _asked_answer(task, columns, target) -> _Asked:
 
 def _asked_choice(task, columns, target) -> _Asked:
     readings = read_example(task, columns)
-    scores = np.array([run_outputs(task, reading)[0] for reading in readings])
+    scale = task.temperature
+    scores = np.array([run_outputs(task, reading)[0] for reading in readings]) / scale
     numbers = [i for i, choice in enumerate(columns[1]) if choice]
     chosen = numbers[int(np.argmax(scores))] if target is None else target
     if chosen not in numbers:
@@ -361,7 +373,7 @@ def _asked_choice(task, columns, target) -> _Asked:
     place = numbers.index(chosen)
     others = np.delete(scores, place)
     shift = -float(np.logaddexp.reduce(others.astype("float64")))
-    part = _Part(readings[place], _score, np.zeros(1, "int32"), "choice", shift)
+    part = _Part(readings[place], _score, np.zeros(1, "int32"), "choice", shift, scale)
     return _Asked([part], int(chosen), f"log-odds of choice {chosen}")
 
 
@@ -390,7 +402,8 @@ def _asked_fill(task, columns, target) -> _Asked:
         index = tokenizer.token_to_id(token)
     token = tokenizer.id_to_token(index)
     meaning = f"log-odds of {token!r} at [MASK] {mask}"
-    part = _Part(reading, _log_odds_of_token, np.array([index], "int32"), "token")
+    selector, scale = np.array([index], "int32"), task.temperature
+    part = _Part(reading, _log_odds_of_token, selector, "token", temperature=scale)
     return _Asked([part], (int(mask), token), meaning)
 
 
@@ -626,7 +639,7 @@ class _Line:
             n: tf.repeat(v, tf.size(points), axis=0) for n, v in zip(self.names, ids, strict=True)
         }
         outputs = self.task(rows | {"token_embeddings": embeddings}, training=False)
-        return tf.cast(self.part.value(outputs, selector), tf.float32)
+        return tf.cast(self.part.number(outputs, selector), tf.float32)
 
 
 def _values(task, part: _Part, rows: np.ndarray):
@@ -638,7 +651,7 @@ def _values(task, part: _Part, rows: np.ndarray):
     def run(rows, selector, *ids):
         count = tf.shape(rows)[0]
         ids = {n: tf.repeat(v, count, axis=0) for n, v in zip(names, ids, strict=True)}
-        return part.value(task(ids | {"token_ids": rows}, training=False), selector)
+        return part.number(task(ids | {"token_ids": rows}, training=False), selector)
 
     fixed = [tf.constant(v) for v in (part.selector, *(part.reading.ids[n] for n in names))]
     at_once = max(TOKENS_AT_ONCE // rows.shape[1], 1)

@@ -146,6 +146,8 @@ def parse_predict(body: bytes, signatures: dict[str, dict], limits: Limits) -> P
     else:
         raise RequestError(400, "Missing 'inputs' or 'instances' key")
     where = "instances" if by_row else "inputs"
+    for n in specs:  # before the values are looked at
+        _check_rows(n, len(columns[n]) if isinstance(columns[n], list) else 0, where, limits)
     inputs = {n: array_of(columns[n], specs[n], f"{where}: {n!r}", limits) for n in specs}
     counts = {n: len(value) for n, value in inputs.items()}
     rows = next(iter(counts.values()))
@@ -156,13 +158,15 @@ def parse_predict(body: bytes, signatures: dict[str, dict], limits: Limits) -> P
                 400,
                 f"inputs: {first!r} has {rows} rows and {other!r} has {count}: expected as many",
             )
-    if rows > limits.rows:
-        raise RequestError(
-            400,
-            f"{where}: {next(iter(specs))!r} has {rows:,} rows; expected at most {limits.rows:,}",
-        )
     check_encoding(body)
     return Predict(name, inputs, rows, by_row, max(map(_length, inputs.values()), default=0))
+
+
+def _check_rows(name: str, rows: int, where: str, limits: Limits) -> None:
+    if rows > limits.rows:
+        raise RequestError(
+            400, f"{where}: {name!r} has {rows:,} rows; expected at most {limits.rows:,}"
+        )
 
 
 def parse_object(body: bytes) -> dict[str, Any]:

@@ -6,11 +6,12 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import uvicorn
 
 from keras_bert.server.app import PAGE, Models, ModelServer, create_app
+from keras_bert.server.protection import BoundedHead, OwnHosts, is_loopback
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _IDLE = 1.0  # seconds for requests that are on their way when the signal comes
@@ -88,6 +89,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8501,
     *,
+    allow_hosts: Sequence[str] = (),
     verbose: int = 1,
     **options,
 ) -> None:
@@ -97,6 +99,9 @@ def serve(
         models: as `create_app`.
         host: address to listen on; by default this machine alone can ask.
         port: its port; 0 for any that is free.
+        allow_hosts: names by which clients ask, as in the header Host, beside localhost and
+            addresses of this machine. A server for this machine alone and without keys refuses
+            others, so that no web site that its user opens can ask it.
         verbose: 0 for silent, 1 for lines about models, 2 for a line per request too.
         **options: as `create_app`: batching, limits and keys.
 
@@ -110,16 +115,11 @@ def serve(
     server = app.state.server
     if verbose:
         show_log()
-    config = uvicorn.Config(
-        app,
-        log_level="info" if verbose > 1 else "warning",
-        access_log=verbose > 1,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=75,
-    )
     with listening(host, port) as listener:
         address, port = listener.getsockname()[:2]
+        if is_loopback(address) and options.get("api_key_file") is None:
+            app = OwnHosts(app, allow_hosts)
+        config = configured(app, verbose)
         url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
         said = f"serving {', '.join(server.models)} at {url}"
         said += f", with a page at {url}/" if PAGE.is_dir() else ""
@@ -127,6 +127,24 @@ def serve(
         running.run(sockets=[listener])
     if running.failure is not None:
         raise running.failure
+
+
+def configured(app, verbose: int) -> uvicorn.Config:
+    """uvicorn's settings.
+
+    Args:
+        app: the application.
+        verbose: as `serve`.
+    """
+    return uvicorn.Config(
+        app,
+        http=BoundedHead,
+        log_level="info" if verbose > 1 else "warning",
+        access_log=verbose > 1,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+    )
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -95,7 +95,7 @@ def find_place(source: str | Path) -> Place:
             place.task = str(folder / "preset")
         metrics = folder / "metrics.json"
         if metrics.is_file():
-            place.metrics = parse_json(metrics.read_text(encoding="utf-8"), metrics)
+            place.metrics = _finite(parse_json(metrics.read_text(encoding="utf-8"), metrics))
             if isinstance(place.metrics, dict):
                 place.metrics.pop("epochs", None)  # the page shows the run, not its history
         return place
@@ -106,6 +106,15 @@ def find_place(source: str | Path) -> Place:
                 "numeric subfolder, a run folder with preset/, or a preset"
             )
     return Place(preset=str(source), task=str(source))
+
+
+def _finite(value: Any) -> Any:
+    """A value of JSON with null for NaN and infinity, which a perplexity may be."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def default_name(source: str | Path) -> str:
@@ -209,14 +218,16 @@ def refusal(message: str, names: dict[str, Any]) -> str:
     Returns:
         The lines that a client may see: those that begin with an input, or name one.
     """
+    message = message.replace("\\'", "'")  # TensorFlow escapes strings
     for pattern in (
         r"assertion failed: \[(inputs? '[^\]]*?)\]((?: \[[^\]\n]*\])*)",
         r"assertion failed: \[([a-z_]+ (?:lie|have|are)[^\]]*?)\]()",
+        r"assertion failed: \[((?:spans overlap|entities do not fit) [^\]]*?)\]( \[\d+\])?",
         rf"((?:{'|'.join(map(re.escape, names))}) are longer than [^\n\[]*?)()[\n\[]",
     ):
         match = re.search(pattern, message)
         if match:
-            return f"{match[1]}{match[2]}".replace("[", "").replace("]", "").strip()
+            return f"{match[1]}{match[2] or ''}".replace("[", "").replace("]", "").strip()
     return f"inputs {', '.join(names)}: the model refused them"
 
 

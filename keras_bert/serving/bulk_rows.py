@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from keras_bert.data.rows import (
     column_names,
     parse_json,
+    plain_text,
     read_lines,
     read_objects,
     read_rows,
@@ -331,9 +332,7 @@ class RowReader:
             if not isinstance(cell, int) or isinstance(cell, bool) or not -(2**31) <= cell < 2**31:
                 raise ValueError(f"expected a whole number of 32 bits, got {cell!r:.80}")
             return cell, 1
-        if cell is None or isinstance(cell, dict | list):
-            raise ValueError(f"expected a string or a number, got {cell!r:.80}")
-        text = cell if isinstance(cell, str) else json.dumps(cell)
+        text = plain_text(cell)
         try:
             text.encode()
         except UnicodeEncodeError as error:

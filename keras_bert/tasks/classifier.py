@@ -16,6 +16,7 @@ from keras_bert.tasks.labelled import Labelled, one_of
 from keras_bert.tasks.targets import (
     check_classes,
     checked_weights,
+    class_weights,
     label_matrix,
     likeliest_labels,
     numbers,
@@ -322,6 +323,10 @@ class BertClassifier(Labelled):
                 validation,
                 *keras.tree.flatten(kwargs.get("callbacks") or []),
             ]
+        if isinstance(given := kwargs.get("class_weight"), str):  # counts texts, not windows
+            several = self.output_kind == LABELS
+            labels = self.encode_labels(y)
+            kwargs["class_weight"] = class_weights(given, self.num_classes, labels, several)
         weights = np.ones(len(y), "float32") if sample_weight is None else sample_weight
         ids, y, weights = self.ragged_rows(x, y, weights, overlap=overlap)
         return super().fit(ids, y, batch_size, epochs, weights, **kwargs)

@@ -21,7 +21,8 @@ def soft_labels(logits, y=None, temperature: float = 1.0, share: float = 0.5) ->
     better"). The student's cross-entropy with these labels is the weighted sum of both terms.
 
     Args:
-        logits: float [N, K], the teacher's, from `teacher.predict(x)`.
+        logits: float [N, K], the teacher's, from `teacher.predict(x)`: classes in the order of its
+            `labels`, which the student has to have too.
         y: int [N], ids of the labels, -1 for a text without one; None for texts without labels.
         temperature: divides the logits before the softmax; above 1 the labels are softer.
         share: weight of the teacher's answer where there is a label, from 0 to 1; elsewhere it

@@ -31,6 +31,7 @@ class Run:
         examples: as `BertTask.fit`.
         initial_epoch: as `BertTask.fit`.
         steps_per_epoch: as `BertTask.fit`.
+        class_weight: as `BertTask.fit`; the source has it already.
         callbacks: a list of callbacks, as `scored` returns it; a `Resume` among them defines where
             an interrupted run resumes.
 
@@ -58,9 +59,11 @@ class Run:
         examples: int | None = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
+        class_weight=None,
         callbacks=(),
     ):
         self.source, self.schedule = source, task.schedule
+        self._class_weight = class_weight
         self._task, self._callbacks = task, callbacks
         self._resume = next((c for c in callbacks if isinstance(c, Resume)), None)
         self._check_shares()
@@ -183,6 +186,8 @@ class Run:
     def _fingerprint(self) -> dict:
         """Everything that a resumed run must have in common with the interrupted one."""
         facts = self.source.facts() | {"schedule": self.schedule}
+        if self._class_weight is not None:
+            facts["class_weight"] = _plain_weights(self._class_weight)
         text_side = self._task.preprocessor
         if text_side is not None:
             tokenizer = text_side.tokenizer
@@ -252,6 +257,14 @@ def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
                 )
             callback.data = tuple(validation_data[:2])
     return scoring + rest
+
+
+def _plain_weights(given) -> str | dict[str, float]:
+    """Class weights of any form for JSON."""
+    if isinstance(given, str):
+        return given
+    pairs = given.items() if hasattr(given, "items") else enumerate(given)
+    return {str(name): float(weight) for name, weight in pairs}
 
 
 def _total_steps(source, steps_per_epoch, epochs, steps, examples) -> int | None:

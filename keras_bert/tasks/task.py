@@ -24,7 +24,7 @@ from keras_bert.checkpoints.preset import FILES
 from keras_bert.data.examples import Examples
 from keras_bert.data.ragged import dense_parts, is_ragged, joined, joined_rows, without_padding
 from keras_bert.data.sources import check_columns
-from keras_bert.data.table_rows import CLASS, Cell, Table, is_table
+from keras_bert.data.table_rows import CLASS, Cell, Table, is_file_name, is_table
 from keras_bert.data.texts import text_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.crf import CRFLoss
@@ -1061,6 +1061,7 @@ class BertTask(keras_hub.models.Task):
             examples=examples,
             initial_epoch=initial_epoch,
             steps_per_epoch=steps_per_epoch,
+            class_weight=class_weight,
             callbacks=callbacks,
         )
         return self.run.fit(validation_data=validation_data, **kwargs)
@@ -1147,9 +1148,14 @@ class BertTask(keras_hub.models.Task):
         Raises:
             TypeError: if a text is not a string; or for a table, if an example can have several
                 rows.
+            ValueError: if the one string looks like the name of a file.
         """
         if not isinstance(x, str) or kwargs.keys() & {*self.column_names}:
             x = self.as_table(x, kwargs)
+        elif is_file_name(x):
+            raise ValueError(
+                f"x={x!r}: expected a text; pass Path({x!r}) for the file, [{x!r}] for the text"
+            )
         if isinstance(x, Table):
             if self.outputs_by_token:
                 raise TypeError(

@@ -25,7 +25,8 @@ def average_weights(
         The number of members.
 
     Raises:
-        ValueError: if there are none, or one has other shapes; the model keeps its weights then.
+        ValueError: if there are none, or one has other shapes or labels; the model keeps its
+            weights then.
     """
     sums: list[np.ndarray] | None = None
     count = 0
@@ -39,6 +40,9 @@ def average_weights(
                 for weight, value in zip(model.weights, before, strict=True):
                     weight.assign(value)
         elif isinstance(member, keras.Model):
+            names = [getattr(one, "labels", None) for one in (model, member)]
+            if names[0] != names[1] and None not in names:
+                raise ValueError(f"members[{count}].labels={names[1]}: expected {names[0]}")
             values = before if member is model else [_value(weight) for weight in member.weights]
         else:
             values = [np.asarray(value, "float32") for value in member]

@@ -137,6 +137,19 @@ def test_what_is_wrong_is_named_by_file_and_line(kind, file, content, message, t
     assert str(caught.value).startswith(str(tmp_path / file))
 
 
+def test_choices_that_are_numbers_or_letters(tmp_path):
+    """A label that means two choices is an error, not a guess."""
+    path = tmp_path / "a.csv"
+    head = "context,choice0,choice1,choice2,label\n"
+    for row, label in (("x,2,3,4,4", 2), ("x,2,3,4,A", 0), ("x,B,A,C,1", 1), ("x,1,2,3,3", 2)):
+        path.write_text(f"{head}{row}\n")
+        assert KINDS["choose"].read(Source(path)).data.labels == [label]
+    for row, other in (("x,2,3,4,2", "a letter"), ("x,B,A,C,A", "an index from 0")):
+        path.write_text(f"{head}{row}\n")
+        with pytest.raises(ValueError, match=f"a.csv, line 2: label .*expected {other}"):
+            KINDS["choose"].read(Source(path))
+
+
 def test_rows_that_are_left_out_are_counted(tmp_path):
     (tmp_path / "a.csv").write_text("text,label\nx,1\n ,1\ny,\nz,2,3\nw,2\n")
     table = KINDS["classify"].read(Source(tmp_path / "a.csv", skip_bad_rows=True))
@@ -205,6 +218,9 @@ def test_a_header_or_a_whole_file_that_is_wrong_is_an_error(tmp_path):
 
 
 def test_scores_of_pairs_have_the_scale_of_the_training_file(tmp_path):
+    (tmp_path / "one.csv").write_text("text1,text2,score\na,b,1\nc,d,1\n")
+    table = KINDS["embed"].read(Source(tmp_path / "one.csv", labels=("score",)))
+    assert table.scale == 1 and table.data.labels == [1, 1]  # cosines, not 1 of 5
     (tmp_path / "train.csv").write_text("text1,text2,score\na,b,10\nc,d,0\n")
     (tmp_path / "dev.csv").write_text("text1,text2,score\na,b,4\nc,d,2\n")
     (tmp_path / "wrong.csv").write_text("text1,text2,score\na,b,11\nc,d,2\n")

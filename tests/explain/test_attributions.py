@@ -221,12 +221,32 @@ def test_targets(tasks):
     assert found.output == pytest.approx(np.log(odds), abs=1e-4)
 
 
+@pytest.mark.parametrize("method", ["integrated_gradients", "occlusion"])
+def test_odds_are_those_of_calibrated_probabilities(tasks, monkeypatch, method):
+    """For three choices: of two, scores would only be halved."""
+    found = {}
+    chooser, filler = tasks[keras_bert.BertMultipleChoice], tasks[keras_bert.BertMaskedLM]
+    for task in (chooser, filler):
+        monkeypatch.setattr(task, "temperature", 2.5)
+    choices = EXAMPLES[keras_bert.BertMultipleChoice]
+    (choice,), (chances,) = (column[:1] for column in chooser.choose(*choices))
+    found[chances[choice]] = attributions(chooser, choices, method=method)[0]
+    text = "the [MASK] sat on"
+    found[filler.fill(text)[0][0].score] = attributions(filler, text, method=method)[0]
+    for chance, one in found.items():
+        assert one.output == pytest.approx(np.log(chance / (1 - chance)), abs=1e-4)
+        if method == "integrated_gradients":
+            assert one.error <= max(0.01 * abs(one.output - one.baseline_output), 1e-3)
+
+
 @pytest.mark.parametrize("problem", ["multi_label", "regression"])
 def test_other_problems(problem):
     task = make(keras_bert.BertClassifier, num_classes=3, problem=problem)
+    task.temperature = 2.0
     outputs = task.predict("the cat", verbose=0)
     (one,) = attributions(task, "the cat", 2)
-    assert one.output == pytest.approx(outputs[2], abs=1e-5)
+    scale = 2 if problem == "multi_label" else 1  # numbers have no odds
+    assert one.output == pytest.approx(outputs[2] / scale, abs=1e-5)
 
 
 def test_texts_of_all_lengths_use_one_function():

@@ -34,6 +34,8 @@ def test_few_labels(flags, capsys):
     assert "| sst2 | 20 | averaged weights of folds | 2 |" in first
     assert few_labels.main([*flags, "--table"]) == rows  # nothing is trained
     assert capsys.readouterr().out == first
+    with pytest.raises(SystemExit, match="other settings: epochs was 1.0, now 2.0: expected"):
+        few_labels.main([*flags, "--seeds", "0", "--epochs", "2"])  # its table would show old runs
 
 
 @pytest.mark.slow
@@ -106,6 +108,8 @@ def test_trials_of_a_killed_worker_are_repeated(flags):
     score(lost)
     lost.set_user_attr("process", 2**22 + 1)  # larger than any process's number on Linux
     study = search.study_of(args)
+    with pytest.raises(SystemExit, match="other settings: rows was 20, now 30; seed was 0, now 1"):
+        search.study_of(search.parse([*flags, "--rows", "30", "--seeds", "1"]))
     search.end_lost_trials(study)
     study.optimize(score, callbacks=[optuna.study.MaxTrialsCallback(6, ended)])
     done = [trial.params for trial in study.get_trials(states=ended)]

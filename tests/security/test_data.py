@@ -9,9 +9,10 @@ import tensorflow as tf
 from keras_bert.data import read_squad, read_table, read_tagged, rows
 from keras_bert.data.records import parse_documents, read_index
 from keras_bert.data.relations import read_relations
-from keras_bert.data.rows import parse_json
+from keras_bert.data.rows import parse_json, read_rows
 from keras_bert.serving.bulk_rows import RowReader, find_files
 from keras_bert.serving.export_contract import PLACE, read_contract
+from keras_bert_cli.bad_rows import read_without_bad_rows
 from tests.data.test_records import change, write_corpus
 from tests.security.limits import soon_and_small
 
@@ -83,6 +84,35 @@ def test_json(tmp_path, text, message):
     (tmp_path / PLACE).write_text(f'{{"format": {text}}}')
     with pytest.raises(ValueError, match=f"contract.json.*{message}"):
         read_contract(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999"])
+def test_numbers_that_are_none_are_no_text(tmp_path, value):
+    """Such as pandas writes for a missing cell; not the text "NaN"."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"text": "a", "tags": ["b"]}}\n{{"text": {value}, "tags": [{value}]}}\n')
+    for column, expected in (("text", "a string"), ("tags", "strings or numbers")):
+        with pytest.raises(ValueError, match=f"a.jsonl, line 2: key '{column}': .*{expected}"):
+            [*read_rows(path, [column], list_columns=["tags"])]
+    with pytest.raises(ValueError, match="a.jsonl, line 2: 'text': expected a string or a number"):
+        [*RowReader(find_files(path), TEXT, None)]
+
+
+def test_a_key_twice(tmp_path):
+    """Readers of JSON differ in which of the values they take."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a"}\n{"text": "b: c", "more": {"x": 1, "x": 2}}\n')
+    with pytest.raises(ValueError, match="a.jsonl, line 2: several keys 'x' in one object"):
+        read_table(path, "text")
+
+
+def test_a_gzip_bomb_of_bad_rows(tmp_path, monkeypatch):
+    """Neither the reader nor the search for its bad rows unpacks it."""
+    monkeypatch.setattr(rows, "FREE_BYTES", 1000)
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"text,label\n" + b"a,b\n" * 500_000))
+    with pytest.raises(ValueError, match="a.csv.gz, line .*: the gzip file of .* unpacks to"):
+        read_without_bad_rows(lambda p: read_table(p, "text", "label"), path, False)
 
 
 def test_json_at_every_depth(tmp_path):

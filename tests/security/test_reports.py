@@ -15,6 +15,7 @@ from keras_bert.atomic import write_file
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.checkpoints.part_file import read_part
 from keras_bert.explain import attention, attributions, errors, project
+from keras_bert_cli.terminal import terminal
 from tools.batch_view import rows_to_html
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_hf"
@@ -131,6 +132,17 @@ def refused(folder):
         open_checkpoint(folder).backbone()
     assert not steers(str(found.value))
     return str(found.value)
+
+
+def test_labels_and_texts_on_a_terminal(capsys):
+    """The command prints them; none moves its cursor, sets its title or fails."""
+    odd = "a\x1b]0;title\x07\x9b2J\r\ud800é\n"
+    terminal.table([("labels", odd)], odd)
+    terminal.note(odd)
+    terminal.error(ValueError(odd))
+    said = "".join(capsys.readouterr())
+    assert not set(said) & {"\x1b", "\x07", "\x9b", "\r", "\ud800"}
+    assert said.count(r"a\x1b]0;title\x07\x9b2J") == 4 and "é" in said
 
 
 def test_names_of_tensors(copy):

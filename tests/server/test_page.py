@@ -245,6 +245,34 @@ def test_a_model_of_pairs_has_two_boxes(server, page, monkeypatch):
     assert page.headline() == outputs(server, "classifier", inputs, "pair")["label"][0]
     page.one(".example").click()
     page.until(lambda: page.one("[data-input=text_pair] textarea").get_attribute("value"))
+    # In a file too, whatever the second text, as `keras-bert predict` answers it.
+    content = "text,text_pair\nThe harbour froze,rain\nThe harbour froze,\n"
+    page.driver.execute_script(DROP, "pairs.csv", content)
+    page.button("Answer 2 rows").click()
+    page.button("Download CSV").click()
+    inputs = {"text": ["The harbour froze"] * 2, "text_pair": ["rain", ""]}
+    expected = outputs(server, "classifier", inputs, "pair")
+    found = [float(row["probability"]) for row in rows_of(page, "pairs-answers.csv")]
+    assert found == pytest.approx(expected["probability"], abs=1e-6)
+
+
+def test_labels_texts_and_files_are_no_html(server, page, monkeypatch):
+    odd = '"><img src=x onerror="document.title=1"><script>document.title = 2</script>'
+    model = server.server.models["classifier"]
+    settings = model.available()[0].export.contract["settings"]
+    monkeypatch.setitem(settings, "labels", [odd, "b", "c"])
+    monkeypatch.setattr(model.place, "metrics", {"scores": {odd: 1.0}})
+    page.open(server.port, "classifier")
+    title = page.driver.title
+    page.write("text", odd)
+    page.answer()
+    assert odd in page.bars() and odd in page.one(".card").get_attribute("textContent")
+    cell = '"' + odd.replace('"', '""') + '"'
+    page.driver.execute_script(DROP, f"{odd}.csv", f"text,{cell}\na,{cell}\n")
+    page.button("Answer 1 row").click()
+    page.until(lambda: odd in page.one(".preview").get_attribute("textContent"))
+    assert page.driver.title == title
+    assert not page.all("#work img, #work script")
 
 
 def test_labels_with_thresholds(server, page):
@@ -278,6 +306,12 @@ def test_a_number_on_its_range(server, page):
     assert float(said) == pytest.approx(value, rel=1e-3)
     low, high = (float(page.texts(".ends span")[i].replace("\u2212", "-")) for i in (0, 2))
     assert low <= value <= high and low < high
+    written = page.driver.execute_async_script(
+        "const done = arguments[1]; import('/page/dom.js').then(({short}) =>"
+        " done(arguments[0].map((value) => short(value))));",
+        [0.123456, 1987.26, 254318.7, 12, 1e6],
+    )
+    assert written == ["0.1235", "1987", "254,319", "12", "1,000,000"]
 
 
 def test_entities_marked_in_their_text(server, page):
@@ -492,6 +526,18 @@ def test_files_of_other_kinds(server, page, tmp_path):
         ("Straße", "", answers["label"][0]),
         ("Öl", " ja", answers["label"][1]),
     ]
+
+    # Numbers that JavaScript would round, and a column that its objects have by themselves.
+    page.open(server.port, "classifier")
+    lines = ['{"id": 1234567890123456789, "text": "rain 1234567890123456789", "x": 0.123456789}']
+    lines.append('{"id": -9007199254740993, "text": "wind", "constructor": "me"}')
+    page.driver.execute_script(DROP, "ids.jsonl", "\n".join(lines))
+    page.button("Answer 2 rows").click()
+    page.button("Download CSV").click()
+    found = rows_of(page, "ids-answers.csv")
+    assert [row["id"] for row in found] == ["1234567890123456789", "-9007199254740993"]
+    assert found[0]["text"] == "rain 1234567890123456789" and found[0]["x"] == "0.123456789"
+    assert [row["constructor"] for row in found] == ["", "me"]
 
     page.driver.execute_script(DROP, "picture.png", "x")
     assert "picture.png is of another kind" in page.one(".panel > .problem").text

@@ -1,11 +1,14 @@
 """Requests over HTTP: limits, keys, a full queue, clients that leave, odd requests, our clients."""
 
+import asyncio
+import contextlib
 import gzip
 import json
 
 import pytest
 
 from keras_bert.server import create_app
+from keras_bert.server.protection import OwnHosts
 from keras_bert.serving.export_contract import read_contract
 from tests.server.live import Gate, in_thread, live
 from tools.serving import client_rest
@@ -116,6 +119,53 @@ def test_a_body_that_does_not_come(server, monkeypatch):
         answer = connection.getresponse()
         assert answer.status == 408 and answer.headers["Connection"] == "close"
         assert "body: expected it whole within" in json.loads(answer.read())["error"]
+
+
+def test_a_head_without_end(server):
+    with server.connected() as connection:
+        connection.putrequest("GET", "/healthz")
+        with contextlib.suppress(OSError):  # closed while we still write
+            for number in range(40):
+                connection.putheader(f"X-{number}", "a" * 100_000)
+            connection.endheaders()
+        try:
+            assert connection.getresponse().status == 400
+        except OSError:
+            pass
+    assert server.ask("GET", "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "127.0.0.1:8501"}, 200),
+        ({"host": "LOCALHOST"}, 200),
+        ({"host": "[::1]:8501"}, 200),
+        ({"host": "page.localhost:8501"}, 200),
+        ({"host": "Reviews.example"}, 200),
+        ({}, 200),
+        # A name that leads to this machine, as that of DNS rebinding does.
+        ({"host": "evil.example:8501"}, 403),
+        ({"host": "127.0.0.1.evil.example"}, 403),
+        ({"host": "10.0.0.1"}, 403),
+        ({"host": ""}, 403),
+        ({"host": "localhost", "sec-fetch-site": "cross-site"}, 403),
+        ({"host": "localhost", "sec-fetch-site": "same-origin"}, 200),
+    ],
+)
+def test_other_sites_do_not_ask_a_server_of_this_machine(headers, status):
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": pairs}
+    asyncio.run(OwnHosts(app, ["reviews.example"])(scope, None, send))
+    assert sent[0]["status"] == status
 
 
 def test_a_gzipped_body(server):

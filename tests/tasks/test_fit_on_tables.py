@@ -418,6 +418,9 @@ def test_what_is_wrong_is_named(model, files, tmp_path, caplog):
     three = keras_bert.BertClassifier(**tiny.made(keras_bert.BertClassifier, num_classes=2))
     with pytest.raises(ValueError, match=r"labels hold 3 names \(\?, bad, good\)"):
         three.fit(bad)
+    with pytest.raises(ValueError, match=r"x='bad.jsonl': expected a text; pass Path"):
+        model.predict("bad.jsonl")  # that is one text, and a file for `fit`
+    assert model.predict("the cat.txt sat", verbose=0).shape == (2,)
     for error, message, call in (
         (ValueError, "stars='x': expected columns for text", {"x": Table(bad, stars="x")}),
         (ValueError, "no key 'review'", {"x": bad, "text": "review"}),

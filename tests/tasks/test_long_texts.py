@@ -252,6 +252,10 @@ def test_windows_of_names_and_class_weights():
     history = model.fit(LONG, ["z", "x", "y"], overlap=3, class_weight={"x": 2.0}, verbose=0)
     same = learner().fit(LONG, [2, 0, 1], overlap=3, sample_weight=[1, 2, 1], verbose=0)
     assert history.history["loss"] == pytest.approx(same.history["loss"], rel=1e-5)
+    # Balanced are texts, whatever the number of their windows.
+    even = learner().fit(LONG, [2, 0, 1], overlap=3, class_weight="balanced", verbose=0)
+    plain = learner().fit(LONG, [2, 0, 1], overlap=3, verbose=0)
+    assert even.history["loss"] == pytest.approx(plain.history["loss"], rel=1e-5)
 
 
 def test_what_cannot_be_trained_in_windows():

@@ -115,6 +115,9 @@ def test_averages(tmp_path):
         average_weights(model, [wide])
     with pytest.raises(ValueError, match=r"members\[1\] has weights of other shapes"):
         average_weights(model, [tmp_path / "third.weights.h5", wide])
+    model.labels, other.labels = ["a", "b"], ["b", "a"]
+    with pytest.raises(ValueError, match=r"members\[0\].labels=\[.*: expected \["):
+        average_weights(model, [other])
     for weight, value in zip(model.get_weights(), expected, strict=True):
         np.testing.assert_allclose(weight, value, rtol=1e-6)
     a, b = np.array([[0.0, np.log(3)]]), np.array([[0.0, 0.0]])

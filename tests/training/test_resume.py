@@ -296,6 +296,7 @@ CHANGES = {
     "rows": ({"x": TEXTS[:-1], "y": LABELS[:-1]}, "rows was 12, now 11"),
     "pairs": ({"x": (TEXTS, TEXTS)}, "other texts, labels and weights"),
     "batch size": ({"batch_size": 3}, "batch_size was 4, now 3"),
+    "class weights": ({"class_weight": [1, 1, 3]}, "class_weight"),
     "seed": ({"seed": 5}, "seed was 0, now 5"),
     "order": ({"shuffle": False}, "shuffle was True, now False"),
     "length": ({"model": 16}, "sequence_length was 8, now 16"),
@@ -338,6 +339,15 @@ def test_other_data_or_settings_are_refused(name, begun, tmp_path, caplog):
         history = go_on(tmp_path, model=model, on_change="warn", **change)
         assert history.epoch == [1, 2]
         assert any("other texts, labels" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.usefixtures("eager")
+def test_class_weights_are_compared_in_any_form(tmp_path):
+    go_on(tmp_path, epochs=1, class_weight=np.array([1, 2, 3]))
+    assert go_on(tmp_path, epochs=2, class_weight={0: 1, 1: 2, 2: 3}).epoch == [1]
+    for other in (None, "balanced", {0: 1, 1: 2, 2: 4}):
+        with pytest.raises(ValueError, match="other data or settings: class_weight"):
+            go_on(tmp_path, epochs=3, class_weight=other)
 
 
 @pytest.mark.usefixtures("eager")

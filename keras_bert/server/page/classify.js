@@ -32,10 +32,13 @@ export function classify(model) {
   const pairs = Boolean(second && model.scores?.pairs); // what the run was trained on
   pair(pairs);
 
-  const request = (texts, others) =>
-    others.some((other) => other)
+  const request = (texts, others, paired = others.some((other) => other)) =>
+    paired
       ? { signature: "pair", inputs: { text: texts, text_pair: others } }
       : { signature: "serving_default", inputs: { text: texts } };
+
+  // Of a model of pairs, a row whose second text is empty is a pair too.
+  const isPair = (record) => pairs || Boolean(record.text_pair);
 
   return {
     heading, lead,
@@ -61,9 +64,9 @@ export function classify(model) {
         ...(second ? [{ name: "text_pair", label: "Second text", optional: true }] : []),
       ],
       ask: (records) =>
-        request(records.map((r) => r.text), records.map((r) => r.text_pair ?? "")),
+        request(records.map((r) => r.text), records.map((r) => r.text_pair ?? ""), isPair(records[0])),
       // Rows with and without a second text are asked of different signatures.
-      group: (record) => (record.text_pair ? "pair" : "one"),
+      group: (record) => (isPair(record) ? "pair" : "one"),
       answer,
     },
   };

@@ -46,10 +46,11 @@ export function percent(value) {
   return `${(value * 100).toFixed(1)}%`;
 }
 
-/** A number for people, with at most so many significant digits. */
+/** A number for people, with at most so many significant digits; no digit before the point is rounded away. */
 export function short(value, digits = 4) {
   if (typeof value !== "number") return "not a number";
-  const text = Number.isInteger(value) ? value.toLocaleString("en") : String(Number(value.toPrecision(digits)));
+  const whole = Math.abs(value) >= 10 ** digits ? Math.round(value) : value;
+  const text = Number.isInteger(whole) ? whole.toLocaleString("en") : String(Number(value.toPrecision(digits)));
   return text.replace(/^-/, "\u2212");
 }
 

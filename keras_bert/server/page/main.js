@@ -67,11 +67,21 @@ async function start() {
     setTimeout(start, POLL);
     return;
   }
-  const wanted = decodeURIComponent(location.hash.slice(1));
+  const wanted = wantedName();
   const chosen = ready.find((model) => model.name === wanted) ?? ready[0];
   offer(ready, chosen);
   open(chosen);
   if (ready.length < models.length) setTimeout(() => waitForMore(models.length), POLL);
+}
+
+/** The name of a model in the page's address. */
+function wantedName() {
+  const name = location.hash.slice(1);
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name; // such as "100%"
+  }
 }
 
 /** Adds models to the choice as they are loaded. */

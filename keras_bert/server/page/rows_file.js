@@ -131,7 +131,7 @@ function ofJson(text) {
   const problems = new Map();
   if (text.trimStart().startsWith("[")) {
     try {
-      values = JSON.parse(text);
+      values = parsed(text);
     } catch {
       values = null; // lines that are lists
     }
@@ -139,7 +139,7 @@ function ofJson(text) {
   if (!values) {
     values = text.split(/\r\n|\n/).map((line, i) => [line, i + 1]).filter(([line]) => line.trim()).map(([line, number], row) => {
       try {
-        return JSON.parse(line);
+        return parsed(line);
       } catch {
         problems.set(row, `line ${number} is not valid JSON`);
         return { text: line };
@@ -148,7 +148,13 @@ function ofJson(text) {
   }
   const objects = values.map((value) => (value && typeof value === "object" && !Array.isArray(value) ? value : { text: value }));
   const columns = [...new Set(objects.flatMap((object) => Object.keys(object)))];
-  return { columns, rows: objects.map((object) => columns.map((name) => object[name] ?? "")), notes: [], problems };
+  return { columns, rows: objects.map((object) => columns.map((name) => (Object.hasOwn(object, name) ? object[name] ?? "" : ""))), notes: [], problems };
+}
+
+/** Parses JSON; whole numbers that JavaScript would round, such as ids of 19 digits, stay as they are written. */
+function parsed(text) {
+  const parts = /"(?:\\.|[^"\\])*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+  return JSON.parse(text.replace(parts, (part) => (/^-?\d{16,}$/.test(part) ? `"${part}"` : part)));
 }
 
 function unique(names) {
