@@ -9,12 +9,56 @@ import time
 from collections.abc import Callable
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from keras_bert.server.app import PAGE, Models, ModelServer, create_app
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _IDLE = 1.0  # seconds for requests that are on their way when the signal comes
 log = logging.getLogger("keras_bert.server")
+
+
+class OneWrite:
+    """A transport that writes what is given to it in one pass of the event loop at once.
+
+    uvicorn writes head and body of an answer one after the other: two calls of the system, and two
+    for a client to wake up from.
+
+    Args:
+        transport: the transport; all but writing is left to it.
+    """
+
+    def __init__(self, transport: asyncio.Transport):
+        self._transport, self._held = transport, []
+        self._soon = asyncio.get_running_loop().call_soon
+
+    def __getattr__(self, name: str):
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Writes with what else comes in this pass."""
+        if not self._held:
+            self._soon(self._flush)
+        self._held.append(data)
+
+    def _flush(self) -> None:
+        if self._held:
+            data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+            self._held = []
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Closes after all is written."""
+        self._flush()
+        self._transport.close()
+
+
+class Protocol(HttpToolsProtocol):
+    """uvicorn's HTTP on `OneWrite`."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Takes a connection."""
+        super().connection_made(OneWrite(transport))
 
 
 class DrainingServer(uvicorn.Server):
@@ -112,6 +156,7 @@ def serve(
         show_log()
     config = uvicorn.Config(
         app,
+        http=Protocol,
         log_level="info" if verbose > 1 else "warning",
         access_log=verbose > 1,
         server_header=False,
