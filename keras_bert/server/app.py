@@ -633,7 +633,7 @@ def create_app(
     max_batch_size: int = 32,
     max_wait: float = 0.002,
     max_queue: int = 1024,
-    threads: int = 1,
+    threads: int | None = None,
     max_body: int = 8 << 20,
     max_rows: int = 1024,
     max_text_length: int = 100_000,
@@ -652,10 +652,13 @@ def create_app(
             `metrics.json`); or a preset, by folder, name or address.
         max_batch_size: maximum number of rows that are run together for several requests; a
             request of more rows is run alone.
-        max_wait: seconds that the first request of a batch waits for others.
+        max_wait: seconds that the first request of a batch waits for others, with one thread;
+            with several, a batch starts as soon as one is free.
         max_queue: maximum number of rows that wait before a model; beyond that, requests are
             answered with 503 and `Retry-After`.
-        threads: batches run at the same time, of each model.
+        threads: batches run at the same time, of each model. By default 1 with a GPU; otherwise one
+            for each core, up to 4. If it is the number of cores, TensorFlow computes each batch on
+            one core, unless its intra-op threads are set or it already runs.
         max_body: maximum number of bytes of a request's body.
         max_rows: maximum number of rows of a request.
         max_text_length: maximum number of characters of a text.
@@ -674,7 +677,7 @@ def create_app(
         max_batch_size=check_count("max_batch_size", max_batch_size),
         max_wait=max_wait,
         max_queue=check_count("max_queue", max_queue),
-        threads=check_count("threads", threads),
+        threads=threads if threads is None else check_count("threads", threads),
         poll=poll,
     )
     check_number("max_wait", max_wait)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 import uvicorn
+from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from keras_bert.server.app import PAGE, Models, ModelServer, create_app
@@ -154,15 +155,7 @@ def serve(
     server = app.state.server
     if verbose:
         show_log()
-    config = uvicorn.Config(
-        app,
-        http=Protocol,
-        log_level="info" if verbose > 1 else "warning",
-        access_log=verbose > 1,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=75,
-    )
+    config = configured(app, verbose)
     with listening(host, port) as listener:
         address, port = listener.getsockname()[:2]
         url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
@@ -172,6 +165,24 @@ def serve(
         running.run(sockets=[listener])
     if running.failure is not None:
         raise running.failure
+
+
+def configured(app: Starlette, verbose: int) -> uvicorn.Config:
+    """uvicorn's settings.
+
+    Args:
+        app: as `create_app` returns it.
+        verbose: as `serve`.
+    """
+    return uvicorn.Config(
+        app,
+        http=Protocol,
+        log_level="info" if verbose > 1 else "warning",
+        access_log=verbose > 1,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+    )
 
 
 def listening(host: str, port: int) -> socket.socket:

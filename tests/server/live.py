@@ -5,10 +5,8 @@ import http.client
 import json
 import threading
 
-import uvicorn
-
 from keras_bert.server import create_app
-from keras_bert.server.running import DrainingServer, listening
+from keras_bert.server.running import DrainingServer, configured, listening
 from keras_bert.server.served_model import Export
 
 PATIENCE = 120  # seconds, on a busy machine
@@ -24,12 +22,11 @@ class Live:
     """
 
     def __init__(self, models, **options):
-        app = create_app(models, poll=options.pop("poll", 0.02), **options)
+        app = create_app(models, **{"poll": 0.02, "threads": 1} | options)
         self.server, ready = app.state.server, threading.Event()
         self._socket = listening("127.0.0.1", 0)
         self.port = self._socket.getsockname()[1]
-        config = uvicorn.Config(app, log_level="warning", access_log=False)
-        self.running = DrainingServer(config, self.server, ready.set)
+        self.running = DrainingServer(configured(app, 0), self.server, ready.set)
         self._thread = threading.Thread(target=self.running.run, args=([self._socket],))
         self._thread.start()
         while not ready.wait(0.01):
