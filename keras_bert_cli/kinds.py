@@ -13,7 +13,7 @@ from keras_bert.data.rows import column_names, name_lines, read_objects
 from keras_bert.data.tables import NUMBER
 from keras_bert.data.tagged import AnnotatedTexts, tag_names
 from keras_bert.serving.bulk_rows import RowReader, find_files
-from keras_bert_cli.bad_rows import read_without_bad_rows
+from keras_bert_cli.bad_rows import WrongRowsError, read_without_bad_rows
 from keras_bert_cli.columns import Columns, find_columns
 from keras_bert_cli.terminal import rows as count_of
 
@@ -36,6 +36,7 @@ class Source:
         delimiter: separator of the columns, if it does not follow from the file name.
         separator: separator between several labels of a text.
         skip_bad_rows: leaves rows out that cannot be read or lack a text or label.
+        part: whether it holds only some of the rows, of which rules on all rows do not hold.
         scale: divides scores of how alike two texts are; by default it follows from the file.
     """
 
@@ -45,6 +46,7 @@ class Source:
     delimiter: str | None = None
     separator: str = ","
     skip_bad_rows: bool = False
+    part: bool = False
     scale: float | None = None
 
 
@@ -115,7 +117,13 @@ class Kind:
         def read(path: Path) -> Table:
             return self.read_strictly(replace(source, path=path), labelled)
 
-        table, bad = read_without_bad_rows(read, source.path, self.in_blocks(source.path))
+        def check(path: Path) -> None:
+            self.read_strictly(replace(pinned, path=path, part=True), labelled)
+
+        pinned = self.pinned(source, labelled)
+        table, bad = read_without_bad_rows(
+            read, check if pinned else None, source.path, self.in_blocks(source.path)
+        )
         if not bad:
             return table
         left_out = "that is wrong is" if len(bad) == 1 else "that are wrong are"
@@ -130,6 +138,10 @@ class Kind:
     def in_blocks(self, path: Path) -> bool:
         """Whether the examples of a file are blocks of lines between blank ones."""
         return False
+
+    def pinned(self, source: Source, labelled: bool) -> Source | None:
+        """A source to read some rows of by themselves as among all rows; None if none can be."""
+        return source
 
     def signature(self, columns: Columns | None) -> tuple[str, dict[str, str]]:
         """The signature that answers files with these columns, and its inputs' columns."""
@@ -167,8 +179,15 @@ class Classify(Kind):
     label_kind = "class"
     pairs: bool | None = None
 
-    def read_strictly(self, source, labelled=True):
-        columns = find_columns(
+    def pinned(self, source, labelled):
+        try:
+            columns = self._columns(source, labelled)
+        except ValueError:
+            return None
+        return replace(source, texts=columns.texts, labels=columns.labels)
+
+    def _columns(self, source: Source, labelled: bool) -> Columns:
+        return find_columns(
             source.path,
             source.texts,
             source.labels,
@@ -176,6 +195,9 @@ class Classify(Kind):
             label_kind=self.label_kind if labelled or source.labels else None,
             delimiter=source.delimiter,
         )
+
+    def read_strictly(self, source, labelled=True):
+        columns = self._columns(source, labelled)
         if len(columns.texts) > 2 or (self.pairs and len(columns.texts) != 2):
             expected = "two columns" if self.pairs else "one or two columns"
             raise ValueError(f"--text={','.join(columns.texts)}: expected {expected}")
@@ -352,11 +374,12 @@ class Tag(Kind):
             for tag in tags
             if not IOB.fullmatch(tag)
         ]
-        if others and len(others) < STRAY * sum(map(len, plain.tags)):
+        if not source.part and others and len(others) < STRAY * sum(map(len, plain.tags)):
             line, tag = others[0]
-            raise ValueError(
+            raise WrongRowsError(
                 f"{source.path}, line {line}: tag {tag!r} in this sentence: expected O, B-TYPE or "
-                "I-TYPE, as nearly all tags of the file are"
+                "I-TYPE, as nearly all tags of the file are",
+                sorted({line for line, _ in others}),
             )
         if not others:
             try:
@@ -427,6 +450,9 @@ class Answer(Kind):
 
     task = "BertQuestionAnswerer"
     monitor = "f1"
+
+    def pinned(self, source, labelled):
+        return None  # a file is one document of JSON
 
     def read_strictly(self, source, labelled=True):
         if not source.skip_bad_rows:
@@ -544,6 +570,15 @@ class FillIn(Kind):
 
     task = "BertMaskedLM"
     monitor, mode = "loss", "min"
+
+    def pinned(self, source, labelled):
+        if source.texts or source.path.name.removesuffix(".gz").endswith(".txt"):
+            return source
+        try:
+            found = find_columns(source.path, label_kind=None, delimiter=source.delimiter)
+        except ValueError:
+            return None
+        return replace(source, texts=found.texts)
 
     def read_strictly(self, source, labelled=True):
         columns = None
