@@ -12,7 +12,6 @@ import numpy as np
 
 Outputs = dict[str, np.ndarray]
 _LEAST = 4  # rows of a part of a job
-_HALF = 2
 
 
 class QueueFullError(Exception):
@@ -195,13 +194,15 @@ class Batcher:
         while self._free and self._waiting:
             now, full = time.monotonic(), self._max_batch_size
             if self._threads > 1:
-                full = min(full, -(-self._in_work // (_HALF * self._threads)))
-            due = {
-                key: group[0].since
-                if self._threads > 1 or sum(job.rows for job in group) >= full
-                else max(group[0].since, self._freed) + self._max_wait
-                for key, group in self._waiting.items()
-            }
+                full = min(full, -(-self._in_work // (2 * self._threads)))
+                due = {key: group[0].since for key, group in self._waiting.items()}
+            else:
+                due = {
+                    key: group[0].since
+                    if sum(job.rows for job in group) >= full
+                    else max(group[0].since, self._freed) + self._max_wait
+                    for key, group in self._waiting.items()
+                }
             ripe = [key for key in due if due[key] <= now]
             if not ripe:
                 delay = min(due.values()) - now
