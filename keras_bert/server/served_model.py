@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,11 +145,6 @@ class Export:
         self._functions = load_functions(folder, self.contract)
         for example in self.contract.get("examples", []):
             self._warm_up(example)
-
-    def divides(self, signature: str) -> bool:
-        """Whether rows can be asked apart: no output is as wide as its widest row."""
-        outputs = self.contract["signatures"][signature]["outputs"]
-        return all(spec["shape"] and None not in spec["shape"][1:] for spec in outputs.values())
 
     def _warm_up(self, example: dict) -> None:
         """Asks an example of the contract, which traces and allocates before clients wait."""
@@ -477,7 +473,7 @@ class ServedModel:
             chosen.max_wait,
             chosen.max_queue,
             self.ran,
-            export.divides,
+            partial(divides, export.contract),
         )
         version.state = "AVAILABLE"
         log.info("model %s: version %d is available", self.name, number)
@@ -516,6 +512,12 @@ class ServedModel:
         self._explainer.shutdown(wait=True)
         if self._scratch is not None:
             self._scratch.cleanup()
+
+
+def divides(contract: dict[str, Any], signature: str) -> bool:
+    """Whether rows of a signature can be asked apart: no output is as wide as its widest row."""
+    outputs = contract["signatures"][signature]["outputs"]
+    return all(spec["shape"] and None not in spec["shape"][1:] for spec in outputs.values())
 
 
 def chosen_threads(threads: int | None) -> int:
