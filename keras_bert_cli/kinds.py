@@ -19,6 +19,7 @@ from keras_bert_cli.terminal import rows as count_of
 
 IOB = re.compile(r"O|[BI]-.+")
 WORDS, TAGS = ("words", "tokens"), ("tags", "ner_tags", "pos_tags", "labels")
+SMALL = 1000  # rows below which batches are smaller
 STRAY = 0.05  # tags of another form, up to which a file is one of entities with mistakes
 ARTICLES = 20  # from which a share of them is close to the same share of the questions
 NAMED = 5  # questions that a note names
@@ -97,6 +98,10 @@ class Kind:
     task = "BertClassifier"
     monitor, mode = "accuracy", "max"
     updates = 300  # fewer leave a new head untrained
+
+    def batch_size(self, rows: int) -> int:
+        """The batch size for so many rows."""
+        return 16 if rows < SMALL else 32
 
     def read(self, source: Source, labelled: bool = True) -> Table:
         """Reads a file, with `skip_bad_rows` without the rows that are wrong.
@@ -450,6 +455,12 @@ class Answer(Kind):
 
     task = "BertQuestionAnswerer"
     monitor = "f1"
+    # Ram et al. 2021, arXiv:2101.00438, train on 16 to 1,024 questions for 10 epochs in batches of
+    # 12, which are 850 updates at the most.
+    updates = 1000
+
+    def batch_size(self, rows):
+        return 8 if rows < 3000 else 16 if rows < 6000 else 32
 
     def pinned(self, source, labelled):
         return None  # a file is one document of JSON

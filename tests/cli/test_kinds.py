@@ -11,6 +11,7 @@ from keras_bert.explain import attributions
 from keras_bert_cli.bad_rows import read_without_bad_rows
 from keras_bert_cli.explain import explain_text
 from keras_bert_cli.kinds import KINDS, Source
+from keras_bert_cli.train import Settings, completed
 from tests.tasks.tiny import made
 
 CONLL = "Ada B-PER\nmet O\nGrace B-PER\nHopper I-PER\n\nIt O\nrains O\n"
@@ -246,6 +247,24 @@ def test_columns_and_tags_of_a_piece_are_read_as_those_of_the_file(tmp_path):
     source = Source(tmp_path / "a.jsonl", ("words",), skip_bad_rows=True)
     table = KINDS["mlm"].read(source)
     assert len(table) == 159 and "line 60" in table.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "batch_size", "epochs"),
+    [
+        ("classify", 500, 16, 10),
+        ("classify", 90_000, 32, 3),
+        ("tag", 1000, 32, 20),
+        ("answer", 1077, 8, 8),
+        ("answer", 4000, 16, 4),
+        ("answer", 88_000, 32, 3),
+    ],
+)
+def test_batch_size_and_epochs_follow_from_the_rows(kind, rows, batch_size, epochs):
+    found = completed(Settings("no preset"), KINDS[kind], rows, [10, 20], 512)
+    assert (found.batch_size, found.epochs) == (batch_size, epochs)
+    found = completed(Settings("no preset", 0.1, 2, 7), KINDS[kind], rows, [10, 20], 512)
+    assert (found.batch_size, found.epochs) == (7, 2)
 
 
 def test_questions_that_are_left_out_are_named(tmp_path):
