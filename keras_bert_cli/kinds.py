@@ -14,12 +14,13 @@ from keras_bert.data.rows import column_names, name_lines, read_objects
 from keras_bert.data.tables import NUMBER
 from keras_bert.data.tagged import AnnotatedTexts, tag_names
 from keras_bert.serving.bulk_rows import RowReader, find_files
-from keras_bert_cli.bad_rows import read_without_bad_rows
+from keras_bert_cli.bad_rows import WrongRowsError, read_without_bad_rows
 from keras_bert_cli.columns import Columns, find_columns
 from keras_bert_cli.terminal import rows as count_of
 
 IOB = re.compile(r"O|[BI]-.+")
 WORDS, TAGS = ("words", "tokens"), ("tags", "ner_tags", "pos_tags", "labels")
+SMALL = 1000  # rows below which batches are smaller
 STRAY = 0.05  # tags of another form, up to which a file is one of entities with mistakes
 ARTICLES = 20  # from which a share of them is close to the same share of the questions
 NAMED = 5  # questions that a note names
@@ -37,6 +38,7 @@ class Source:
         delimiter: separator of the columns, if it does not follow from the file name.
         separator: separator between several labels of a text.
         skip_bad_rows: leaves rows out that cannot be read or lack a text or label.
+        part: whether it holds only some of the rows, of which rules on all rows do not hold.
         scale: divides scores of how alike two texts are; by default it follows from the file.
         renamed: labels to read as others, {as written: its name}.
     """
@@ -47,6 +49,7 @@ class Source:
     delimiter: str | None = None
     separator: str = ","
     skip_bad_rows: bool = False
+    part: bool = False
     scale: float | None = None
     renamed: dict[str, str] = field(default_factory=dict)
 
@@ -101,6 +104,10 @@ class Kind:
     renames = False
     updates = 300  # fewer leave a new head untrained
 
+    def batch_size(self, rows: int) -> int:
+        """The batch size for so many rows."""
+        return 16 if rows < SMALL else 32
+
     def read(self, source: Source, labelled: bool = True) -> Table:
         """Reads a file, with `skip_bad_rows` without the rows that are wrong.
 
@@ -123,7 +130,13 @@ class Kind:
         def read(path: Path) -> Table:
             return self.read_strictly(replace(source, path=path), labelled)
 
-        table, bad = read_without_bad_rows(read, source.path, self.in_blocks(source.path))
+        def check(path: Path) -> None:
+            self.read_strictly(replace(pinned, path=path, part=True), labelled)
+
+        pinned = self.pinned(source, labelled)
+        table, bad = read_without_bad_rows(
+            read, check if pinned else None, source.path, self.in_blocks(source.path)
+        )
         if not bad:
             return table
         left_out = "that is wrong is" if len(bad) == 1 else "that are wrong are"
@@ -138,6 +151,10 @@ class Kind:
     def in_blocks(self, path: Path) -> bool:
         """Whether the examples of a file are blocks of lines between blank ones."""
         return False
+
+    def pinned(self, source: Source, labelled: bool) -> Source | None:
+        """A source to read some rows of by themselves as among all rows; None if none can be."""
+        return source
 
     def signature(self, columns: Columns | None) -> tuple[str, dict[str, str]]:
         """The signature that answers files with these columns, and its inputs' columns."""
@@ -176,8 +193,15 @@ class Classify(Kind):
     renames = True
     pairs: bool | None = None
 
-    def read_strictly(self, source, labelled=True):
-        columns = find_columns(
+    def pinned(self, source, labelled):
+        try:
+            columns = self._columns(source, labelled)
+        except ValueError:
+            return None
+        return replace(source, texts=columns.texts, labels=columns.labels)
+
+    def _columns(self, source: Source, labelled: bool) -> Columns:
+        return find_columns(
             source.path,
             source.texts,
             source.labels,
@@ -185,6 +209,9 @@ class Classify(Kind):
             label_kind=self.label_kind if labelled or source.labels else None,
             delimiter=source.delimiter,
         )
+
+    def read_strictly(self, source, labelled=True):
+        columns = self._columns(source, labelled)
         if len(columns.texts) > 2 or (self.pairs and len(columns.texts) != 2):
             expected = "two columns" if self.pairs else "one or two columns"
             raise ValueError(f"--text={','.join(columns.texts)}: expected {expected}")
@@ -370,11 +397,12 @@ class Tag(Kind):
             for tag in tags
             if not IOB.fullmatch(tag)
         ]
-        if others and len(others) < STRAY * sum(map(len, plain.tags)):
+        if not source.part and others and len(others) < STRAY * sum(map(len, plain.tags)):
             line, tag = others[0]
-            raise ValueError(
+            raise WrongRowsError(
                 f"{source.path}, line {line}: tag {tag!r} in this sentence: expected O, B-TYPE or "
-                "I-TYPE, as nearly all tags of the file are"
+                "I-TYPE, as nearly all tags of the file are",
+                sorted({line for line, _ in others}),
             )
         if not others:
             try:
@@ -445,6 +473,15 @@ class Answer(Kind):
 
     task = "BertQuestionAnswerer"
     monitor = "f1"
+    # Ram et al. 2021, arXiv:2101.00438, train on 16 to 1,024 questions for 10 epochs in batches of
+    # 12, which are 850 updates at the most.
+    updates = 1000
+
+    def batch_size(self, rows):
+        return 8 if rows < 3000 else 16 if rows < 6000 else 32
+
+    def pinned(self, source, labelled):
+        return None  # a file is one document of JSON
 
     def read_strictly(self, source, labelled=True):
         if not source.skip_bad_rows:
@@ -562,6 +599,15 @@ class FillIn(Kind):
 
     task = "BertMaskedLM"
     monitor, mode = "loss", "min"
+
+    def pinned(self, source, labelled):
+        if source.texts or source.path.name.removesuffix(".gz").endswith(".txt"):
+            return source
+        try:
+            found = find_columns(source.path, label_kind=None, delimiter=source.delimiter)
+        except ValueError:
+            return None
+        return replace(source, texts=found.texts)
 
     def read_strictly(self, source, labelled=True):
         columns = None

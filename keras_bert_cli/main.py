@@ -336,8 +336,13 @@ def serve(
         int, typer.Option("--max_batch_size", min=1, help="Rows answered at once.")
     ] = 32,
     max_wait: Annotated[
-        float, typer.Option("--max_wait", min=0, help="Seconds that a row waits for others.")
+        float,
+        typer.Option("--max_wait", min=0, help="Seconds that a row waits for others, on 1 thread."),
     ] = 0.002,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="Batches at once. Without: 1 on a GPU, else one a core, up to 4."),
+    ] = None,
     api_key_file: Annotated[
         Path | None, typer.Option("--api_key_file", help="Keys that clients have to send.")
     ] = None,
@@ -359,7 +364,7 @@ def serve(
         named[name or default_name(place)] = place
     if len(named) < len(models):
         raise ValueError(f"models of one name among {', '.join(models)}: write NAME=MODEL")
-    options = {"max_batch_size": max_batch_size, "max_wait": max_wait}
+    options = {"max_batch_size": max_batch_size, "max_wait": max_wait, "threads": threads}
     work(named, host, port, api_key_file=api_key_file, allow_hosts=allow_hosts or (), **options)
 
 

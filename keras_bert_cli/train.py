@@ -27,7 +27,6 @@ from keras_bert_cli.terminal import Progress, duration, number, terminal
 # 2019, appendix A.3, give 2e-5 to 5e-5 for widths 768 and 1024; narrower models need more.
 LEARNING_RATES = ((128, 5e-4), (256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
 EPOCHS = (3, 20)
-SMALL = 1000  # rows below which batches are smaller
 MEASURED = 2000  # rows whose lengths are counted
 SHOWN = 3  # rows of a dry run
 EXPLAINED = 3  # mistakes of a report with attributions
@@ -100,7 +99,7 @@ def train(
     tokenizer = keras_bert.BertTokenizer.from_preset(settings.preset)
     lengths = _lengths(kind, table, tokenizer)
     backbone_limit = None if settings.sequence_length else _most_tokens(settings.preset)
-    settings = _completed(settings, kind, len(table), lengths, backbone_limit)
+    settings = completed(settings, kind, len(table), lengths, backbone_limit)
     with devices.scope():
         model = _make(kind, (table, dev), settings)
     settings = _with_rate(settings, model.backbone.hidden_dim)
@@ -205,9 +204,17 @@ def _most_tokens(preset: str) -> int:
     return preprocessor.sequence_length
 
 
-def _completed(settings: Settings, kind: Kind, rows: int, lengths, most: int | None) -> Settings:
-    """Settings with those that follow from the data."""
-    batch_size = settings.batch_size or (16 if rows < SMALL else 32)
+def completed(settings: Settings, kind: Kind, rows: int, lengths, most: int | None) -> Settings:
+    """Completes settings by those that follow from the data.
+
+    Args:
+        settings: as the user gave them.
+        kind: the kind of task.
+        rows: number of rows to train on.
+        lengths: tokens of the rows.
+        most: the model's largest sequence length.
+    """
+    batch_size = settings.batch_size or kind.batch_size(rows)
     epochs = settings.epochs
     if epochs is None:
         epochs = min(max(EPOCHS[0], math.ceil(kind.updates * batch_size / rows)), EPOCHS[1])

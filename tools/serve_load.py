@@ -18,14 +18,18 @@ import http.client
 import json
 import os
 import random
+import re
+import selectors
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +46,8 @@ from tools.serving.odd_requests import odd_requests
 NAME = "model"
 TOLERANCE = 1e-4  # of floats: other batches are summed in another order
 KEPT = 2000  # texts
+PATIENCE = 120  # seconds
+_LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.I)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -183,7 +189,7 @@ class Server:
 
     def ask(self, method: str, path: str, body: bytes | None = None, headers=None):
         """Sends one request on a connection of its own; gives status and body."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
@@ -212,82 +218,187 @@ class Server:
         return self.process.wait()
 
 
+@dataclass
+class Client:
+    """One connection, on which one request follows another.
+
+    Attributes:
+        draw: of the rows that it asks for.
+        connection: None before the first request and after a break.
+        at: indices of the rows that it waits for, or None.
+        begun: when it asked for them.
+        content: so much of the answer as is there.
+    """
+
+    draw: random.Random
+    connection: socket.socket | None = None
+    at: list[int] | None = None
+    begun: float = 0.0
+    content: bytes = b""
+
+
 class Clients:
-    """Threads that ask one request after another, each on one connection.
+    """Asks one request after another on each of some connections.
+
+    One thread holds all connections, requests are encoded before, and answers are only stored while
+    the server runs: clients that share its processors should cost next to nothing. `end` compares
+    the answers.
 
     Args:
         port: of the server.
         alone: the export, whose columns are asked.
         expected: the answer of each row.
-        count: number of threads.
+        count: number of connections.
         rows: number of rows in a request.
         seed: of the order.
+
+    Attributes:
+        stopping: whether the server may close and refuse connections.
+        refused: number of clients that were refused then.
+        seconds: of each request that was answered with status 200.
+        problems: their numbers.
+        cpu_seconds: processor time of the clients, without the comparison.
     """
 
     def __init__(self, port: int, alone: Alone, expected: list, count: int, rows: int, seed: int):
-        self._port, self._alone, self._expected, self._rows = port, alone, expected, rows
-        self.ending = threading.Event()
-        self.stopping = threading.Event()  # the server may close and refuse connections from now on
-        self.lock = threading.Lock()
+        self._port, self._expected, self._rows = port, expected, rows
+        columns = alone.columns
+        self._encoded = [
+            orjson.dumps(dict(zip(columns, values, strict=True)))
+            for values in zip(*columns.values(), strict=True)
+        ]
+        self._head = f"POST /v1/models/{NAME}:predict HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        self._selector = selectors.DefaultSelector()
+        self._ending, self.stopping = threading.Event(), threading.Event()
         self.seconds: list[float] = []
         self.problems: collections.Counter = collections.Counter()
-        self.refused = 0
-        self.threads = [
-            threading.Thread(target=self._run, args=(random.Random(f"{seed} {number}"),))
-            for number in range(count)
-        ]
-        for thread in self.threads:
-            thread.start()
+        self.refused, self.cpu_seconds = 0, 0.0
+        self._answers = tempfile.TemporaryFile()
+        self._asked: list[tuple[list[int], int]] = []  # rows, and bytes of their answer
+        self._open = [Client(random.Random(f"{seed} {number}")) for number in range(count)]
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
 
-    def _run(self, draw: random.Random) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
-        names, count = list(self._alone.columns), len(self._expected)
-        while not self.ending.is_set():
-            at = [draw.randrange(count) for _ in range(self._rows)]
-            rows = [{n: self._alone.columns[n][i] for n in names} for i in at]
-            body = json.dumps({"instances": rows}).encode()
-            begun = time.perf_counter()
+    def _run(self) -> None:
+        begun = time.thread_time()
+        for client in list(self._open):
+            self._ask(client)
+        looked = time.perf_counter()
+        while self._open:
+            for key, _ in self._selector.select(1.0):
+                self._receive(key.data)
+            now = time.perf_counter()
+            if now - looked > 1:  # those that wait too long, and those that found no server
+                looked = now
+                for client in list(self._open):
+                    if client.at is None:
+                        self._ask(client)
+                    elif now - client.begun > PATIENCE:
+                        self._lost(client, TimeoutError())
+        self.cpu_seconds = time.thread_time() - begun
+
+    def _ask(self, client: Client) -> None:
+        """Sends the next request, or ends the client."""
+        if self._ending.is_set():
+            self._leave(client)
+            return
+        at = [client.draw.randrange(len(self._encoded)) for _ in range(self._rows)]
+        body = b'{"instances":[' + b",".join(self._encoded[i] for i in at) + b"]}"
+        if client.connection is None:
             try:
-                if connection.sock is None:
-                    connection.connect()
+                client.connection = socket.create_connection(("127.0.0.1", self._port), PATIENCE)
             except OSError:
                 if self.stopping.is_set():
                     self.refused += 1
-                    return
-                self._count("connection refused")
-                continue
-            try:
-                connection.request("POST", f"/v1/models/{NAME}:predict", body)
-                answer = connection.getresponse()
-                content = answer.read()
-            except (OSError, http.client.HTTPException) as error:
-                self._count(f"no answer: {type(error).__name__}")
-                connection.close()
-                continue
-            seconds = time.perf_counter() - begun
-            if answer.status != 200:
-                self._count(f"status {answer.status}: {content[:100]!r}")
-                continue
-            found = orjson.loads(content)["predictions"]
-            right = len(found) == len(at)
-            for i, row in zip(at, found, strict=False):
-                expected = self._expected[i]
-                row = row if len(expected) > 1 else {next(iter(expected)): row}
-                right = right and expected.keys() == row.keys()
-                right = right and all(same(expected[n], row[n]) for n in expected)
-            if not right:
-                self._count("wrong answer")
-            with self.lock:
-                self.seconds.append(seconds)
+                    self._leave(client)
+                else:
+                    self.problems["connection refused"] += 1
+                return
+            client.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._selector.register(client.connection, selectors.EVENT_READ, client)
+        client.at, client.content, client.begun = at, b"", time.perf_counter()
+        try:
+            client.connection.sendall(
+                f"{self._head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+            )
+        except OSError as error:
+            self._lost(client, error)
 
-    def _count(self, problem: str) -> None:
-        with self.lock:
-            self.problems[problem] += 1
+    def _receive(self, client: Client) -> None:
+        try:
+            part = client.connection.recv(1 << 18)
+        except OSError as error:
+            self._lost(client, error)
+            return
+        if not part:
+            self._lost(client, ConnectionResetError())
+            return
+        client.content += part
+        head, end, content = client.content.partition(b"\r\n\r\n")
+        length = _LENGTH.search(head)
+        if not end or (length and len(content) < int(length[1])):
+            return
+        if client.at is None or length is None or len(content) > int(length[1]):
+            self._lost(client, ValueError())
+            return
+        if head[9:12] == b"200":
+            self.seconds.append(time.perf_counter() - client.begun)
+            self._answers.write(content)
+            self._asked.append((client.at, len(content)))
+        else:
+            self.problems[f"status {head[9:12].decode()}: {content[:100]!r}"] += 1
+        client.at = None
+        if b"connection: close" in head.lower():
+            self._disconnect(client)
+        self._ask(client)
 
-    def end(self) -> None:
-        self.ending.set()
-        for thread in self.threads:
-            thread.join()
+    def _lost(self, client: Client, error: Exception) -> None:
+        if client.at is not None:
+            self.problems[f"no answer: {type(error).__name__}"] += 1
+            client.at = None
+        self._disconnect(client)
+        self._ask(client)
+
+    def _disconnect(self, client: Client) -> None:
+        if client.connection is not None:
+            self._selector.unregister(client.connection)
+            client.connection.close()
+            client.connection = None
+
+    def _leave(self, client: Client) -> None:
+        self._disconnect(client)
+        self._open.remove(client)
+
+    def wait(self) -> None:
+        """Waits for the answers to all requests that were sent."""
+        self._ending.set()
+        self._thread.join()
+        self._selector.close()
+
+    def check(self) -> None:
+        """Compares the answers."""
+        self._answers.seek(0)
+        right = set()
+        for at, size in tqdm(self._asked, "comparing", leave=False):
+            content = self._answers.read(size)
+            if (*at, content) in right:
+                continue
+            if self._is_right(at, content):
+                right.add((*at, content))
+            else:
+                self.problems["wrong answer"] += 1
+        self._answers.close()
+
+    def _is_right(self, at: list[int], content: bytes) -> bool:
+        found = orjson.loads(content)["predictions"]
+        for i, row in zip(at, found, strict=False):
+            expected = self._expected[i]
+            row = row if len(expected) > 1 else {next(iter(expected)): row}
+            if expected.keys() != row.keys():
+                return False
+            if not all(same(expected[n], row[n]) for n in expected):
+                return False
+        return len(found) == len(at)
 
     def report(self) -> dict[str, Any]:
         times = sorted(self.seconds) or [float("nan")]
@@ -302,21 +413,23 @@ class Clients:
 def steady(args, alone: Alone, expected: list) -> dict[str, Any]:
     server = Server(Path(args.export), args.port, args.option)
     by_itself, served, total, memory = [], [], None, []
-    cpu = [0.0, 0.0]
+    cpu = {"alone": 0.0, "server": 0.0, "clients": 0.0}
     try:
         for number in tqdm(range(args.rounds), "rounds"):
             before = time.process_time()
             by_itself.append(alone.rows_per_second(args.seconds_alone / args.rounds))
-            cpu[0] += (time.process_time() - before) / by_itself[-1] / args.seconds_alone
+            cpu["alone"] += (time.process_time() - before) / by_itself[-1] / args.seconds_alone
             before = server.cpu_seconds()
             clients = Clients(server.port, alone, expected, args.clients, args.rows, number)
             begun = time.perf_counter()
             time.sleep(60 * args.minutes / args.rounds)
-            clients.end()
+            clients.wait()
             rows = args.rows * len(clients.seconds)
             served.append(rows / (time.perf_counter() - begun))
-            cpu[1] += (server.cpu_seconds() - before) / rows / args.rounds
+            cpu["server"] += (server.cpu_seconds() - before) / rows / args.rounds
+            cpu["clients"] += clients.cpu_seconds / rows / args.rounds
             memory.append(server.memory())
+            clients.check()
             if total is not None:
                 clients.seconds += total.seconds
                 clients.problems += total.problems
@@ -328,7 +441,7 @@ def steady(args, alone: Alone, expected: list) -> dict[str, Any]:
         "alone_rows_per_second": statistics.mean(by_itself),
         "share": statistics.mean(served) / statistics.mean(by_itself),
         "shares": [a / b for a, b in zip(served, by_itself, strict=True)],
-        "cpu_ms_per_row": {"alone": 1e3 * cpu[0], "server": 1e3 * cpu[1]},
+        "cpu_ms_per_row": {name: 1e3 * seconds for name, seconds in cpu.items()},
         "memory_mb": memory,
     }
 
@@ -390,9 +503,10 @@ def swap(args, alone: Alone, expected: list) -> dict[str, Any]:
                 seconds.append(time.perf_counter() - begun)
                 memory.append(server.memory())
                 shutil.rmtree(base / str(number - 1))
-            clients.end()
+            clients.wait()
         finally:
             server.stop()
+    clients.check()
     return clients.report() | {
         "swaps": args.swaps,
         "seconds_per_swap": sum(seconds) / len(seconds),
@@ -417,7 +531,8 @@ def term(args, alone: Alone, expected: list) -> dict[str, Any]:
         seconds = time.perf_counter() - begun
     finally:
         server.process.kill()
-    clients.end()
+    clients.wait()
+    clients.check()
     if code:
         clients.problems[f"exit status {code}"] += 1
     if clients.refused != args.clients:

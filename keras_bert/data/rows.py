@@ -620,10 +620,15 @@ def _parquet_rows(
                 for batch in batches:
                     end = begin + batch.num_rows
                     if at.offset < end:
-                        rows = batch.slice(at.offset - begin).to_pylist()
-                        for row in rows:
+                        part = batch.slice(at.offset - begin)
+                        try:
+                            rows = part.to_pylist()
+                        except UnicodeDecodeError:  # of some string: row by row, to find it
+                            rows = [None] * part.num_rows
+                        for number, row in enumerate(rows):
                             at.offset = at.line = at.offset + 1
                             try:
+                                row = part.slice(number, 1).to_pylist()[0] if row is None else row
                                 row = {name: as_json(value) for name, value in row.items()}
                             except UnicodeDecodeError as error:
                                 message = f"{path}, line {at.line}: not UTF-8: {error}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -21,7 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keras_bert.arguments import check_count, check_number
-from keras_bert.server.batching import QueueFullError
+from keras_bert.server.batching import Job, QueueFullError
 from keras_bert.server.rest import (
     DEFAULT,
     PREDICTION,
@@ -62,6 +63,7 @@ _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
 _BODY_SECONDS = 60.0  # so that no client can hold up the end of the server
 _CLIENT_GONE = 499  # nginx's status, for the metrics alone
+_WATCHED = 0.1  # seconds after which the server looks whether the client still waits
 log = logging.getLogger("keras_bert.server")
 
 
@@ -167,7 +169,7 @@ class ModelServer:
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics."""
-        self._authorize(request)
+        self._authorize(request.scope)
         for name, model in self.models.items():
             found = model.available()
             self._metrics.version.labels(name).set(found[0].number if found else 0)
@@ -179,7 +181,7 @@ class ModelServer:
 
     async def listing(self, request: Request) -> Response:
         """GET /v1/keras_bert/models: what the models are, for the page."""
-        self._authorize(request)
+        self._authorize(request.scope)
         return JSONResponse([describe(model) for model in self.models.values()])
 
     async def explanation(self, request: Request) -> Response:
@@ -217,7 +219,7 @@ class ModelServer:
 
     async def _looked(self, request: Request, find: Callable[[list[list], Any], Any]):
         """What `find` finds in a model's task for the example of a request."""
-        self._authorize(request)
+        self._authorize(request.scope)
         name = request.path_params["name"]
         self.in_flight += 1
         try:
@@ -226,7 +228,8 @@ class ModelServer:
                 raise not_found(name, None)
             version = model.version(None, None)
             signatures = version.export.contract["signatures"]
-            asked = parse_predict(await self._body(request), signatures, self._limits)
+            body = await self._body(request.scope, request.receive)
+            asked = parse_predict(body, signatures, self._limits)
             if asked.rows != 1:
                 raise RequestError(400, f"inputs: {asked.rows} rows; expected 1 to explain")
             columns = [_plain(values.tolist()) for values in asked.inputs.values()]
@@ -237,12 +240,9 @@ class ModelServer:
             self.in_flight -= 1
 
     async def rest(self, request: Request) -> Response:
-        """TensorFlow Serving's paths under /v1/."""
-        self._authorize(request)
-        # The path before %XX is replaced: a name may contain an encoded slash.
-        path = (request.scope.get("raw_path") or request.url.path.encode()).decode("latin-1")
-        if request.method == "POST" and (found := PREDICTION.fullmatch(path)):
-            return await self._ask(request, *found.groups())
+        """TensorFlow Serving's paths under /v1/, but for those of predictions; see `predict`."""
+        self._authorize(request.scope)
+        path = path_of(request.scope)
         if request.method == "GET" and (found := STATUS.fullmatch(path)):
             return self._status(*found.groups())
         raise RequestError(400, f"Malformed request: {request.method} {path:.200}")
@@ -279,13 +279,28 @@ class ModelServer:
                 raise RequestError(404, f"Could not find version {number[:20]} of model {name}")
         return JSONResponse({"model_version_status": [version.status() for version in chosen]})
 
-    async def _ask(self, request: Request, name, number, label, method) -> Response:
+    async def predict(self, scope, receive, send, name, number, label, method) -> None:
+        """POST /v1/models/...:predict, and the other methods of TensorFlow Serving.
+
+        An ASGI application, not a route: routing and Starlette's objects would cost as much as
+        all else that is done for a request here.
+
+        Args:
+            scope: of ASGI, like `receive` and `send`.
+            receive: the same.
+            send: the same.
+            name: groups of `PREDICTION`, like the others.
+            number: the same.
+            label: the same.
+            method: the same.
+        """
         begun = time.monotonic()
         model = self.models.get(unquote(name))
         status, method = 500, method.lower()
         self.in_flight += 1
         try:
-            body = await self._body(request)
+            self._authorize(scope)
+            body = await self._body(scope, receive)
             if model is None:
                 raise not_found(name, number)
             version = model.version(number, None if label is None else unquote(label))
@@ -300,53 +315,61 @@ class ModelServer:
                 raise RequestError(
                     503, f"model {name}: the queue is full; try again later", {"Retry-After": "1"}
                 ) from None
-            if not await answered(request, job.answer):
+            try:
+                outputs = await answer_of(job, receive)
+            except ClientDisconnect:
                 if version.batcher.give_up(job):
                     self._metrics.given_up.labels(model.name).inc()
-                raise ClientDisconnect
-            content = reply_of(job.answer.result(), asked.by_row)
+                raise
+            content = reply_of(outputs, asked.by_row)
             status = 200
             self._metrics.rows.labels(model.name).inc(asked.rows)
-            return Response(content, media_type="application/json")
+            await respond(send, 200, content)
         except RequestError as error:
             status = error.status
-            raise
+            await JSONResponse({"error": error.message}, status, error.headers)(
+                scope, receive, send
+            )
         except ClientDisconnect:
             status = _CLIENT_GONE
-            return Response(status_code=_CLIENT_GONE)
+            await respond(send, _CLIENT_GONE, b"")
         finally:
             self.in_flight -= 1
             known = model.name if model else ""
             self._metrics.requests.labels(known, method, str(status)).inc()
             self._metrics.seconds.labels(known).observe(time.monotonic() - begun)
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, scope, receive) -> bytes:
         limit = self._limits.body
-        announced = request.headers.get("content-length", "")
+        announced = header_of(scope, b"content-length")
         if announced.isdecimal() and int(announced[:20]) > limit:
             raise RequestError(413, too_large(self._limits))
-        parts, size = [], 0
+        parts, size, more = [], 0, True
         try:
             async with asyncio.timeout(_BODY_SECONDS):
-                async for part in request.stream():
-                    size += len(part)
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnect
+                    parts.append(message.get("body", b""))
+                    more = message.get("more_body", False)
+                    size += len(parts[-1])
                     if size > limit:
                         raise RequestError(413, too_large(self._limits))
-                    parts.append(part)
         except TimeoutError:
             raise RequestError(
                 408,
                 f"body: expected it whole within {_BODY_SECONDS:g} seconds",
                 {"Connection": "close"},
             ) from None
-        encoding = request.headers.get("content-encoding", "").strip().lower()
+        encoding = header_of(scope, b"content-encoding").strip().lower()
         return unpacked(b"".join(parts), encoding, self._limits)
 
-    def _authorize(self, request: Request) -> None:
+    def _authorize(self, scope) -> None:
         if not self._keys:
             return
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        given = given.strip().encode("latin-1", "replace")
+        scheme, _, given = header_of(scope, b"authorization").partition(" ")
+        given = given.strip().encode("latin-1")
         # Compares all, in constant time each.
         right = [hmac.compare_digest(given, key) for key in self._keys]
         if scheme.lower() != "bearer" or not any(right):
@@ -357,24 +380,59 @@ class ModelServer:
             )
 
 
-async def answered(request: Request, answer: asyncio.Future) -> bool:
-    """Waits for an answer while the client is there.
+def path_of(scope) -> str:
+    """The path before %XX is replaced: a name may contain an encoded slash."""
+    return (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+
+
+def header_of(scope, name: bytes) -> str:
+    """A header of a request, or ""."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return value.decode("latin-1")
+    return ""
+
+
+async def respond(send, status: int, content: bytes) -> None:
+    """Sends an answer of JSON."""
+    length = str(len(content)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", length)]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
+
+
+async def answer_of(job: Job, receive) -> dict[str, np.ndarray]:
+    """Waits for the answer to a job while its client is there.
+
+    Most answers come sooner than it is worth to watch the connection.
 
     Args:
-        request: whose body is read.
-        answer: the future of the outputs.
+        job: the job.
+        receive: of ASGI, after the whole body.
 
     Returns:
-        Whether the answer is there; False if the client has left before.
+        The outputs.
+
+    Raises:
+        ClientDisconnect: if the client has left before.
     """
-    gone = asyncio.ensure_future(request.receive())
+    loop, watching = asyncio.get_running_loop(), []
+
+    def left(task):
+        if not task.cancelled() and task.exception() is None and not job.answer.done():
+            job.answer.set_exception(ClientDisconnect())
+
+    def watch():
+        watching.append(loop.create_task(receive()))
+        watching[0].add_done_callback(left)
+
+    timer = loop.call_later(_WATCHED, watch)
     try:
-        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return answer.done()
+        return await job.answer
     finally:
-        gone.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await gone
+        timer.cancel()
+        for task in watching:
+            task.cancel()
 
 
 def refuse_method(method: str, body: bytes, signature_defs: Mapping[str, dict]) -> None:
@@ -482,8 +540,8 @@ class PageFiles(StaticFiles):
         return response
 
 
-class Finish:
-    """Middleware: JSON errors, security headers, and closed connections while draining."""
+class Front:
+    """Middleware: security headers, closed connections while draining, and predictions."""
 
     def __init__(self, app, server: ModelServer):
         self._app, self._server = app, server
@@ -502,7 +560,11 @@ class Finish:
                 message["headers"] += [pair for pair in further if pair[0] not in names]
             await send(message)
 
-        await self._app(scope, receive, finished)
+        found = PREDICTION.fullmatch(path_of(scope)) if scope["method"] == "POST" else None
+        if found:
+            await self._server.predict(scope, receive, finished, *found.groups())
+        else:
+            await self._app(scope, receive, finished)
 
 
 async def _error(request: Request, error: RequestError) -> Response:
@@ -571,7 +633,7 @@ def create_app(
     max_batch_size: int = 32,
     max_wait: float = 0.002,
     max_queue: int = 1024,
-    threads: int = 1,
+    threads: int | None = None,
     max_body: int = 8 << 20,
     max_rows: int = 1024,
     max_text_length: int = 100_000,
@@ -590,10 +652,13 @@ def create_app(
             `metrics.json`); or a preset, by folder, name or address.
         max_batch_size: maximum number of rows that are run together for several requests; a
             request of more rows is run alone.
-        max_wait: seconds that the first request of a batch waits for others.
+        max_wait: seconds that the first request of a batch waits for others, with one thread;
+            with several, a batch starts as soon as one is free.
         max_queue: maximum number of rows that wait before a model; beyond that, requests are
             answered with 503 and `Retry-After`.
-        threads: batches run at the same time, of each model.
+        threads: batches run at the same time, of each model. By default 1 with a GPU; otherwise one
+            for each core, up to 4. If it is the number of cores, TensorFlow computes each batch on
+            one core, unless its intra-op threads are set or it already runs.
         max_body: maximum number of bytes of a request's body.
         max_rows: maximum number of rows of a request.
         max_text_length: maximum number of characters of a text.
@@ -612,7 +677,7 @@ def create_app(
         max_batch_size=check_count("max_batch_size", max_batch_size),
         max_wait=max_wait,
         max_queue=check_count("max_queue", max_queue),
-        threads=check_count("threads", threads),
+        threads=threads if threads is None else check_count("threads", threads),
         poll=poll,
     )
     check_number("max_wait", max_wait)
@@ -651,6 +716,6 @@ def create_app(
             500: _crash,
         },
     )
-    app.add_middleware(Finish, server=server)
+    app.add_middleware(Front, server=server)
     app.state.server = server
     return app

@@ -5,11 +5,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 Outputs = dict[str, np.ndarray]
+_LEAST = 4  # rows of a part of a job
 
 
 class QueueFullError(Exception):
@@ -26,6 +28,7 @@ class Job:
         rows: size of axis 0.
         length: of its longest text, by which jobs are put together.
         answer: a future of the outputs.
+        parts: jobs of some of its rows each, which wait in its place; or none.
         since: when it came, by the monotonic clock.
     """
 
@@ -34,6 +37,7 @@ class Job:
     rows: int
     length: int
     answer: asyncio.Future
+    parts: "list[Job]" = field(default_factory=list)
     since: float = field(default_factory=time.monotonic)
 
     @property
@@ -45,11 +49,17 @@ class Job:
 class Batcher:
     """A bounded queue before a model, whose jobs are run in batches in threads.
 
-    A batch starts when a thread is free and `max_batch_size` rows of one key wait, or `max_wait`
-    seconds after there were both a job and a free thread: the clients of the batch before have just
-    been answered then, and their next requests join. It consists of the oldest job and those whose
-    length is nearest. A job of `max_batch_size` rows or more is a batch of its own. All methods are
-    called from the event loop.
+    With one thread, a batch starts when it is free and `max_batch_size` rows of one key wait, or
+    `max_wait` seconds after there were both a job and a free thread: the clients of the batch
+    before have just been answered then, and their next requests join.
+
+    Several threads share the rows in work. A batch starts as soon as a thread is free, and takes
+    half of that thread's share: the other half waits meanwhile, so that the next batch can start
+    when this one ends, and has rows of like length to choose from. A job of many rows is divided
+    between the threads where `divides` allows it.
+
+    A batch consists of the oldest job and those whose length is nearest. A job of `max_batch_size`
+    rows or more is a batch of its own. All methods are called from the event loop.
 
     Args:
         call: computes the outputs of a signature, (signature, inputs) -> arrays by name; it is
@@ -60,6 +70,8 @@ class Batcher:
         max_wait: seconds.
         max_queue: maximum number of rows that wait, beyond which jobs are refused.
         ran: called with the number of rows and the seconds of each batch.
+        divides: whether answers of a signature are the same, in shape too, if the rows of a job are
+            run apart.
     """
 
     def __init__(
@@ -71,12 +83,14 @@ class Batcher:
         max_wait: float,
         max_queue: int,
         ran: Callable[[int, float], None] = lambda rows, seconds: None,
+        divides: Callable[[str], bool] = lambda signature: False,
     ):
-        self._call, self._executor, self._free = call, executor, threads
+        self._call, self._executor, self._divides = call, executor, divides
+        self._threads = self._free = threads
         self._max_batch_size, self._max_wait = max_batch_size, max_wait
         self._max_queue, self._ran = max_queue, ran
         self._waiting: dict[tuple, list[Job]] = {}
-        self._rows = 0
+        self._rows = self._in_work = 0  # those that wait; those and the ones that run
         self._freed = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[asyncio.Task] = set()
@@ -103,10 +117,19 @@ class Batcher:
         """
         if self._rows and self._rows + rows > self._max_queue:
             raise QueueFullError(f"{self._rows} rows wait")
-        answer = asyncio.get_running_loop().create_future()
-        job = Job(signature, inputs, rows, length, answer)
-        self._waiting.setdefault(job.key, []).append(job)
+        loop = asyncio.get_running_loop()
+        job = Job(signature, inputs, rows, length, loop.create_future())
+        size = min(max(-(-rows // self._threads), _LEAST), self._max_batch_size)
+        if self._threads > 1 and rows > size and self._divides(signature):
+            for start in range(0, rows, size):
+                some = {name: value[start : start + size] for name, value in inputs.items()}
+                count = min(size, rows - start)
+                job.parts.append(Job(signature, some, count, length, loop.create_future()))
+                job.parts[-1].answer.add_done_callback(partial(self._join, job))
+        waiting = self._waiting.setdefault(job.key, [])
+        waiting += job.parts or [job]
         self._rows += max(rows, 1)
+        self._in_work += max(rows, 1)
         self._start_batches()
         return job
 
@@ -119,11 +142,8 @@ class Batcher:
         Returns:
             Whether it waited in the queue, so that it is not computed.
         """
-        waits = job in self._waiting.get(job.key, [])
-        if waits:
-            self._remove([job])
         job.answer.cancel()
-        return waits
+        return self._drop(job)
 
     async def drained(self) -> None:
         """Returns when no job waits or runs."""
@@ -133,6 +153,31 @@ class Batcher:
             else:
                 await asyncio.sleep(self._max_wait or 0.001)
 
+    def _drop(self, job: Job) -> bool:
+        """Takes a job out of the queue; tells whether anything of it waited there."""
+        own = job.parts or [job]
+        waiting = [one for one in self._waiting.get(job.key, []) if one in own]
+        if waiting:
+            self._remove(waiting)
+            self._in_work -= _rows_in(waiting)
+        return bool(waiting)
+
+    def _join(self, job: Job, _) -> None:
+        """Answers a job when its parts are answered, or one of them has failed."""
+        if job.answer.done():
+            return
+        done = [part.answer for part in job.parts if part.answer.done()]
+        for answer in done:
+            if answer.exception() is not None:
+                self._drop(job)
+                job.answer.set_exception(answer.exception())
+                return
+        if len(done) == len(job.parts):
+            found = [answer.result() for answer in done]
+            job.answer.set_result(
+                {n: np.concatenate([part[n] for part in found]) for n in found[0]}
+            )
+
     def _remove(self, jobs: list[Job]) -> None:
         key = jobs[0].key
         left = [job for job in self._waiting[key] if job not in jobs]
@@ -140,39 +185,43 @@ class Batcher:
             self._waiting[key] = left
         else:
             del self._waiting[key]
-        self._rows -= sum(max(job.rows, 1) for job in jobs)
+        self._rows -= _rows_in(jobs)
 
     def _start_batches(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         while self._free and self._waiting:
-            now = time.monotonic()
-            due = {
-                key: group[0].since
-                if sum(job.rows for job in group) >= self._max_batch_size
-                else max(group[0].since, self._freed) + self._max_wait
-                for key, group in self._waiting.items()
-            }
+            now, full = time.monotonic(), self._max_batch_size
+            if self._threads > 1:
+                full = min(full, -(-self._in_work // (2 * self._threads)))
+                due = {key: group[0].since for key, group in self._waiting.items()}
+            else:
+                due = {
+                    key: group[0].since
+                    if sum(job.rows for job in group) >= full
+                    else max(group[0].since, self._freed) + self._max_wait
+                    for key, group in self._waiting.items()
+                }
             ripe = [key for key in due if due[key] <= now]
             if not ripe:
                 delay = min(due.values()) - now
                 self._timer = asyncio.get_running_loop().call_later(delay, self._start_batches)
                 return
             oldest = min(ripe, key=lambda key: self._waiting[key][0].since)
-            jobs = self._chosen(self._waiting[oldest])
+            jobs = self._chosen(self._waiting[oldest], full)
             self._remove(jobs)
             self._free -= 1
             task = asyncio.create_task(self._run(jobs))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
-    def _chosen(self, group: list[Job]) -> list[Job]:
+    def _chosen(self, group: list[Job], full: int) -> list[Job]:
         first, *others = group
         chosen, rows = [first], first.rows
         others.sort(key=lambda job: abs(job.length - first.length))  # stable: the older first
         for job in others:
-            if rows + job.rows <= self._max_batch_size:
+            if rows + job.rows <= full:
                 chosen.append(job)
                 rows += job.rows
         return chosen
@@ -186,6 +235,7 @@ class Batcher:
             if not self._free:
                 self._freed = time.monotonic()
             self._free += 1
+            self._in_work -= _rows_in(jobs)
             self._start_batches()
         self._ran(sum(job.rows for job in jobs), time.monotonic() - begun)
         for job, answer in zip(jobs, answers, strict=True):
@@ -211,6 +261,11 @@ class Batcher:
             return [outputs]
         ends = np.cumsum([job.rows for job in jobs])
         return [_rows_of(outputs, end - job.rows, end) for job, end in zip(jobs, ends, strict=True)]
+
+
+def _rows_in(jobs: list[Job]) -> int:
+    """Rows of jobs; one without rows takes a place too."""
+    return sum(max(job.rows, 1) for job in jobs)
 
 
 def _rows_of(outputs: Outputs, start: int, end: int) -> Outputs:

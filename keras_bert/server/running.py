@@ -18,6 +18,49 @@ _IDLE = 1.0  # seconds for requests that are on their way when the signal comes
 log = logging.getLogger("keras_bert.server")
 
 
+class OneWrite:
+    """A transport that writes what is given to it in one pass of the event loop at once.
+
+    uvicorn writes head and body of an answer one after the other: two calls of the system, and two
+    for a client to wake up from.
+
+    Args:
+        transport: the transport; all but writing is left to it.
+    """
+
+    def __init__(self, transport: asyncio.Transport):
+        self._transport, self._held = transport, []
+        self._soon = asyncio.get_running_loop().call_soon
+
+    def __getattr__(self, name: str):
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Writes with what else comes in this pass."""
+        if not self._held:
+            self._soon(self._flush)
+        self._held.append(data)
+
+    def _flush(self) -> None:
+        if self._held:
+            data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+            self._held = []
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Closes after all is written."""
+        self._flush()
+        self._transport.close()
+
+
+class Protocol(BoundedHead):
+    """uvicorn's HTTP on `OneWrite`."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Takes a connection."""
+        super().connection_made(OneWrite(transport))
+
+
 class DrainingServer(uvicorn.Server):
     """A uvicorn server that answers all that it has accepted before it ends.
 
@@ -133,12 +176,12 @@ def configured(app, verbose: int) -> uvicorn.Config:
     """uvicorn's settings.
 
     Args:
-        app: the application.
+        app: as `create_app` returns it, or wrapped.
         verbose: as `serve`.
     """
     return uvicorn.Config(
         app,
-        http=BoundedHead,
+        http=Protocol,
         log_level="info" if verbose > 1 else "warning",
         access_log=verbose > 1,
         server_header=False,

@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import re
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from keras_bert.serving.onnx_network import load_functions
 LABELS = "version_labels.json"  # in a base folder: {"stable": 1, "canary": 2}
 SAVED_MODEL = "saved_model.pb"
 _LARGEST = 2**63 - 1  # a version is an int64
+_BATCHES = 4  # at once on a CPU; TensorFlow divides each between more cores
 EXPLAINING = 8  # explanations that wait or are computed, of a model
 MAPS = 24 << 20  # attention probabilities that one answer holds, of a byte each
 log = logging.getLogger("keras_bert.server")
@@ -269,14 +272,14 @@ class Settings:
         max_batch_size: see `Batcher`.
         max_wait: see `Batcher`.
         max_queue: see `Batcher`.
-        threads: see `Batcher`; of each model.
+        threads: see `Batcher`; of each model. None for what `chosen_threads` says.
         poll: seconds between two looks into a base folder.
     """
 
     max_batch_size: int
     max_wait: float
     max_queue: int
-    threads: int
+    threads: int | None
     poll: float
 
 
@@ -307,10 +310,10 @@ class ServedModel:
     looks: int = 0
 
     def __post_init__(self):
-        self._executor = ThreadPoolExecutor(self.settings.threads, f"model-{self.name}")
+        self._executor: ThreadPoolExecutor | None = None  # when TensorFlow is there
         self._loader = ThreadPoolExecutor(1, f"load-{self.name}")
         self._explainer = ThreadPoolExecutor(1, f"explain-{self.name}")
-        self._explaining, self._task = 0, None
+        self._explaining, self._task, self._threads = 0, None, 1
         self._scratch: tempfile.TemporaryDirectory | None = None
         self._tasks: set[asyncio.Task] = set()
 
@@ -396,6 +399,9 @@ class ServedModel:
             RuntimeError: if none could be loaded; its cause is the reason.
         """
         loop = asyncio.get_running_loop()
+        threads = await loop.run_in_executor(self._loader, chosen_threads, self.settings.threads)
+        self._executor = ThreadPoolExecutor(threads, f"model-{self.name}")
+        self._threads = threads
         if self.place.preset is not None:
             self.place.export = await loop.run_in_executor(self._loader, self._exported)
         await self.refresh()
@@ -473,11 +479,12 @@ class ServedModel:
         version.batcher = Batcher(
             export,
             self._executor,
-            chosen.threads,
+            self._threads,
             chosen.max_batch_size,
             chosen.max_wait,
             chosen.max_queue,
             self.ran,
+            partial(divides, export.contract),
         )
         version.state = "AVAILABLE"
         log.info("model %s: version %d is available", self.name, number)
@@ -510,11 +517,41 @@ class ServedModel:
             await version.batcher.drained()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        self._executor.shutdown(wait=True)
+        if self._executor is not None:
+            self._executor.shutdown(wait=True)
         self._loader.shutdown(wait=True)
         self._explainer.shutdown(wait=True)
         if self._scratch is not None:
             self._scratch.cleanup()
+
+
+def divides(contract: dict[str, Any], signature: str) -> bool:
+    """Whether rows of a signature can be asked apart: no output is as wide as its widest row."""
+    outputs = contract["signatures"][signature]["outputs"]
+    return all(spec["shape"] and None not in spec["shape"][1:] for spec in outputs.values())
+
+
+def chosen_threads(threads: int | None) -> int:
+    """The number of batches to run at the same time, and TensorFlow's threads to match.
+
+    The products of short texts are too small to divide: two cores answer more texts with a batch
+    each than with one batch after the other on both.
+
+    Args:
+        threads: as `create_app`.
+    """
+    import tensorflow as tf
+
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    if threads is None:
+        threads = 1 if tf.config.list_physical_devices("GPU") else min(cores, _BATCHES)
+    threading = tf.config.threading
+    unset = "TF_NUM_INTRAOP_THREADS" not in os.environ
+    if threads == cores and unset and not threading.get_intra_op_parallelism_threads():
+        with contextlib.suppress(RuntimeError):  # it runs, with threads of its own
+            threading.set_intra_op_parallelism_threads(1)
+    return threads
 
 
 def attribution_of(columns: list[list], task):

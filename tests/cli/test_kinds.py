@@ -8,8 +8,10 @@ import pytest
 
 import keras_bert
 from keras_bert.explain import attributions
+from keras_bert_cli.bad_rows import read_without_bad_rows
 from keras_bert_cli.explain import explain_text
 from keras_bert_cli.kinds import KINDS, Source
+from keras_bert_cli.train import Settings, completed
 from tests.tasks.tiny import made
 
 CONLL = "Ada B-PER\nmet O\nGrace B-PER\nHopper I-PER\n\nIt O\nrains O\n"
@@ -195,6 +197,87 @@ def test_bad_rows_of_every_form(kind, file, content, bad, kept, tmp_path):
     named = f"line{'s' if len(bad) > 1 else ''} {', '.join(map(str, bad))}; the first: "
     assert named in table.notes[-1] and f"{len(bad)} row" in table.notes[-1]
     assert str(tmp_path) not in table.notes[-1] and "/tmp" not in table.notes[-1]
+
+
+def test_bad_rows_of_parquet_and_of_gzipped_files(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    texts, labels = ["a", "b", "", "c", "d", "e"], ["x", "y", "x", None, "z", "x"]
+    bad = pa.array([b"a", b"b", b"c", b"d", b"\xff", b"f"])
+    raw = pa.StringArray.from_buffers(6, bad.buffers()[1], bad.buffers()[2])
+    columns = {"text": texts, "label": labels, "raw": raw}
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=2)
+    source = Source(tmp_path / "a.parquet", ("text",), ("label",), skip_bad_rows=True)
+    table = KINDS["classify"].read(source)
+    assert table.data.columns == (["a", "b", "e"],) and table.data.labels == ["x", "y", "x"]
+    assert any("no text is left out: line 3" in note for note in table.notes)
+    assert any("lines 4, 5; the first: " in note for note in table.notes)
+
+    rows = lines(CHOICE, CHOICE | {"label": 7}, CHOICE) + "{\n"
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
+    table = KINDS["choose"].read(Source(tmp_path / "a.jsonl.gz", skip_bad_rows=True))
+    assert len(table) == 2 and "2 rows that are wrong are left out: lines 2, 4" in table.notes[-1]
+
+    blocks = "a O\nb B-X\n\nc O\nd\n\ne O\n"
+    (tmp_path / "a.conll.gz").write_bytes(gzip.compress(blocks.encode()))
+    table = KINDS["tag"].read(Source(tmp_path / "a.conll.gz", skip_bad_rows=True))
+    assert table.data.columns == ([["a", "b"], ["e"]],)
+
+
+def test_a_thousand_bad_rows_take_few_readings(tmp_path):
+    names = [f"row {i}" if i % 3 else ("bad", "worse")[i % 2] for i in range(3000)]
+    path, taken = tmp_path / "a.tsv", 0
+    path.write_text("head\n" + "".join(f"{row}\n" for row in names))
+
+    def read(path):
+        nonlocal taken
+        kept = []
+        for worst in ("bad", "worse"):  # a second pass finds what the first has not looked for
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                taken += 1
+                if line == worst:
+                    raise ValueError(f"{path}, line {number}: {line}")
+                kept += [line] if worst == "bad" and line not in ("", "head") else []
+        return kept
+
+    found, left_out = read_without_bad_rows(read, read, path, False)
+    assert found == [row for row in names if row.startswith("row")]
+    assert left_out == [(i + 2, row) for i, row in enumerate(names) if row[:3] != "row"]
+    assert taken < 50 * len(names)  # not once a bad row: that would be 1000
+
+
+def test_columns_and_tags_of_a_piece_are_read_as_those_of_the_file(tmp_path):
+    # Tags without B- and I-, which are rare: no mistakes, though a piece may look so.
+    tagged = ("a O\n" * 40 + "\n") * 70 + ("Ada PER\n" * 9 + "\n") * 40 + "a O\nb\n"
+    (tmp_path / "a.conll").write_text(("a O\n" * 40 + "Ada PER\n\n") + tagged)
+    table = KINDS["tag"].read(Source(tmp_path / "a.conll", skip_bad_rows=True))
+    assert len(table) == 111 and "1 row that is wrong is left out: line 3314" in table.notes[-1]
+    # The texts of a piece are no longer than its names; those of the file are.
+    rows = [{"name": "Ada Lovelace", "words": "x"}] * 80
+    rows += [{"name": "Bo", "words": "word " * 50}] * 80
+    rows[100] = {"name": "Bo", "words": ["no", "text"]}
+    (tmp_path / "a.jsonl").write_text(lines(*rows[::-1]))
+    source = Source(tmp_path / "a.jsonl", ("words",), skip_bad_rows=True)
+    table = KINDS["mlm"].read(source)
+    assert len(table) == 159 and "line 60" in table.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "batch_size", "epochs"),
+    [
+        ("classify", 500, 16, 10),
+        ("classify", 90_000, 32, 3),
+        ("tag", 1000, 32, 20),
+        ("answer", 1077, 8, 8),
+        ("answer", 4000, 16, 4),
+        ("answer", 88_000, 32, 3),
+    ],
+)
+def test_batch_size_and_epochs_follow_from_the_rows(kind, rows, batch_size, epochs):
+    found = completed(Settings("no preset"), KINDS[kind], rows, [10, 20], 512)
+    assert (found.batch_size, found.epochs) == (batch_size, epochs)
+    found = completed(Settings("no preset", 0.1, 2, 7), KINDS[kind], rows, [10, 20], 512)
+    assert (found.batch_size, found.epochs) == (7, 2)
 
 
 def test_questions_that_are_left_out_are_named(tmp_path):

@@ -22,7 +22,7 @@ class Live:
     """
 
     def __init__(self, models, **options):
-        app = create_app(models, poll=options.pop("poll", 0.02), **options)
+        app = create_app(models, **{"poll": 0.02, "threads": 1} | options)
         self.server, ready = app.state.server, threading.Event()
         self._socket = listening("127.0.0.1", 0)
         self.port = self._socket.getsockname()[1]

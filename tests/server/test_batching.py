@@ -168,6 +168,60 @@ def test_an_error_is_that_of_its_own_job():
     batched(test)
 
 
+def test_several_threads_share_the_rows_and_leave_half_of_them_to_wait():
+    async def test(batcher, model):
+        lengths = [1, 1, 20, 3, 21, 4, 60, 19, 22, 5, 6, 40, 41, 7, 8, 9]
+        jobs = [submit(batcher, "x" * length) for length in lengths]
+        await model.was_entered()
+        await model.was_entered()
+        # Two threads had nothing else to do; the others wait, without a timer.
+        assert [len(texts) for _, texts in model.batches] == [1, 1] and batcher.waiting == 14
+        model.gate.set()
+        await asyncio.wait([job.answer for job in jobs])
+        sizes = [sorted(map(len, texts)) for _, texts in model.batches[2:]]
+        assert sizes[0] == [19, 20, 21, 22]  # a quarter of 15 rows: the oldest, and its like
+        assert max(map(len, sizes)) == 4 and sum(map(len, sizes)) == 14
+
+    batched(test, threads=2, max_batch_size=32, max_wait=3600.0)
+
+
+def divided(test, **settings):
+    batched(test, **{"threads": 2, "divides": lambda signature: signature == "default"} | settings)
+
+
+def test_a_large_job_is_divided_between_threads():
+    async def test(batcher, model):
+        job = submit(batcher, *("x" * n for n in range(11)))
+        whole = submit(batcher, *"abcdefghi", signature="other")
+        model.gate.set()
+        assert (await job.answer)["size"].tolist() == list(range(11))
+        assert len((await whole.answer)["size"]) == 9
+        await batcher.drained()
+        found = sorted((name, len(texts)) for name, texts in model.batches)
+        assert found == [("default", 5), ("default", 6), ("other", 9)]
+
+    divided(test, max_batch_size=8)
+
+
+def test_a_divided_job_fails_and_is_given_up_as_a_whole():
+    async def test(batcher, model):
+        wrong = submit(batcher, *["good"] * 3, "bad", *["good"] * 16)
+        await model.was_entered()
+        await model.was_entered()
+        gone, fine = submit(batcher, *["gone"] * 12), submit(batcher, "fine")
+        assert batcher.waiting == 25 and batcher.give_up(gone) and batcher.waiting == 13
+        model.gate.set()
+        with pytest.raises(ValueError, match="bad text"):
+            await wrong.answer
+        assert (await fine.answer)["size"].tolist() == [4]
+        await batcher.drained()
+        assert batcher.waiting == 0 and gone.answer.cancelled()
+        assert not any(b"gone" in texts for _, texts in model.batches)
+        assert (await submit(batcher, "a").answer)["size"].tolist() == [1]
+
+    divided(test)
+
+
 def test_draining_waits_for_all_jobs():
     async def test(batcher, model):
         jobs = [submit(batcher, "a" * n) for n in range(9)]

@@ -9,6 +9,8 @@ import pytest
 
 from keras_bert.server import create_app
 from keras_bert.server.protection import OwnHosts
+from keras_bert.server.running import OneWrite
+from keras_bert.server.served_model import chosen_threads
 from keras_bert.serving.export_contract import read_contract
 from tests.server.live import Gate, in_thread, live
 from tools.serving import client_rest
@@ -57,7 +59,7 @@ def test_our_rest_client_asks_it_unchanged(server, capsys):
 
 def test_odd_requests_are_refused_by_the_name_of_their_input(exported):
     contract, wrong, kinds = read_contract(exported), [], set()
-    with live({"model": exported}) as server:
+    with live({"model": exported}, threads=2) as server:
         for request in odd_requests("model", contract, 99, seed=3):
             kinds.add(request.kind)
             status, answer = server.ask(request[1], request[2], request.body, request.headers)
@@ -66,7 +68,13 @@ def test_odd_requests_are_refused_by_the_name_of_their_input(exported):
                 wrong.append((request.kind, status, request.named, answer))
         assert not wrong
         assert len(kinds) > 30
-        assert server.predict({"instances": ["rain"]})[0] == 200
+        texts = ["rain", "wind and rain", "storm"] * 7  # which two threads share
+        found = server.predict({"instances": texts})[1]["predictions"]
+        single = [server.predict({"instances": [text]})[1]["predictions"][0] for text in texts[:3]]
+        assert [row["logits"] for row in found] == [
+            pytest.approx(row["logits"], abs=1e-5) for row in single * 7
+        ]
+        assert server.metric("keras_bert_batch_rows_count") >= 3 + 2
 
 
 @pytest.mark.parametrize(
@@ -193,6 +201,74 @@ def test_keys(exported, tmp_path):
         keys.write_text(content)
         with pytest.raises(ValueError, match=message):
             create_app({"model": exported}, api_key_file=keys)
+
+
+def test_middleware_of_others_sees_predictions(exported):
+    seen, sent = [], []
+
+    class Other:
+        def __init__(self, app):
+            self.app = app
+
+        async def __call__(self, scope, receive, send):
+            seen.append(scope["path"])
+            await self.app(scope, receive, send)
+
+    async def receive():
+        return {"type": "http.request", "body": b"{}"}
+
+    async def send(message):
+        sent.append(message)
+
+    app = create_app({"model": exported})
+    app.add_middleware(Other)
+    scope = {"type": "http", "method": "POST", "path": PREDICT, "headers": [], "query_string": b""}
+    asyncio.run(app(scope, receive, send))  # no model is loaded
+    assert seen == [PREDICT] and sent[0]["status"] == 404
+    assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]
+
+
+def test_an_answer_is_written_at_once():
+    written = []
+
+    class Transport:
+        write, close = written.append, lambda self: written.append("closed")
+        is_closing = staticmethod(lambda: False)
+
+    async def main():
+        transport = OneWrite(Transport())
+        transport.write(b"head ")
+        transport.write(b"body")
+        assert written == [] and not transport.is_closing()
+        await asyncio.sleep(0)
+        assert written == [b"head body"]
+        transport.write(b"last")
+        transport.close()
+        await asyncio.sleep(0)
+        assert written == [b"head body", b"last", "closed"]
+
+    asyncio.run(main())
+
+
+def test_threads_follow_from_the_machine(monkeypatch):
+    import tensorflow as tf
+
+    chosen, cores, devices = [], {0, 1}, []
+    threading = tf.config.threading
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: cores, raising=False)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: devices)
+    monkeypatch.setattr(threading, "get_intra_op_parallelism_threads", lambda: 0)
+    monkeypatch.setattr(threading, "set_intra_op_parallelism_threads", chosen.append)
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    assert chosen_threads(None) == 2 and chosen == [1]
+    assert chosen_threads(1) == 1 and chosen == [1]  # as the user says: both cores for each batch
+    cores |= set(range(16))
+    assert chosen_threads(None) == 4 and chosen == [1]
+    devices.append("GPU:0")
+    assert chosen_threads(None) == 1
+    devices.clear()
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")
+    assert chosen_threads(16) == 16 and chosen == [1]
 
 
 def test_a_full_queue_is_503_with_retry_after(server, monkeypatch):
