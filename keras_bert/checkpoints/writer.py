@@ -1,5 +1,6 @@
 """Writes a model in the format of another library."""
 
+import inspect
 import logging
 from pathlib import Path
 
@@ -43,6 +44,19 @@ _CONFIG = (
     "layer_norm_epsilon",
     "initializer_range",
 )
+# Other settings that `contents_of` answers for, or that change no output.
+_MORE = (
+    "causal",
+    "adapter_dim",
+    "output_hidden_states",
+    "output_attentions",
+    "gradient_checkpointing",
+    "frozen",
+    "lora",
+    "name",
+    "trainable",
+    "dtype",
+)
 
 
 def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str) -> list[str]:
@@ -63,7 +77,7 @@ def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str
     Raises:
         FileExistsError: if the folder holds something else.
         ValueError: if the form is unknown, or the model has low-rank updates that are not
-            merged, adapters, or quantized weights.
+            merged, adapters, quantized weights, or a backbone with a setting that no form knows.
     """
     if form not in _FORMS:
         raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
@@ -105,6 +119,7 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         raise ValueError("the model has low-rank updates: call merge_lora first")
     if backbone.adapters:
         raise ValueError("the model has adapters, which no other form knows")
+    _check_settings(backbone)
     tensors = {}
     for name, weight in weights_by_name(model).items():
         if not keras.backend.is_float_dtype(weight.dtype):
@@ -132,3 +147,16 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         tokenizer=tokenizer and {name: getattr(tokenizer, name) for name in SETTINGS},
         vocabulary=tokenizer and tokenizer.get_vocabulary(),
     )
+
+
+def _check_settings(backbone: keras.Model) -> None:
+    """Raises a ValueError for a setting that no form knows, unless it has its default.
+
+    A setting that somebody adds to the backbone would otherwise be lost without a word.
+    """
+    arguments = inspect.signature(type(backbone).__init__).parameters
+    for name, value in backbone.get_config().items():
+        if name in _CONFIG or name in _MORE:
+            continue
+        if name not in arguments or value != arguments[name].default:
+            raise ValueError(f"the backbone has {name}={value!r}, which no other form knows")
