@@ -14,8 +14,6 @@ from typing import Any
 import keras
 
 from keras_bert.checkpoints.checks import (
-    NUMBERS,
-    SIZES,
     check_config,
     check_size,
     least_numbers,
