@@ -401,6 +401,7 @@ def draw(results: list[dict], metric: str, path: str) -> list[str]:
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogFormatter
 
     figure = Figure(figsize=(4.8, 3.2), layout="constrained")
     FigureCanvasAgg(figure)
@@ -423,6 +424,8 @@ def draw(results: list[dict], metric: str, path: str) -> list[str]:
     axes.set_ylabel(f"held-out {metric}")
     if "perplexity" in metric:
         axes.set_yscale("log")
+        for level in ("major", "minor"):  # 1800, not 1.8 x 10^3
+            getattr(axes.yaxis, f"set_{level}_formatter")(LogFormatter())
     axes.grid(alpha=0.3)
     if axes.lines:
         axes.legend()
