@@ -28,8 +28,8 @@ from keras_bert.data.sorted_runs import ENTRY
 from keras_bert.data.whole_files import read_whole, write_whole
 from keras_bert.text.tokenizer import BertTokenizer
 
-# Share of [UNK], and mean length of a sentence in tokens, above which there is a warning. Text in the
-# vocabulary's language has a few [UNK] in a thousand, and English sentences have 20 to 35 tokens.
+# Share of [UNK], and mean number of tokens in a sentence, above which there is a warning. Text in
+# the vocabulary's language has a few [UNK] in a thousand, and English sentences 20 to 35 tokens.
 MANY_UNKNOWN = 0.01
 LONG_SENTENCE = 50
 OVERWRITE = "choose another folder, or pass overwrite=True to delete what is there"
