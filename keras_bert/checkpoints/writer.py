@@ -154,9 +154,12 @@ def _check_settings(backbone: keras.Model) -> None:
 
     A setting that somebody adds to the backbone would otherwise be lost without a word.
     """
-    arguments = inspect.signature(type(backbone).__init__).parameters
+    defaults = {}
+    for cls in reversed(type(backbone).__mro__):  # a class may pass on what it does not name
+        arguments = inspect.signature(cls.__init__).parameters
+        defaults |= {name: argument.default for name, argument in arguments.items()}
     for name, value in backbone.get_config().items():
         if name in _CONFIG or name in _MORE:
             continue
-        if name not in arguments or value != arguments[name].default:
+        if name not in defaults or value != defaults[name]:
             raise ValueError(f"the backbone has {name}={value!r}, which no other form knows")

@@ -44,9 +44,18 @@ class Other(BertBackbone):
         return super().get_config() | {"slope": self.slope}
 
 
+@keras.saving.register_keras_serializable(package="test_new_settings")
+class Deeper(Other):
+    """Passes on the settings that it does not name."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+
 @pytest.mark.parametrize("form", ["google", "huggingface", "kerashub"])
 def test_no_form_drops_a_setting_in_silence(form, tmp_path):
     with pytest.raises(ValueError, match=r"the backbone has slope=0\.5, which no other form knows"):
         save_checkpoint(Other(11, **SIZES, slope=0.5), tmp_path / "saved", form)
     assert not (tmp_path / "saved").exists()
-    save_checkpoint(Other(11, **SIZES), tmp_path / "saved", form)  # BERT, as they know it
+    for cls in (Other, Deeper):  # with the defaults it is BERT, as they know it
+        save_checkpoint(cls(11, **SIZES), tmp_path / "saved", form)
