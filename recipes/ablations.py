@@ -14,7 +14,6 @@ import json
 import os
 import shlex
 import signal
-import statistics
 import subprocess
 import sys
 import tarfile
@@ -23,6 +22,8 @@ import traceback
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import Queue
+
+from heldout_figure import draw, figure_path
 
 # Flags of keras-bert pretrain. The first is that of the shipped preset's first phase.
 BASE = (
@@ -79,6 +80,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--rate_steps", type=int, help="of a changing masking rate, if only --minutes are given"
     )
     parser.add_argument("--report_every", type=int, default=500, help="steps between evaluations")
+    parser.add_argument(
+        "--figure",
+        type=figure_path,
+        help="PNG, PDF or SVG of a held-out metric by step: mean over seeds, and band",
+    )
+    parser.add_argument("--metric", default="mlm_accuracy", help="of heldout.json, for --figure")
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[], help="to fine-tune on")
     parser.add_argument("--task_seeds", type=int, nargs="+", default=[0])
@@ -91,22 +98,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--part_mb", type=float, default=15, help="size of the preset's files there"
     )
-    parser.add_argument(
-        "--figure", help="PNG, PDF or SVG of a held-out metric by step: mean over seeds, and band"
-    )
-    parser.add_argument("--metric", default="mlm_accuracy", help="of heldout.json, for --figure")
     parser.add_argument("--worker", nargs=2, metavar=("NAME", "SEED"), help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if not (args.steps or args.minutes):
         parser.error("one of the arguments --steps and --minutes is required")
     if args.tasks and not args.glue_dir:
         parser.error("--tasks needs --glue_dir")
-    if args.figure:
-        from recipe_flags import need
-
-        need(parser, "matplotlib", "plots", "--figure")
-        if Path(args.figure).suffix not in (".png", ".pdf", ".svg"):
-            parser.error(f"--figure {args.figure}: expected a name that ends in .png, .pdf or .svg")
     known = dict(VARIANTS)
     for text in args.add:
         name, equals, flags = text.partition("=")
@@ -372,73 +369,6 @@ def fields_of(pairs: str | None) -> dict[str, str]:
     return {pair["paradigm"]: pair.get("field", "other") for pair in map(json.loads, lines)}
 
 
-def curves(results: list[dict], metric: str) -> dict[str, dict[int, list[float]]]:
-    """By variant: the values of a held-out metric, one a seed, at the steps that all seeds have."""
-    found: dict[str, list[dict[int, float]]] = {}
-    for result in results:
-        points = {p["step"]: p[metric] for p in result["curve"] if p.get(metric) is not None}
-        if points:  # a variant may lack the metric, as `no_nsp` has no next sentences
-            found.setdefault(result["variant"], []).append(points)
-    return {
-        variant: {
-            step: [run[step] for run in runs] for step in sorted(set.intersection(*map(set, runs)))
-        }
-        for variant, runs in found.items()
-    }
-
-
-def draw(results: list[dict], metric: str, path: str) -> list[str]:
-    """Draws a held-out metric by step, the mean over seeds with a band of one deviation.
-
-    Args:
-        results: of the runs.
-        metric: a name in heldout.json, such as "mlm_accuracy" or "mlm_perplexity".
-        path: PNG, PDF or SVG to write.
-
-    Returns:
-        A line for each variant, with its last point.
-    """
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import LogFormatter
-
-    figure = Figure(figsize=(4.8, 3.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes, lines = figure.add_subplot(), []
-    for variant, points in curves(results, metric).items():
-        if not points:
-            lines.append(f"{variant}: its seeds have no step in common")
-            continue
-        mean = [statistics.fmean(values) for values in points.values()]
-        deviation = [statistics.pstdev(values) for values in points.values()]
-        seeds = len(next(iter(points.values())))
-        label = f"{variant} ({seeds} seed{'s' * (seeds > 1)})"
-        (line,) = axes.plot(list(points), mean, marker=".", label=label)
-        if seeds > 1:
-            low = [m - d for m, d in zip(mean, deviation, strict=True)]
-            high = [m + d for m, d in zip(mean, deviation, strict=True)]
-            axes.fill_between(list(points), low, high, color=line.get_color(), alpha=0.2, lw=0)
-        lines.append(f"{label}: {metric} {mean[-1]:.4g} ± {deviation[-1]:.2g} at {max(points)}")
-    axes.set_xlabel("step")
-    axes.set_ylabel(f"held-out {metric}")
-    if "perplexity" in metric:
-        axes.set_yscale("log")
-        for level in ("major", "minor"):  # 1800, not 1.8 x 10^3
-            getattr(axes.yaxis, f"set_{level}_formatter")(LogFormatter())
-    axes.grid(alpha=0.3)
-    if axes.lines:
-        axes.legend()
-    content = io.BytesIO()
-    with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):  # text stays text
-        figure.savefig(content, format=Path(path).suffix[1:], dpi=200)
-    new = Path(path).with_name(f".{Path(path).name}.new")
-    new.parent.mkdir(parents=True, exist_ok=True)
-    new.write_bytes(content.getvalue())
-    new.replace(path)
-    return lines or [f"no run has the held-out metric {metric}"]
-
-
 def pack(args: argparse.Namespace, results: list[dict]) -> None:
     """Writes all results, and the preset of the lowest held-out perplexity in parts."""
     folder = Path(args.pack)
@@ -499,10 +429,10 @@ def main(argv: list[str] | None = None) -> list[dict]:
     for result in results:
         curve = [(p["step"], round(p.get("mlm_accuracy") or 0, 3)) for p in result["curve"]]
         print(f"{result['variant']}-{result['seed']}, held-out accuracy by step: {curve}")
-    if args.figure:
-        print("\n".join(draw(results, args.metric, args.figure)), flush=True)
     if args.pack:
         pack(args, results)
+    if args.figure:
+        print("\n".join(draw(results, args.metric, args.figure)), flush=True)
     return results
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from keras_bert_cli import pretrain_flags as pretrain
-from recipes import ablations
+from recipes import ablations, heldout_figure
 
 ROOT = Path(__file__).parents[2]
 # Takes the place of a run's process: writes a result, fails, or lasts.
@@ -79,8 +79,8 @@ def test_a_figure_of_means_over_seeds(tmp_path, monkeypatch, capsys):
         result("peak", (5, 0.2), (10, None)),
     ]
     expected = {"base": {5: [0.1, 0.3], 10: [0.3, 0.7]}, "peak": {5: [0.2]}}
-    assert ablations.curves(results, "mlm_accuracy") == expected
-    lines = ablations.draw(results, "mlm_accuracy", str(tmp_path / "figure.svg"))
+    assert heldout_figure.curves(results, "mlm_accuracy") == expected
+    lines = heldout_figure.draw(results, "mlm_accuracy", tmp_path / "figure.svg")
     assert lines == [
         "base (2 seeds): mlm_accuracy 0.5 ± 0.2 at 10",
         "peak (1 seed): mlm_accuracy 0.2 ± 0 at 5",
@@ -89,12 +89,12 @@ def test_a_figure_of_means_over_seeds(tmp_path, monkeypatch, capsys):
     assert "base (2 seeds)" in content and "held-out mlm_accuracy" in content
     # One band, of both seeds: a filled path that both means lie inside of.
     assert content.count("FillBetweenPolyCollection_") + content.count("PolyCollection_1") > 0
-    assert ablations.draw(results, "nsp_accuracy", str(tmp_path / "none.png")) == [
+    assert heldout_figure.draw(results, "nsp_accuracy", tmp_path / "none.png") == [
         "no run has the held-out metric nsp_accuracy"
     ]
     with pytest.raises(SystemExit):
         ablations.main([*REQUIRED, "--figure", "figure.jpg"])
-    assert "--figure figure.jpg: expected a name that ends in" in capsys.readouterr().err
+    assert "--figure: figure.jpg: expected a name that ends in" in capsys.readouterr().err
 
 
 def test_a_signal_ends_the_runs_and_what_is_done_is_reported(tmp_path, monkeypatch, capsys):
