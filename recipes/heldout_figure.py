@@ -26,7 +26,8 @@ def curves(results: list[dict], metric: str) -> dict[str, dict[int, list[float]]
     """By variant: the values of a held-out metric, one a seed, at the steps that all seeds have."""
     found: dict[str, list[dict[int, float]]] = {}
     for result in results:
-        points = {p["step"]: p[metric] for p in result["curve"] if p.get(metric) is not None}
+        curve = result.get("curve") or []
+        points = {p["step"]: p[metric] for p in curve if p.get(metric) is not None}
         if points:  # a variant may lack the metric, as `no_nsp` has no next sentences
             found.setdefault(result["variant"], []).append(points)
     return {

@@ -228,8 +228,8 @@ def _warn(index: CorpusIndex, shards: int) -> None:
     if unknown > MANY_UNKNOWN * index.tokens:
         warnings.warn(
             f"{index.folder}: {unknown:,} of {index.tokens:,} tokens are [UNK], because the "
-            "vocabulary lacks characters of this text; build_vocabulary keeps more with a larger "
-            "alphabet_size",
+            "vocabulary lacks characters of this text; one made with a larger alphabet_size keeps "
+            "more of them",
             stacklevel=3,
         )
     length = index.tokens / index.sentences
