@@ -1,6 +1,5 @@
 """Writes a model in the format of another library."""
 
-import inspect
 import logging
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import google, huggingface, kerashub
-from keras_bert.checkpoints.contents import Contents, own_masked_lm
+from keras_bert.checkpoints.contents import Contents, changed_settings, own_masked_lm
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.tuning import lora_layers
 from keras_bert.text.tokenizer import SETTINGS, BertTokenizer
@@ -43,19 +42,6 @@ _CONFIG = (
     "attention_dropout",
     "layer_norm_epsilon",
     "initializer_range",
-)
-# Other settings that `contents_of` answers for, or that change no output.
-_MORE = (
-    "causal",
-    "adapter_dim",
-    "output_hidden_states",
-    "output_attentions",
-    "gradient_checkpointing",
-    "frozen",
-    "lora",
-    "name",
-    "trainable",
-    "dtype",
 )
 
 
@@ -119,7 +105,9 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         raise ValueError("the model has low-rank updates: call merge_lora first")
     if backbone.adapters:
         raise ValueError("the model has adapters, which no other form knows")
-    _check_settings(backbone)
+    # A setting that somebody adds to the backbone would otherwise be lost without a word.
+    for setting, value in changed_settings(backbone, {*_CONFIG, "causal"}).items():
+        raise ValueError(f"the backbone has {setting}={value!r}, which no other form knows")
     tensors = {}
     for name, weight in weights_by_name(model).items():
         if not keras.backend.is_float_dtype(weight.dtype):
@@ -147,19 +135,3 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         tokenizer=tokenizer and {name: getattr(tokenizer, name) for name in SETTINGS},
         vocabulary=tokenizer and tokenizer.get_vocabulary(),
     )
-
-
-def _check_settings(backbone: keras.Model) -> None:
-    """Raises a ValueError for a setting that no form knows, unless it has its default.
-
-    A setting that somebody adds to the backbone would otherwise be lost without a word.
-    """
-    defaults = {}
-    for cls in reversed(type(backbone).__mro__):  # a class may pass on what it does not name
-        arguments = inspect.signature(cls.__init__).parameters
-        defaults |= {name: argument.default for name, argument in arguments.items()}
-    for name, value in backbone.get_config().items():
-        if name in _CONFIG or name in _MORE:
-            continue
-        if name not in defaults or value != defaults[name]:
-            raise ValueError(f"the backbone has {name}={value!r}, which no other form knows")
