@@ -23,6 +23,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import Queue
 
+from heldout_figure import draw, figure_path
+
 # Flags of keras-bert pretrain. The first is that of the shipped preset's first phase.
 BASE = (
     "--size L6_H256 --lengths 128 --shares 1 --predictions 20 --batch_sizes 256 --objective nsp "
@@ -78,6 +80,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--rate_steps", type=int, help="of a changing masking rate, if only --minutes are given"
     )
     parser.add_argument("--report_every", type=int, default=500, help="steps between evaluations")
+    parser.add_argument(
+        "--figure",
+        type=figure_path,
+        help="PNG, PDF or SVG of a held-out metric by step: mean over seeds, and band",
+    )
+    parser.add_argument("--metric", default="mlm_accuracy", help="of heldout.json, for --figure")
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=[], help="to fine-tune on")
     parser.add_argument("--task_seeds", type=int, nargs="+", default=[0])
@@ -423,6 +431,8 @@ def main(argv: list[str] | None = None) -> list[dict]:
         print(f"{result['variant']}-{result['seed']}, held-out accuracy by step: {curve}")
     if args.pack:
         pack(args, results)
+    if args.figure:
+        print("\n".join(draw(results, args.metric, args.figure)), flush=True)
     return results
 
 

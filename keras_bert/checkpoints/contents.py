@@ -1,5 +1,7 @@
 """The contents of a checkpoint of any format, in this package's terms."""
 
+import inspect
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +18,20 @@ MASKED_LM, NEXT_SENTENCE = "masked_lm_head/", "next_sentence_head/"
 NOT_CAUSAL = (
     "causal=True is kept in keras_bert.json, which this package reads; other programs take the "
     "model for one that reads in both directions, and give other outputs."
+)
+# Settings in the config of a backbone that decide neither what its weights are nor what they mean.
+_FREE = (
+    "name",
+    "trainable",
+    "dtype",
+    "frozen",
+    "lora",
+    "hidden_dropout",
+    "attention_dropout",
+    "initializer_range",
+    "output_hidden_states",
+    "output_attentions",
+    "gradient_checkpointing",
 )
 # Names, in tasks, of the settings in which a masked-LM head may differ.
 TASK_ARGUMENTS = {"activation": "head_activation", "layer_norm_epsilon": "head_epsilon"}
@@ -70,3 +86,23 @@ def own_masked_lm(model: keras.Model) -> dict[str, Any]:
     """`Contents.masked_lm` of a task."""
     values = {name: getattr(model, theirs, None) for name, theirs in TASK_ARGUMENTS.items()}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def changed_settings(backbone: keras.Model, known: Container[str]) -> dict[str, Any]:
+    """The settings of a backbone that differ from their defaults, and matter to its outputs.
+
+    Args:
+        backbone: a `BertBackbone`, or of a user's own class.
+        known: names of settings to leave out.
+    """
+    defaults = {}
+    for cls in reversed(type(backbone).__mro__):  # a class may pass on what it does not name
+        arguments = inspect.signature(cls.__init__).parameters
+        defaults |= {name: argument.default for name, argument in arguments.items()}
+    return {
+        name: value
+        for name, value in backbone.get_config().items()
+        if name not in known
+        and name not in _FREE
+        and (name not in defaults or value != defaults[name])
+    }

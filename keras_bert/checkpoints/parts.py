@@ -10,6 +10,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.checkpoints.checks import short, shown
+from keras_bert.checkpoints.contents import changed_settings
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.checkpoints.part_file import read_part, write_part
 from keras_bert.models.tuning import add_lora, lora_layers, tune
@@ -128,16 +130,20 @@ def _lora(model) -> dict[str, Any] | None:
 
 
 def _base(model) -> dict[str, Any]:
-    return {name: getattr(model.backbone, name) for name in _BASE}
+    named = {name: getattr(model.backbone, name) for name in _BASE}
+    return named | changed_settings(model.backbone, _BASE)
 
 
 def _check_base(model, path, header) -> None:
     if header["class"] != type(model).__name__:
         raise ValueError(f"{path} is of a {header['class']}, the model a {type(model).__name__}")
     theirs, mine = header["base"], _base(model)
-    others = [name for name in mine if theirs.get(name) != mine[name]]
+    others = [name for name in {**mine, **theirs} if theirs.get(name) != mine.get(name)]
     if others:
-        faults = [f"{name} is {theirs.get(name)!r}, not {mine[name]!r}" for name in others]
+        faults = [
+            f"{shown(name)} is {short(theirs.get(name))}, not {short(mine.get(name))}"
+            for name in others
+        ]
         raise ValueError(f"{path} is of a backbone whose {', '.join(faults)}")
 
 

@@ -5,6 +5,7 @@ task.json and task.weights.h5 for the head, preprocessor.json, tokenizer.json an
 assets/tokenizer/vocab.txt for the preprocessor.
 """
 
+import inspect
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
@@ -13,8 +14,6 @@ from typing import Any
 import keras
 
 from keras_bert.checkpoints.checks import (
-    NUMBERS,
-    SIZES,
     check_config,
     check_size,
     least_numbers,
@@ -28,9 +27,14 @@ from keras_bert.models.backbone import BertBackbone
 
 PACKAGE = "keras_bert>"
 FILES = ("*.json", "*.weights.h5", "assets")
-# Settings of a backbone beside the numbers.
-_FLAGS = ("output_hidden_states", "output_attentions", "gradient_checkpointing", "causal")
-_OTHERS = ("activation", "adapter_dim", "name", "trainable", "dtype", "frozen", "lora")
+# Settings of a backbone: its arguments, and some that Keras and `get_config` add.
+_ARGUMENTS = {
+    name: argument
+    for name, argument in inspect.signature(BertBackbone.__init__).parameters.items()
+    if name not in ("self", "kwargs")
+}
+_FLAGS = tuple(n for n, argument in _ARGUMENTS.items() if isinstance(argument.default, bool))
+_ADDED = ("name", "trainable", "dtype", "frozen", "lora")
 
 
 def settings(source: Source, file: str, class_name: str) -> dict[str, Any]:
@@ -125,7 +129,7 @@ def load_backbone(
 
 def _check_backbone(config: dict[str, Any], where: str) -> None:
     check_config(config, where, {})
-    unknown = config.keys() - {*SIZES, *NUMBERS, *_FLAGS, *_OTHERS}
+    unknown = config.keys() - {*_ARGUMENTS, *_ADDED}
     if unknown:
         raise ValueError(f"{where} has the unknown settings {', '.join(sorted(unknown))}")
     for name in _FLAGS:

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import google, huggingface, kerashub
-from keras_bert.checkpoints.contents import Contents, own_masked_lm
+from keras_bert.checkpoints.contents import Contents, changed_settings, own_masked_lm
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.tuning import lora_layers
 from keras_bert.text.tokenizer import SETTINGS, BertTokenizer
@@ -63,7 +63,7 @@ def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str
     Raises:
         FileExistsError: if the folder holds something else.
         ValueError: if the form is unknown, or the model has low-rank updates that are not
-            merged, adapters, or quantized weights.
+            merged, adapters, quantized weights, or a backbone with a setting that no form knows.
     """
     if form not in _FORMS:
         raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
@@ -105,6 +105,9 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         raise ValueError("the model has low-rank updates: call merge_lora first")
     if backbone.adapters:
         raise ValueError("the model has adapters, which no other form knows")
+    # A setting that somebody adds to the backbone would otherwise be lost without a word.
+    for setting, value in changed_settings(backbone, {*_CONFIG, "causal"}).items():
+        raise ValueError(f"the backbone has {setting}={value!r}, which no other form knows")
     tensors = {}
     for name, weight in weights_by_name(model).items():
         if not keras.backend.is_float_dtype(weight.dtype):

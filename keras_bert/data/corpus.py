@@ -28,6 +28,10 @@ from keras_bert.data.sorted_runs import ENTRY
 from keras_bert.data.whole_files import read_whole, write_whole
 from keras_bert.text.tokenizer import BertTokenizer
 
+# Share of [UNK], and mean number of tokens in a sentence, above which there is a warning. Text in
+# the vocabulary's language has a few [UNK] in a thousand, and English sentences 20 to 35 tokens.
+MANY_UNKNOWN = 0.01
+LONG_SENTENCE = 50
 OVERWRITE = "choose another folder, or pass overwrite=True to delete what is there"
 
 
@@ -72,8 +76,9 @@ def prepare_corpus(
         verbose: whether to show progress on the standard error.
 
     Returns:
-        The index. Its `left_out` counts the lines and documents without tokens, and the documents
-        that were split because they had more than about a million tokens.
+        The index. Its `left_out` counts the lines and documents without tokens, the documents that
+        were split because they had more than about a million tokens, and the tokens that are [UNK]
+        because the vocabulary lacks a character of the word. A warning says so if they are many.
 
     Raises:
         FileNotFoundError: if a file does not exist, or a glob matches nothing.
@@ -217,6 +222,21 @@ def _warn(index: CorpusIndex, shards: int) -> None:
         warnings.warn(
             f"{index.folder}: {cut} documents have more than {MAX_DOCUMENT_TOKENS} tokens and were "
             "split; is there a blank line between documents?",
+            stacklevel=3,
+        )
+    unknown = index.left_out.get("unknown_tokens", 0)
+    if unknown > MANY_UNKNOWN * index.tokens:
+        warnings.warn(
+            f"{index.folder}: {unknown:,} of {index.tokens:,} tokens are [UNK], because the "
+            "vocabulary lacks characters of this text; one made with a larger alphabet_size keeps "
+            "more of them",
+            stacklevel=3,
+        )
+    length = index.tokens / index.sentences
+    if index.source["format"] == "sentences" and length > LONG_SENTENCE:
+        warnings.warn(
+            f"{index.folder}: a line has {length:.0f} tokens on average, more than sentences have; "
+            "if they are paragraphs, pass format='paragraphs', or next sentences will be missing",
             stacklevel=3,
         )
 

@@ -151,10 +151,12 @@ class TokenizeBlock(Step):
     def _tokenize(self, name: str, pieces: list[Piece]) -> dict:
         writer = RunWriter(os.path.join(self.work, name))
         documents = DocumentTokenizer(self._tokenizer)
+        unknown = self._tokenizer.token_to_id(self._tokenizer.unk_token)
         for piece in pieces:
             for document in documents(self._passages(piece)):
                 place = (piece.source, document.place, document.part)
                 tokens, lengths = document.tokens.tolist(), document.sentence_lengths.tolist()
+                documents.counts["unknown_tokens"] += tokens.count(unknown)
                 example = document_example(tokens, lengths)
                 key = shuffle_key(self.plan.corpus["seed"], *place)
                 writer.add((key, *place, len(example), len(lengths), len(tokens)), example)

@@ -50,8 +50,8 @@ class CorpusIndex:
         vocabulary_sha256: SHA-256 of `vocab.txt`, in hexadecimal.
         seed: seed of the order of the documents.
         shards: its files, in order.
-        left_out: numbers of sentences and documents without tokens, which are in no shard, and of
-            documents that were split.
+        left_out: numbers of sentences and documents without tokens, which are in no shard, of
+            documents that were split, and of tokens that are [UNK] there.
         source: the sources and settings.
     """
 

@@ -88,8 +88,9 @@ class SelfAttention(keras.layers.Layer):
 
     Call arguments:
         x: float [B, T, H].
-        mask: from `AttentionMask`, or any bool that broadcasts to [B, N, T, T], True where
-            attention is allowed; or None.
+        mask: from `AttentionMask`; or any bool that broadcasts to [B, N, T, T], True where
+            attention is allowed; or a float32 of such a shape that is added to the scores, with
+            `FORBIDDEN` where there is no attention; or None.
         training: whether to apply dropout.
         seed: a seed from `dropout.draw`, or None to draw one.
 
@@ -171,8 +172,10 @@ class SelfAttention(keras.layers.Layer):
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, T, T]
         scores = ops.cast(scores, "float32")
         if mask is not None:
-            # Added instead of selected: the gradient then does not need the mask.
-            scores = scores + (1.0 - ops.cast(mask, "float32")) * FORBIDDEN
+            if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(mask.dtype)):
+                # Added instead of selected: the gradient then does not need the mask.
+                mask = (1.0 - ops.cast(mask, "float32")) * FORBIDDEN
+            scores = scores + ops.cast(mask, "float32")
         # Keras warns about a softmax over a single score, which a row of one token has.
         single = scores.shape[-1] == 1
         probabilities = ops.ones_like(scores) if single else ops.softmax(scores, axis=-1)

@@ -193,11 +193,15 @@ def test_a_merged_model_is_no_part(base, part, tmp_path):
     refuses(fresh(base), tmp_path / "merged", "4 of 39 weights differ.*query/kernel")
 
 
-def test_another_backbone(base, part):
+def test_another_backbone(base, part, tmp_path):
     backbone = BertBackbone(503, 2, 7, 21, 33, max_sequence_length=13, activation="gelu_tanh")
     message = "num_heads is 3, not 7, activation is 'gelu_exact', not 'gelu_tanh'"
     refuses(BertClassifier(backbone, 3), part, message)
     refuses(fresh(base, adapter_dim=4), part, "whose adapter_dim is None, not 4")
+    # The same weights, and another meaning of them.
+    refuses(fresh(base, causal=True), part, "whose causal is None, not True")
+    save_tuned_part(tuned(base, "bitfit", causal=True), tmp_path / "causal")
+    refuses(fresh(base), tmp_path / "causal", "whose causal is True, not None")
 
 
 def test_another_class(base, part):

@@ -134,6 +134,17 @@ def test_documents_are_those_of_the_original_in_a_random_order(prepared, files, 
     assert index.left_out == {"documents_without_tokens": 1, "sentences_without_tokens": 2}
 
 
+def test_lost_characters_and_unsplit_paragraphs_are_warned_of(tmp_path):
+    tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "."])
+    (tmp_path / "text").write_text("a a. 王 a 法国 a.\n\na a a.\n" + "\n\na " * 40)
+    with pytest.warns(UserWarning, match=r"3 of 53 tokens are \[UNK\].* alphabet_size"):
+        index = prepare_corpus(tmp_path / "text", tmp_path / "unknown", tokenizer, 1, **QUIET)
+    assert index.left_out == {"unknown_tokens": 3}
+    (tmp_path / "long").write_text(2 * ("a " * 29 + "." + " a" * 29 + ".\n\n"))
+    with pytest.warns(UserWarning, match=r"60 tokens on average.* format='paragraphs'"):
+        prepare_corpus(tmp_path / "long", tmp_path / "unsplit", tokenizer, 1, **QUIET)
+
+
 def test_the_folder_holds_what_it_should_and_the_tokenizer_comes_back(prepared):
     folder, index = prepared
     shards = [f"shard-{number:05d}-of-00005.tfrecord" for number in range(5)]

@@ -260,11 +260,13 @@ def test_pairs_are_those_of_a_walk(monkeypatch, documents, most_sentences, most_
         number, split, end, is_random = chunks[a]
         assert (a_end, label) == (offsets[split], is_random)
         if not is_random:
-            assert (b, b_end) == (a_end, offsets[end])
+            assert b == a_end, "a true next segment must begin where the first one ends"
+            assert b_end == offsets[end]
             continue
         sentence = np.searchsorted(offsets, b)
         other = document[sentence]
-        assert other != number and offsets[sentence] == b
+        assert other != number, "a random segment must be of another document"
+        assert b == offsets[sentence], "a random segment must begin with a sentence"
         while sentence < ends[other]:
             sentence += 1
             if offsets[sentence] - b >= targets[number] - (a_end - a):

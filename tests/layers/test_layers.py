@@ -7,6 +7,7 @@ import scipy.special
 
 from keras_bert.layers import AttentionMask, BertEmbeddings, Dropout, EncoderBlock, SelfAttention
 from keras_bert.layers.activations import gelu_exact, gelu_tanh, get_activation
+from keras_bert.layers.attention import FORBIDDEN
 
 BATCH, TOKENS, HEADS, HIDDEN, WIDE = 3, 5, 7, 21, 11
 
@@ -59,6 +60,19 @@ def test_self_attention_matches_float64(rng, mask):
     expected = attention(x, randomize(layer, rng), mask)
     for value, wanted in zip(layer(x, mask), expected, strict=True):
         np.testing.assert_allclose(value, wanted, atol=2e-5)
+
+
+def test_a_float_mask_is_added_to_the_scores(rng, mask):
+    layer = SelfAttention(HEADS)
+    x = rng.normal(size=(BATCH, TOKENS, HIDDEN))
+    layer(x, mask)
+    w = randomize(layer, rng)
+    bias = rng.normal(size=(1, HEADS, TOKENS, TOKENS)).astype("float32")
+    _, plain = attention(x, w, mask)
+    expected = plain * np.exp(bias.astype("float64"))  # softmax(s + b) ~ softmax(s) exp(b)
+    expected /= expected.sum(-1, keepdims=True)
+    _, found = layer(x, np.where(mask, bias, np.float32(FORBIDDEN)))
+    np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("activation", ["gelu_exact", "gelu_tanh"])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from keras_bert_cli import pretrain_flags as pretrain
-from recipes import ablations
+from recipes import ablations, heldout_figure
 
 ROOT = Path(__file__).parents[2]
 # Takes the place of a run's process: writes a result, fails, or lasts.
@@ -66,6 +66,34 @@ def test_runs_side_by_side_report_and_go_on(tmp_path, monkeypatch, capsys):
         content = archive.extractfile("muon-seed0/weights").read()
     assert content == bytes(range(256)) * 40
     assert len(json.loads((tmp_path / "out" / "results.json").read_text())) == 4
+
+
+def test_a_figure_of_means_over_seeds(tmp_path, capsys):
+    def result(variant, *points):
+        keys = ("step", "mlm_accuracy")
+        return {"variant": variant, "curve": [dict(zip(keys, p, strict=True)) for p in points]}
+
+    results = [
+        result("base", (5, 0.1), (10, 0.3)),
+        result("base", (5, 0.3), (10, 0.7), (12, 0.9)),  # by the clock, it came further
+        result("peak", (5, 0.2), (10, None)),
+    ]
+    expected = {"base": {5: [0.1, 0.3], 10: [0.3, 0.7]}, "peak": {5: [0.2]}}
+    assert heldout_figure.curves(results, "mlm_accuracy") == expected
+    lines = heldout_figure.draw(results, "mlm_accuracy", tmp_path / "figure.svg")
+    assert lines == [
+        "base (2 seeds): mlm_accuracy 0.5 ± 0.2 at 10",
+        "peak (1 seed): mlm_accuracy 0.2 ± 0 at 5",
+    ]
+    content = (tmp_path / "figure.svg").read_text()
+    assert "base (2 seeds)" in content and "held-out mlm_accuracy" in content
+    assert content.count("fill-opacity: 0.2") == 1  # one band, of the variant with two seeds
+    assert heldout_figure.draw(results, "nsp_accuracy", tmp_path / "none.png") == [
+        "no run has the held-out metric nsp_accuracy"
+    ]
+    with pytest.raises(SystemExit):
+        ablations.main([*REQUIRED, "--figure", "figure.jpg"])
+    assert "--figure: figure.jpg: expected a name that ends in" in capsys.readouterr().err
 
 
 def test_a_signal_ends_the_runs_and_what_is_done_is_reported(tmp_path, monkeypatch, capsys):
