@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert.arguments import check_count
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.atomic import write_folder
 from keras_bert.data.texts import check_texts
 from keras_bert.explain.pages import VIEWS, Drawn, drawn, figure, html_text, run_in
@@ -243,8 +243,7 @@ def project(
         ValueError: if `method` is unknown, there are fewer than two texts, or labels differ in
             number.
     """
-    if method not in METHODS:
-        raise ValueError(f"method={method!r}: expected one of {', '.join(METHODS)}")
+    check_choice("method", method, METHODS)
     texts = [t.decode() if isinstance(t, bytes) else t for t in check_texts(texts)]
     if len(texts) < 2 or (labels is not None and len(labels) != len(texts)):
         raise ValueError(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_choice
 from keras_bert.data.table_rows import NUMERIC, SEVERAL, Table
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.dropout import Dropout
@@ -79,8 +80,7 @@ class BertClassifier(Labelled):
         temperature: float = 1.0,
         **kwargs,
     ):
-        if problem not in PROBLEMS:
-            raise ValueError(f"problem={problem!r}: expected one of {', '.join(PROBLEMS)}")
+        check_choice("problem", problem, PROBLEMS)
         if not num_classes and labels is None and problem == "regression":
             num_classes = 1
         least = 2 if problem == "single_label" else 1
@@ -507,16 +507,6 @@ class BertClassifier(Labelled):
                 odds = np.log(self.thresholds) - np.log1p(-np.array(self.thresholds))
             self.thresholds = _sigmoid(odds * before / after).tolist()
         return after
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_classes": self.num_classes,
-            "labels": self.labels,
-            "dropout": self.dropout,
-            "problem": self.problem,
-            "thresholds": self.thresholds,
-            "temperature": self.temperature,
-        }
 
 
 def _check_has_windows(x) -> None:

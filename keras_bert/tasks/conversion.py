@@ -4,6 +4,7 @@ from pathlib import Path
 
 import keras
 
+from keras_bert.arguments import check_choice
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import Checkpoint, contents_of, open_checkpoint, save_checkpoint
 from keras_bert.checkpoints.preset import FILES
@@ -53,8 +54,7 @@ def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> lis
         ValueError: if the format is unknown, `source` is damaged, or it is a preset of a task that
             this package does not have.
     """
-    if form not in FORMS:
-        raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
+    check_choice("form", form, FORMS)
     embedding = read_embedding_settings(source)
     checkpoint = open_checkpoint(embedding.checkpoint if embedding else source)
     embeds = embedding or form == "sentence_transformers"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import keras
 import numpy as np
 
-from keras_bert.arguments import check_number
+from keras_bert.arguments import check_above_zero, check_number
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.classifier import BertClassifier
@@ -43,7 +43,7 @@ def soft_labels(logits, y=None, temperature: float = 1.0, share: float = 0.5) ->
     if logits.ndim != 2:
         raise ValueError(f"logits of shape {logits.shape}: expected [N, K]")
     check_number("share", share, 0, 1)
-    _check_temperature(temperature)
+    check_above_zero("temperature", temperature)
     found = softmax(logits / temperature, axis=1)
     if y is not None:
         y = np.asarray(y)
@@ -146,7 +146,7 @@ def distiller(
     >>> ids, y, _ = student.make_rows(texts, labels)
     >>> both.fit(ids, y, epochs=3)
     """
-    _check_temperature(temperature)
+    check_above_zero("temperature", temperature)
     _check_same(teacher, student)
     # Keras 3.15 takes its default, "kl_divergence", of the logits instead of their softmax.
     divergence = keras.losses.KLDivergence()
@@ -227,9 +227,3 @@ def _check_same(teacher: BertClassifier, student: BertClassifier) -> None:
                 f"teacher and student have different {what}: expected the same; soft_labels "
                 "serves two vocabularies"
             )
-
-
-def _check_temperature(value: float) -> None:
-    check_number("temperature", value)
-    if value == 0:
-        raise ValueError("temperature=0: expected a number above 0")

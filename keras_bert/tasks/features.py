@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.arguments import check_batch_size
+from keras_bert.arguments import check_batch_size, check_choice
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.ids import check_preprocessor
 from keras_bert.tasks.run_rows import by_width
@@ -67,8 +67,7 @@ def extract_features(
             pair does not fit into a row.
     """
     for name, value, known in (("combine", combine, COMBINATIONS), ("per", per, UNITS)):
-        if value not in known:
-            raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
+        check_choice(name, value, known)
     batch_size = check_batch_size(batch_size)
     backbone = getattr(model, "backbone", model)
     preprocessor = getattr(model, "preprocessor", None)

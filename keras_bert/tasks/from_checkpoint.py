@@ -23,6 +23,17 @@ def own_settings(task: type) -> tuple[str, ...]:
     return tuple(n for n in inspect.signature(task.__init__).parameters if n not in NOT_SET)
 
 
+def kept_settings(task: keras.Model, base: type) -> dict:
+    """The arguments that the constructors of a task, down from `base`, keep under their names."""
+    kinds = [kind for kind in type(task).__mro__ if issubclass(kind, base)]
+    names = dict.fromkeys(name for kind in kinds for name in own_settings(kind))
+    return {
+        name: getattr(task, name)
+        for name in names
+        if name in vars(task) or isinstance(getattr(type(task), name, None), property)
+    }
+
+
 def complete(own: dict, task: type, saved: dict) -> None:
     """Adds to the arguments of a task those that a checkpoint holds and nobody passed."""
     for name in own_settings(task):

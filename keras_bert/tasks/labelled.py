@@ -1,6 +1,5 @@
 """Base of tasks with named classes: classifiers of texts, of relations and of words."""
 
-import keras
 import numpy as np
 
 from keras_bert.data.table_rows import CLASS, NUMERIC
@@ -54,15 +53,6 @@ class Labelled(Calibrated):
             ValueError: if it is of another kind, and that is not allowed.
         """
         return True
-
-    def default_loss(self):
-        # On TensorFlow the step divides by the weight sum anyway; on other backends Keras has to.
-        return keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, reduction="mean_with_sample_weight"
-        )
-
-    def default_metrics(self) -> list:
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     @property
     def names(self) -> list:

@@ -134,13 +134,6 @@ class BertMaskedLM(Calibrated):
         self.head_epsilon = head_epsilon
         self.temperature = temperature
 
-    def get_config(self):
-        return super().get_config() | {
-            "head_activation": self.head_activation,
-            "head_epsilon": self.head_epsilon,
-            "temperature": self.temperature,
-        }
-
     def _further_outputs(self, encoded: dict) -> dict:
         """Outputs of a subclass's own heads by name."""
         return {}
@@ -150,15 +143,6 @@ class BertMaskedLM(Calibrated):
         for name, value in checkpoint.masked_lm_settings().items():
             own.setdefault(name, value)
         return saved_pretraining_heads(checkpoint)
-
-    def default_loss(self) -> dict[str, keras.losses.Loss]:
-        # Divided by the sum of the weights: unused slots must not lower the loss.
-        return {
-            name: keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-            for name in self.output
-        }
 
     def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:
         # Keras adds the prefix "mlm_" to the names if there are two outputs, but not for a single

@@ -97,14 +97,6 @@ class BertMultipleChoice(Calibrated):
         self.dropout = dropout
         self.temperature = temperature
 
-    def default_loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, reduction="mean_with_sample_weight"
-        )
-
-    def default_metrics(self) -> list:
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
-
     def examples(self, x, y=None) -> Examples:
         if isinstance(x, Examples):
             return x
@@ -238,9 +230,6 @@ class BertMultipleChoice(Calibrated):
         if len(shape) != 3:
             raise ValueError(f"token_ids have shape {shape}; expected [examples, choices, tokens]")
         super().check_ids(x)
-
-    def get_config(self):
-        return super().get_config() | {"dropout": self.dropout, "temperature": self.temperature}
 
 
 def check_choices(

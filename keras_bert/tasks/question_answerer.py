@@ -162,21 +162,6 @@ class BertQuestionAnswerer(Calibrated):
     def default_loss_weights(self) -> dict[str, float]:
         return {"start": 0.5, "end": 0.5}
 
-    def default_loss(self) -> dict[str, keras.losses.Loss]:
-        # On TensorFlow the step divides by the weight sum anyway; on other backends Keras has to.
-        return {
-            name: keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-            for name in ("start", "end")
-        }
-
-    def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:
-        return {
-            name: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
-            for name in ("start", "end")
-        }
-
     # === Rows ===
 
     def brings_labels(self, x) -> bool:
@@ -576,13 +561,6 @@ class BertQuestionAnswerer(Calibrated):
         found = self.answer(*columns, top_k=N_BEST, batch_size=batch_size or 32, **kwargs)
         rights = [[answer.text for answer in example.answers] for example in examples]
         return best_answer_temperature(*graded(found, rights))
-
-    def get_config(self):
-        return super().get_config() | {
-            "dropout": self.dropout,
-            "null_threshold": self.null_threshold,
-            "temperature": self.temperature,
-        }
 
 
 def _checked_top_k(top_k: int | None, n_best: int, max_answer_length: int) -> int:

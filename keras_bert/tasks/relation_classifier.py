@@ -210,14 +210,6 @@ class BertRelationClassifier(Labelled):
                 f"{length - 1}"
             )
 
-    def get_config(self):
-        return super().get_config() | {
-            "num_classes": self.num_classes,
-            "labels": self.labels,
-            "dropout": self.dropout,
-            "temperature": self.temperature,
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class EntityStates(keras.layers.Layer):

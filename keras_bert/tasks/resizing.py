@@ -8,6 +8,7 @@ from itertools import islice
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_choice
 from keras_bert.checkpoints import LoadingReport
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.backbone import BertBackbone
@@ -113,8 +114,7 @@ def resize(
 
 
 def _check(old: int, length: int, positions: str | None, tokens: str) -> None:
-    if tokens not in TOKEN_METHODS:
-        raise ValueError(f"tokens={tokens!r}: expected one of {', '.join(TOKEN_METHODS)}")
+    check_choice("tokens", tokens, TOKEN_METHODS)
     if length < 1:
         raise ValueError(f"max_sequence_length={length}: expected 1 or more")
     if length == old:

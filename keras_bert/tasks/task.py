@@ -16,7 +16,7 @@ import keras_hub
 import numpy as np
 from tqdm import tqdm
 
-from keras_bert.arguments import check_batch_size, check_count, check_number
+from keras_bert.arguments import check_above_zero, check_batch_size, check_count, check_number
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import load_tuned_part, open_checkpoint, save_tuned_part
 from keras_bert.checkpoints.preset import FILES
@@ -37,6 +37,7 @@ from keras_bert.tasks.fitting import Run, scored
 from keras_bert.tasks.from_checkpoint import (
     class_of_saved_task,
     complete,
+    kept_settings,
     load_heads,
     saved_task,
     sorted_settings,
@@ -1022,9 +1023,7 @@ class BertTask(keras_hub.models.Task):
                 check_count(name, value)
         check_count("initial_epoch", initial_epoch, 0)
         check_count("seed", seed, -(2**63))
-        check_number("epochs", 1 if epochs is None else epochs)
-        if epochs == 0:
-            raise ValueError("epochs=0: expected a number above 0")
+        check_above_zero("epochs", 1 if epochs is None else epochs)
         check_number("validation_split", validation_split, 0, 1)
         x = self.as_table(x, kwargs, y)
         x, y = self._labelled(x, y, "fit")
@@ -1578,11 +1577,16 @@ class BertTask(keras_hub.models.Task):
         write_folder(preset_dir, write, FILES)
 
     def get_config(self) -> dict:
+        """Arguments of the constructor that are attributes of the same name, and frozen weights.
+
+        A task whose attributes have other names adds those arguments.
+        """
         known = {id(weight) for weight in self.backbone.weights}
         own = [weight for weight in self.weights if id(weight) not in known]
         trained = {id(weight) for weight in self.trainable_weights}
         frozen = [weight.path for weight in own if id(weight) not in trained]
-        return super().get_config() | ({"frozen": frozen} if frozen else {})
+        config = super().get_config() | kept_settings(self, BertTask)
+        return config | ({"frozen": frozen} if frozen else {})
 
     @classmethod
     def from_config(cls, config):

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.arguments import check_count
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.checkpoints.sentence_transformers import (
     Dense,
@@ -110,8 +110,7 @@ class BertTextEmbedder(BertTask):
             raise ValueError(f"pooling={pooling!r}: expected each once, and 'pooler' alone")
         if default_prompt is not None and default_prompt not in (prompts or {}):
             raise ValueError(f"default_prompt={default_prompt!r}: expected a name in prompts")
-        if loss not in LOSSES:
-            raise ValueError(f"loss={loss!r}: expected one of {', '.join(LOSSES)}")
+        check_choice("loss", loss, LOSSES)
         chosen = _check_layers(layers, backbone, pooling)
 
         # === Layers ===
@@ -350,8 +349,8 @@ class BertTextEmbedder(BertTask):
             ValueError: if there is no such prompt.
         """
         prompt = self.default_prompt if prompt is None else prompt
-        if prompt and prompt not in self.prompts:
-            raise ValueError(f"prompt={prompt!r}: expected one of {', '.join(self.prompts)}")
+        if prompt:
+            check_choice("prompt", prompt, self.prompts)
         found = super().signatures(prompt=self.prompts[prompt] if prompt else "")
         asks = {"text": TEXT, "text_pair": TEXT}
         example = {"text": EXAMPLES[:1], "text_pair": ["Ice lay on the water in the morning."]}
@@ -536,15 +535,7 @@ class BertTextEmbedder(BertTask):
         return len(x[0])
 
     def get_config(self):
-        return super().get_config() | {
-            "pooling": self.pooling,
-            "layers": self.pooled_layers,
-            "normalize": self.normalize,
-            "loss": self.pair_loss,
-            "dense": self.dense,
-            "prompts": self.prompts,
-            "default_prompt": self.default_prompt,
-        }
+        return super().get_config() | {"layers": self.pooled_layers, "loss": self.pair_loss}
 
 
 def _cosines(outputs, rows, text, text_pair) -> dict:

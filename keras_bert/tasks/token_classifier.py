@@ -594,15 +594,6 @@ class BertTokenClassifier(Labelled):
     def scores_by_default(self) -> bool:
         return self.labels is not None and all(map(marks_entity, self.labels))
 
-    def get_config(self):
-        return super().get_config() | {
-            "num_classes": self.num_classes,
-            "labels": self.labels,
-            "dropout": self.dropout,
-            "crf": self.crf,
-            "temperature": self.temperature,
-        }
-
     def logits_and_labels(self, x, y, batch_size=None, **kwargs):
         if self.crf:
             raise ValueError("crf=True: a tag's probability is a marginal, without a temperature")
