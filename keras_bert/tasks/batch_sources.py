@@ -8,13 +8,31 @@ import numpy as np
 from keras import ops
 
 from keras_bert.arguments import check_batch_size
+from keras_bert.data.examples import is_dataset
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
+from keras_bert.data.table_rows import Table
 from keras_bert.tasks.ids import check_batch_in_graph
 from keras_bert.tasks.packed_source import packed_source
 from keras_bert.tasks.targets import class_weights
 from keras_bert.text.padding import bucket_lengths
 from keras_bert.training.task_metrics import LABELS, NUMBERS
+
+
+def check_beside(x, y, sample_weight, batch_size) -> None:
+    """Refuses labels, weights and sizes of batches beside data that bring their own.
+
+    Raises:
+        ValueError: if there are some.
+    """
+    beside = y is not None or sample_weight is not None
+    if isinstance(x, Table) and beside:
+        raise ValueError("a table has its labels and weights in columns: expected no sample_weight")
+    if is_dataset(x) and (beside or batch_size is not None):
+        raise ValueError(
+            "a dataset brings its own labels, weights and batches: got y, sample_weight or "
+            "batch_size beside it"
+        )
 
 
 def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource:

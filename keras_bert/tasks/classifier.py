@@ -6,8 +6,9 @@ import keras
 import numpy as np
 
 from keras_bert.arguments import check_choice
-from keras_bert.data.table_rows import NUMERIC, SEVERAL, Table
-from keras_bert.data.validation_split import split_rows
+from keras_bert.data.examples import are_examples
+from keras_bert.data.table_rows import NUMERIC, SEVERAL
+from keras_bert.data.texts import is_text
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import PearsonCorrelation, evaluate, predicted_labels, tune_thresholds
@@ -306,11 +307,9 @@ class BertClassifier(Labelled):
         if overlap is None:
             return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
         _check_has_windows(x)
-        x, y = self._labelled(x, y, "fit")
-        if split := kwargs.pop("validation_split", 0.0):
-            if validation_data is not None:
-                raise ValueError("got both validation_data and validation_split")
-            x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, split)
+        x, y, sample_weight, validation_data = self._read_fit_data(
+            x, y, sample_weight, validation_data, kwargs.pop("validation_split", 0.0)
+        )
         if validation_data is not None:
             if not isinstance(validation_data, tuple | list) or not len(validation_data):
                 raise ValueError("validation_data: with overlap= expected (x, y) in memory")
@@ -396,7 +395,7 @@ class BertClassifier(Labelled):
         """
         if overlap is None:
             return super().predict(x, batch_size, **kwargs)
-        if isinstance(x, str | bytes):
+        if is_text(x):
             return self.predict([x], batch_size, overlap, **kwargs)[0]
         _check_has_windows(x)
         found = self.answers_to(x, batch_size, kwargs, overlap=overlap)
@@ -427,7 +426,7 @@ class BertClassifier(Labelled):
         """
         if self.problem == "regression":
             raise ValueError("a regression has no labels: predict gives its numbers, [N, K]")
-        single = isinstance(texts, str | bytes)
+        single = is_text(texts)
         options = {"overlap": kwargs.pop("overlap")} if "overlap" in kwargs else {}
         if options.get("overlap") is not None:
             _check_has_windows(texts)
@@ -510,7 +509,7 @@ class BertClassifier(Labelled):
 
 
 def _check_has_windows(x) -> None:
-    if x is None or isinstance(x, dict | Table | str) or hasattr(x, "element_spec"):
+    if not are_examples(x) or is_text(x):
         raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
 
 
@@ -518,7 +517,7 @@ class WindowValidation(keras.callbacks.Callback):
     """Adds loss and metrics of the pooled answers to validation data to the logs of `fit`.
 
     Args:
-        data: (x, y) or (x, y, sample_weight).
+        data: (x, y, sample_weight).
         overlap: as `BertClassifier.predict`.
         batch_size: as `BertClassifier.predict`.
         every: number of epochs between validations.
@@ -532,8 +531,7 @@ class WindowValidation(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if (epoch + 1) % self._every:
             return
-        x, y, *weights = self._data
-        weights = weights[0] if weights else None
+        x, y, weights = self._data
         found = self.model.evaluate(x, y, sample_weight=weights, verbose=0, **self._options)
         logs.update({f"val_{name}": value for name, value in found.items()})
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.contract import check_batch
-from keras_bert.data.examples import Examples
-from keras_bert.data.table_rows import Table
+from keras_bert.data.examples import Examples, is_dataset
+from keras_bert.data.texts import is_text
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics import Perplexity, best_temperature
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.tasks.batch_sources import holds_texts
+from keras_bert.tasks.batch_sources import check_beside, holds_texts
 from keras_bert.tasks.calibrated import Calibrated
 from keras_bert.tasks.from_checkpoint import saved_pretraining_heads
 from keras_bert.tasks.masked_batches import masked_source, model_inputs
@@ -221,7 +221,7 @@ class BertMaskedLM(Calibrated):
         >>> [[best, *others]] = model.fill("She opened the [MASK] and looked out.")
         >>> best.token, best.score, best.text
         """
-        single = isinstance(texts, str | bytes)
+        single = is_text(texts)
         self.check_has_preprocessor()
         (texts,) = self._texts([texts] if single else texts).columns
         check_has_mask(self.preprocessor.tokenizer)
@@ -273,7 +273,7 @@ class BertMaskedLM(Calibrated):
 
         >>> model.score("The keys are here.").total > model.score("The keys is here.").total
         """
-        if isinstance(texts, str | bytes):
+        if is_text(texts):
             return self.score([texts], batch_size, **kwargs)[0]
         self.check_has_preprocessor()
         tokenizer = self.preprocessor.tokenizer
@@ -296,8 +296,7 @@ class BertMaskedLM(Calibrated):
         ]
 
     def best_temperature(self, x, y, batch_size, **kwargs):
-        if y is not None:
-            raise TypeError(f"expected no labels, got y of type {type(y).__name__}")
+        self._check_no_labels(y)
         (texts,) = self._texts(x).columns
         logits, right = self.masked_word_logits(texts, batch_size, **kwargs)[2:]
         if not len(right):
@@ -418,21 +417,33 @@ class BertMaskedLM(Calibrated):
             ValueError: if a batch violates the contract, or a dataset of texts has unknown
                 cardinality and `steps_per_epoch` is not set.
         """
-        dataset = hasattr(x, "element_spec")
-        if dataset and self._takes(x, y) and x.cardinality() < -1:
-            if not kwargs.get("steps_per_epoch"):
-                raise ValueError(
-                    "the dataset of texts does not say its size, by which epochs get masks of "
-                    "their own: pass steps_per_epoch"
-                )
+        unknown = is_dataset(x) and holds_texts(x) and x.cardinality() < -1
+        if unknown and not kwargs.get("steps_per_epoch"):
+            raise ValueError(
+                "the dataset of texts does not say its size, by which epochs get masks of their "
+                "own: pass steps_per_epoch"
+            )
         return super().fit(x, y, *args, **kwargs)
 
     def brings_labels(self, x) -> bool:
         return not isinstance(x, tuple)
 
     def _labelled(self, x, y, method):
-        self._takes(x, y)
+        self._check_no_labels(y)
+        dataset = is_dataset(x)
+        if not dataset or holds_texts(x):
+            if isinstance(x, dict) or x is None or not self._learns_from_texts():
+                raise TypeError(
+                    f"expected {'texts or ' if self._learns_from_texts() else ''}a tf.data.Dataset "
+                    f"of batches by keras_bert.data.contract, got {'texts in ' if dataset else ''}"
+                    f"{type(x).__name__}"
+                )
+            self.check_has_preprocessor()
         return super()._labelled(x, None, method)
+
+    def _check_no_labels(self, y) -> None:
+        if y is not None:
+            raise TypeError(f"expected no labels, got y of type {type(y).__name__}")
 
     def rows(self, *columns) -> Rows:
         """Rows of fixed length, which masking needs."""
@@ -467,7 +478,7 @@ class BertMaskedLM(Calibrated):
             TypeError: if x are texts.
             ValueError: if ids or positions are out of range.
         """
-        if not isinstance(x, dict) and (not hasattr(x, "element_spec") or holds_texts(x)):
+        if not isinstance(x, dict) and (not is_dataset(x) or holds_texts(x)):
             raise TypeError(
                 f"predict takes ids with mask_positions, got {type(x).__name__}: for texts with "
                 "[MASK]s call fill"
@@ -479,22 +490,6 @@ class BertMaskedLM(Calibrated):
 
     def _learns_from_texts(self) -> bool:
         return not self.backbone.causal  # whose batches are those of the objective "lm"
-
-    def _takes(self, x, y=None) -> bool:
-        """Checks the type of data for `fit` and `evaluate`; returns whether they are texts."""
-        if y is not None:
-            raise TypeError(f"expected no labels, got y of type {type(y).__name__}")
-        dataset = hasattr(x, "element_spec")
-        if dataset and not holds_texts(x):
-            return False
-        if isinstance(x, dict) or x is None or not self._learns_from_texts():
-            raise TypeError(
-                f"expected {'texts or ' if self._learns_from_texts() else ''}a tf.data.Dataset of "
-                f"batches by keras_bert.data.contract, got {'texts in ' if dataset else ''}"
-                f"{type(x).__name__}"
-            )
-        self.check_has_preprocessor()
-        return True
 
     def check_ids(self, x: dict[str, np.ndarray]) -> None:
         super().check_ids(x)
@@ -518,18 +513,14 @@ class BertMaskedLM(Calibrated):
         class_weight=None,
         labelled=True,
     ):
-        dataset = hasattr(x, "element_spec")
-        if not labelled or isinstance(x, dict) or (dataset and not holds_texts(x)):
+        if not labelled or (is_dataset(x) and not holds_texts(x)):
             return super().source(
                 x, y, sample_weight, batch_size, shuffle, seed, class_weight, labelled
             )
         if class_weight is not None:
             self.encode_class_weight(class_weight)
-        if dataset and (sample_weight is not None or batch_size is not None):
-            raise ValueError(
-                "a dataset brings its own batches: got sample_weight or batch_size beside it"
-            )
-        if not dataset and not isinstance(x, Table):
+        check_beside(x, None, sample_weight, batch_size)
+        if isinstance(x, Examples):
             x, _, sample_weight = self.ragged_rows(x, None, sample_weight)
         preprocessor, batch_size = self._masking_preprocessor(), check_batch_size(batch_size)
         return masked_source(self, preprocessor, x, sample_weight, batch_size, shuffle, seed)

@@ -8,9 +8,8 @@ from keras import ops
 
 from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.examples import Examples, two_columns
-from keras_bert.data.ragged import is_ragged
 from keras_bert.data.table_rows import LIST, NUMERIC, Cell
-from keras_bert.data.texts import check_texts
+from keras_bert.data.texts import check_texts, is_text
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import best_temperature
@@ -123,8 +122,6 @@ class BertMultipleChoice(Calibrated):
         return (columns["context"], choices), columns.get("label")
 
     def _checked_rows(self, x, y, sample_weight):
-        if is_ragged(x.get("token_ids")):
-            return x, y, sample_weight
         x, _, sample_weight = super()._checked_rows(x, None, sample_weight)
         return x, self._encoded(y, np.asarray(x["padding_mask"]).any(axis=-1)), sample_weight
 
@@ -204,7 +201,7 @@ class BertMultipleChoice(Calibrated):
             example's choices, float32 [N, C] with C the maximum number of choices, 0 for missing
             ones; for one text, an index and [C].
         """
-        if isinstance(contexts, str | bytes):
+        if is_text(contexts):
             chosen, probabilities = self.choose([contexts], [choices], batch_size, **kwargs)
             return chosen[0], probabilities[0]
         x = contexts if isinstance(contexts, ChoiceExamples) else (contexts, choices)
@@ -256,7 +253,7 @@ def check_choices(
     checked = []
     for row, texts in enumerate(choices):
         where = f"row {row}" if lines is None else f"row {row} (line {lines[row]})"
-        if isinstance(texts, str | bytes):
+        if is_text(texts):
             raise TypeError(f"the choices of {where} are one string: expected a list of strings")
         texts = check_texts(texts, f"choices of {where}: choices")
         count = sum(len(text) > 0 for text in texts)

@@ -9,7 +9,7 @@ from keras import ops
 from keras_bert.data.examples import Examples, two_columns
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.table_rows import LIST, Cell
-from keras_bert.data.texts import check_texts
+from keras_bert.data.texts import check_texts, is_text
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head, states_at
 from keras_bert.metrics import evaluate, relation_scores
@@ -173,7 +173,7 @@ class BertRelationClassifier(Labelled):
             float32 [N]; for a single sentence, one label and one float. With `top_k` a list of N
             dicts from label to probability, or one dict.
         """
-        if isinstance(texts, str | bytes):
+        if is_text(texts):
             return one_of(self.relate([texts], [spans], batch_size, top_k, **kwargs))
         x = texts if isinstance(texts, RelationExamples) else (texts, spans)
         return self._likeliest(self.answers_to(x, batch_size, kwargs), top_k)

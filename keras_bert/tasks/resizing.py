@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert.arguments import check_choice
 from keras_bert.checkpoints import LoadingReport
 from keras_bert.checkpoints.names import weights_by_name
+from keras_bert.data.texts import is_text
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.from_checkpoint import own_settings
 from keras_bert.text.vocabulary import check_vocabulary
@@ -132,7 +133,7 @@ def _kept_ids(model, corpus: Iterable[str], keep_tokens: Sequence[str]) -> list[
     text_side = getattr(model, "preprocessor", None)
     if text_side is None:
         raise ValueError("corpus is for a task with a preprocessor, whose vocabulary is cut")
-    if isinstance(corpus, str | bytes):
+    if is_text(corpus):
         raise TypeError("corpus is one string: expected an iterable of strings")
     tokenizer = text_side.tokenizer
     tokens = tokenizer.get_vocabulary()

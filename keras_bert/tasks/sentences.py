@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_bert.data.tagged import tag_names
-from keras_bert.data.texts import check_texts
+from keras_bert.data.texts import check_texts, is_text
 from keras_bert.text.token_classifier_preprocessor import IGNORED
 
 
@@ -23,16 +23,16 @@ def check_sentences(sentences) -> list[str] | list[list[str]]:
             not a string; the error names its place.
         ValueError: if there are no sentences, or one cannot be encoded as UTF-8.
     """
-    if isinstance(sentences, str | bytes):
+    if is_text(sentences):
         raise TypeError("sentences are one string: expected a list of texts or of lists of words")
     sentences = list(sentences)
     if not sentences:
         raise ValueError("there are no sentences")
-    if isinstance(sentences[0], str | bytes):
+    if is_text(sentences[0]):
         return _strings(check_texts(sentences, "sentences"))
     found = []
     for row, words in enumerate(sentences):
-        if isinstance(words, str | bytes) or not hasattr(words, "__iter__"):
+        if is_text(words) or not hasattr(words, "__iter__"):
             raise TypeError(
                 f"sentences[{row}] is {words!r:.80} of type {type(words).__name__}; expected a "
                 "list of words, as the first"
@@ -58,7 +58,7 @@ def check_tags(
     if len(sentences) != len(tags):
         raise ValueError(f"{len(sentences)} sentences but tags for {len(tags)}")
     for row, (words, given) in enumerate(zip(sentences, tags, strict=True)):
-        if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+        if is_text(given) or not hasattr(given, "__len__"):
             raise ValueError(
                 f"tags of {_named(row + first, lines)} are {given!r:.80}; expected a list, one a "
                 "word"
@@ -72,7 +72,7 @@ def names_of_tags(y) -> list[str]:
     return tag_names(
         [tag for tag in tags if isinstance(tag, str)]
         for tags in y
-        if hasattr(tags, "__iter__") and not isinstance(tags, str | bytes)
+        if hasattr(tags, "__iter__") and not is_text(tags)
     )
 
 
@@ -107,7 +107,7 @@ def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[i
     ids[IGNORED] = IGNORED
     found = []
     for row, tags in enumerate(y):
-        if isinstance(tags, str | bytes) or not hasattr(tags, "__iter__"):
+        if is_text(tags) or not hasattr(tags, "__iter__"):
             raise ValueError(
                 f"tags of {_named(row, lines)} are {tags!r:.80}; expected a list, one a word"
             )

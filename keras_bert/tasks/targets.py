@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_bert.arguments import check_count
 from keras_bert.checkpoints.checks import shown
+from keras_bert.data.texts import is_text
 from keras_bert.serving.signatures import label_tensor
 
 SUM_TOLERANCE = 1e-3  # how far the sum of a row of probabilities may be from 1
@@ -453,7 +454,7 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
     ids = {name: i for i, name in enumerate(labels or ())}
     matrix = np.zeros((len(y), num_classes), "float32")
     for row, given in enumerate(y):
-        if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        if is_text(given) or not hasattr(given, "__iter__"):
             raise ValueError(
                 f"labels of row {row} are {given!r}; expected a list of names or ids, which may "
                 "be empty"
@@ -477,7 +478,7 @@ def _are_marks(y, num_classes: int) -> bool:
     return len(y) > 0 and all(
         isinstance(row, list | tuple)
         and len(row) == num_classes
-        and all(not isinstance(v, str | bytes) and v in (0, 1) for v in row)
+        and all(not is_text(v) and v in (0, 1) for v in row)
         for row in y
     )
 
