@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_bert.arguments import check_choice
 from keras_bert.data.examples import are_examples
+from keras_bert.data.sources import check_columns
 from keras_bert.data.table_rows import NUMERIC, SEVERAL
 from keras_bert.data.texts import is_text
 from keras_bert.layers.dropout import Dropout
@@ -364,9 +365,8 @@ class BertClassifier(Labelled):
         as_dict, weights = kwargs.pop("return_dict", False), checked_weights(sample_weight)
         x, y = self._labelled(x, y, "evaluate")
         logits = self.predict(x, batch_size, overlap, **kwargs)
+        check_columns({"texts": logits}, None, weights)
         weights = np.ones(len(logits)) if weights is None else weights
-        if len(weights) != len(logits):
-            raise ValueError(f"{len(logits)} texts but {len(weights)} sample weights")
         # Scaled to mean 1, so that every loss reduction divides by their sum.
         weights = (weights * weights.size / weights.sum()).astype("float32")
         self.reset_metrics()

@@ -47,8 +47,8 @@ def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
                 f"input '{name}' has shape {value.shape}; expected two axes [batch, tokens] (one "
                 "text alone needs a batch axis in front: value[None])"
             )
-    check_limits(x, backbone.limits)
     length, most = x["token_ids"].shape[1], backbone.max_sequence_length
+    check_limits(x, backbone.limits | dict.fromkeys(POSITIONS, length))
     if "position_ids" not in x and length > most:
         raise ValueError(
             f"token_ids are {length} long, but the model has {most} positions: truncate them "

@@ -161,7 +161,7 @@ class BertMultipleChoice(Calibrated):
             numbers = numbers[:, 0]
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise ValueError(
-                f"labels have shape {numbers.shape} and type {numbers.dtype}; expected the number "
+                f"labels of shape {numbers.shape}, {numbers.dtype}: expected the number "
                 "of the right choice of each example, [N]"
             )
         return numbers.astype("int32")
@@ -225,7 +225,7 @@ class BertMultipleChoice(Calibrated):
     def check_ids(self, x) -> None:
         shape = np.shape(x.get("token_ids"))
         if len(shape) != 3:
-            raise ValueError(f"token_ids have shape {shape}; expected [examples, choices, tokens]")
+            raise ValueError(f"token_ids of shape {shape}: expected [examples, choices, tokens]")
         super().check_ids(x)
 
 

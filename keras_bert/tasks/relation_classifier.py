@@ -200,15 +200,9 @@ class BertRelationClassifier(Labelled):
 
     def check_ids(self, x) -> None:
         super().check_ids(x)
-        places, length = x.get("entity_positions"), x["token_ids"].shape[1]
-        if places is None or places.shape[1:] != (2,):
-            shape = None if places is None else places.shape
-            raise ValueError(f"entity_positions have shape {shape}; expected [N, 2]")
-        if places.size and not 0 <= places.min() <= places.max() < length:
-            raise ValueError(
-                f"entity_positions run from {places.min()} to {places.max()}; expected 0 to "
-                f"{length - 1}"
-            )
+        shape = np.shape(x.get("entity_positions"))
+        if len(shape) != 2 or shape[1] != 2:
+            raise ValueError(f"entity_positions of shape {shape}: expected [N, 2]")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

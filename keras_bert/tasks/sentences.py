@@ -94,7 +94,7 @@ def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[i
     """
     if hasattr(y, "dtype") and y.dtype.kind in "iu":
         if y.ndim != 2:
-            raise ValueError(f"labels have shape {y.shape}; expected one for each token, [N, T]")
+            raise ValueError(f"labels of shape {y.shape}: expected one for each token, [N, T]")
         wrong = (y < IGNORED) | (y >= num_classes)
         if wrong.any():
             row, place = np.argwhere(wrong)[0].tolist()

@@ -104,7 +104,7 @@ def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
-        raise ValueError(f"labels have shape {y.shape}; expected one a row, [N]")
+        raise ValueError(f"labels of shape {y.shape}: expected one a row, [N]")
     if y.dtype.kind == "O" and all(isinstance(v, int) for v in y.tolist()):
         y = y.astype("int64")
     names = {name: i for i, name in enumerate(labels or ())}
@@ -158,7 +158,7 @@ def probabilities(y, num_classes: int) -> np.ndarray:
     values = np.asarray(y, "float32")
     if values.ndim != 2 or values.shape[1] != num_classes:
         raise ValueError(
-            f"labels have shape {values.shape}; expected one a row, [N], or a probability of each "
+            f"labels of shape {values.shape}: expected one a row, [N], or a probability of each "
             f"class, [N, {num_classes}]"
         )
     with np.errstate(invalid="ignore"):
@@ -190,7 +190,7 @@ def classes_in_graph(y, num_classes: int | None = None, labels: Sequence[Label] 
         return y[:, 0] if y.shape.rank == 2 else y
     if not y.dtype.is_floating:
         raise ValueError(
-            f"labels have shape {y.shape} and type {y.dtype.name}; expected ids, [B], or "
+            f"labels of shape {y.shape}, {y.dtype.name}: expected ids, [B], or "
             "probabilities, float [B, K]"
         )
     y = tf.ensure_shape(tf.cast(y, tf.float32), [None, num_classes])
@@ -446,7 +446,7 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
         if matrix.shape[1] != num_classes or not np.isin(matrix, (0, 1)).all():
             values = f" and values from {matrix.min()} to {matrix.max()}" if matrix.size else ""
             raise ValueError(
-                f"labels have shape {matrix.shape}{values}; expected 0 or 1 for each of "
+                f"labels of shape {matrix.shape}{values}: expected 0 or 1 for each of "
                 f"{num_classes} classes"
             )
         return matrix.astype("float32")
@@ -508,7 +508,7 @@ def numbers(y, num_outputs: int) -> np.ndarray:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != num_outputs:
         expected = "[N]" if num_outputs == 1 else f"[N, {num_outputs}]"
-        raise ValueError(f"labels have shape {values.shape}; expected numbers of shape {expected}")
+        raise ValueError(f"labels of shape {values.shape}: expected numbers of shape {expected}")
     wrong = ~np.isfinite(values).all(axis=1)
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -1,6 +1,5 @@
 """The base of all tasks. A task is a declaration of its columns, its rows and its answers."""
 
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -712,14 +711,11 @@ class BertTask(keras_hub.models.Task):
         """
         accumulation_steps = check_count("accumulation_steps", accumulation_steps)
         steps_per_execution = check_count("steps_per_execution", steps_per_execution)
-        for name, value, least, most in (
-            ("learning_rate", learning_rate, 0, math.inf),
-            ("weight_decay", weight_decay, 0, math.inf),
-            ("warmup", warmup, 0, 1),
-            ("epsilon", epsilon, 0, math.inf),
-            ("layer_decay", 1 if layer_decay is None else layer_decay, 0, math.inf),
-        ):
-            check_number(name, value, least, most)
+        check_number("learning_rate", learning_rate)
+        check_number("weight_decay", weight_decay)
+        check_number("warmup", warmup, most=1)
+        check_number("epsilon", epsilon)
+        check_number("layer_decay", 1 if layer_decay is None else layer_decay)
         for name, choice in {"packing": packing, "use_kernels": use_kernels}.items():
             if choice != "auto" and not isinstance(choice, bool):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
@@ -735,39 +731,28 @@ class BertTask(keras_hub.models.Task):
                 "layer_decay": layer_decay,
                 "epsilon": epsilon,
             }
-        compiled = compiled_as(
-            self,
-            kwargs
-            | {name: value for name, value in (schedule or {}).items() if name not in ADJUSTABLE}
-            | {
-                "optimizer": optimizer,
-                "loss": loss,
-                "loss_weights": loss_weights,
-                "metrics": metrics,
-                "weighted_metrics": weighted_metrics,
-                "label_smoothing": label_smoothing,
-                "accumulation_steps": accumulation_steps,
-                "steps_per_execution": steps_per_execution,
-                "jit_compile": jit_compile,
-                "packing": packing,
-                "use_kernels": use_kernels,
-            },
+        # In a plain object: Keras would list metrics in a dict twice.
+        given = SimpleNamespace(
+            loss=loss,
+            metrics=metrics,
+            weighted_metrics=weighted_metrics,
+            label_smoothing=label_smoothing,
+            accumulation_steps=accumulation_steps,
+            jit_compile=jit_compile,
+            packing=packing,
+            use_kernels=use_kernels,
         )
+        fixed = {name: value for name, value in (schedule or {}).items() if name not in ADJUSTABLE}
+        fixed |= {"optimizer": optimizer, "loss_weights": loss_weights}
+        fixed |= {"steps_per_execution": steps_per_execution}
+        compiled = compiled_as(self, kwargs | fixed | vars(given))
         keeps = automatic and compiled is not None and compiled == self._compiled_as
         if keeps and self.train_function is not None and restarted(self, schedule, None):
             self.schedule = schedule
             self.reset_metrics()
             return
         self._compiled_as = compiled
-        self.schedule = schedule
-        self._jit_compile_wanted = jit_compile
-        # In a plain object: Keras would list metrics in a dict twice.
-        self._given = SimpleNamespace(
-            loss=loss,
-            label_smoothing=label_smoothing,
-            metrics=metrics,
-            weighted_metrics=weighted_metrics,
-        )
+        self.schedule, self._given = schedule, given
         jit_compile = self._prepare(jit_compile, packing)
         with self.step.scope():
             if automatic:
@@ -929,15 +914,8 @@ class BertTask(keras_hub.models.Task):
     def get_compile_config(self):
         config = super().get_compile_config()
         if config:
-            settings = vars(self._given) | {
-                "jit_compile": self._jit_compile_wanted,
-                "accumulation_steps": self.accumulation_steps,
-                "packing": self.packing,
-                "use_kernels": self.step.kernels_wanted,
-            }
-            if self.schedule is not None:
-                settings |= {"optimizer": "auto", **self.schedule}
-            settings = keras.saving.serialize_keras_object(settings)
+            automatic = {} if self.schedule is None else {"optimizer": "auto", **self.schedule}
+            settings = keras.saving.serialize_keras_object(vars(self._given) | automatic)
             settings["optimizer_built"] = self.optimizer.built
             # In a key that Keras ignores: `clone_model` passes the rest to a plain functional
             # model, which has no such arguments.

@@ -519,9 +519,7 @@ class BertTextEmbedder(BertTask):
         if isinstance(x, dict):
             shape = np.shape(x.get("token_ids"))
             if len(shape) != 3 or not 2 <= shape[1] <= most:
-                raise ValueError(
-                    f"token_ids have shape {shape}; expected those of pairs, [N, 2, T]"
-                )
+                raise ValueError(f"token_ids of shape {shape}: expected those of pairs, [N, 2, T]")
             return shape[0]
         if not isinstance(x, tuple) or not 2 <= len(x) <= most:
             raise ValueError(
