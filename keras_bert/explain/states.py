@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.special import softmax
 
 from keras_bert.arguments import check_choice, check_count
 from keras_bert.atomic import write_folder
@@ -101,8 +102,7 @@ def nearest_words(task, states, top_k: int = 5, by: str = "embedding") -> list[l
     if by == "head" and isinstance(task, BertMaskedLM):
         positions = np.arange(len(states), dtype="int32")[None]
         logits = np.asarray(task.masked_lm_head(states[None], positions), "float32")[0]
-        scores = np.exp(logits - logits.max(axis=1, keepdims=True))
-        scores /= scores.sum(axis=1, keepdims=True)
+        scores = softmax(logits, axis=1)
     elif by == "embedding":
         table = np.asarray(task.backbone.token_embedding(ids), "float32")
         units = [

@@ -44,8 +44,6 @@ def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource
         class_weight: weights by label, or None.
         labelled: whether to read labels; if False, batches hold x alone.
     """
-    if class_weight is not None and task.labels_by_token:
-        raise ValueError("class_weight needs rows in memory: a dataset can bring weights")
     weigh = class_weigher(task, class_weight, None)
     prepare = task.dataset_preparer(dataset, labelled)
     multiple = task.step.replica_count * task.accumulation_steps if labelled else 1
@@ -144,6 +142,8 @@ def class_weigher(task, class_weight, labels: np.ndarray | None) -> Callable:
     """
     if class_weight is None:
         return lambda batch: batch
+    if task.labels_by_token:
+        raise ValueError("class_weight needs rows in memory: datasets and tables can bring weights")
     import tensorflow as tf
 
     table = tf.constant(weight_table(task, class_weight, labels))

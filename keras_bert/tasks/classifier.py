@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import keras
 import numpy as np
+from scipy.special import expit
 
 from keras_bert.arguments import check_choice
 from keras_bert.data.examples import are_examples
@@ -459,7 +460,7 @@ class BertClassifier(Labelled):
         outputs = self.predict(x, **{"verbose": 0} | kwargs)
         if self.problem == "multi_label":
             names = ["micro_f1", "macro_f1", "samples_f1"]
-            probabilities = _sigmoid(outputs / self.temperature)
+            probabilities = expit(outputs / self.temperature)
             return evaluate(names, labels, probabilities, self.thresholds)
         if self.problem == "single_label":
             names = ["accuracy", "macro_f1", "matthews"] + ["f1"] * (self.num_classes == 2)
@@ -485,7 +486,7 @@ class BertClassifier(Labelled):
         """
         if self.problem != "multi_label":
             raise ValueError(f"a classifier for the problem {self.problem!r} has no thresholds")
-        probabilities = _sigmoid(self.predict(x, batch_size, **kwargs) / self.temperature)
+        probabilities = expit(self.predict(x, batch_size, **kwargs) / self.temperature)
         found = tune_thresholds(self.encode_labels(y), probabilities)
         # Each threshold equals some text's probability, which a server may round down.
         self.thresholds = np.maximum(found - 1e-6, 0).tolist()
@@ -504,7 +505,7 @@ class BertClassifier(Labelled):
         if self.problem == "multi_label":
             with np.errstate(divide="ignore"):
                 odds = np.log(self.thresholds) - np.log1p(-np.array(self.thresholds))
-            self.thresholds = _sigmoid(odds * before / after).tolist()
+            self.thresholds = expit(odds * before / after).tolist()
         return after
 
 
@@ -534,8 +535,3 @@ class WindowValidation(keras.callbacks.Callback):
         x, y, weights = self._data
         found = self.model.evaluate(x, y, sample_weight=weights, verbose=0, **self._options)
         logs.update({f"val_{name}": value for name, value in found.items()})
-
-
-def _sigmoid(logits: np.ndarray) -> np.ndarray:
-    """The logistic function, without overflow."""
-    return np.exp(-np.logaddexp(0, -logits))

@@ -1,6 +1,7 @@
 """Base of tasks with named classes: classifiers of texts, of relations and of words."""
 
 import numpy as np
+from scipy.special import softmax
 
 from keras_bert.data.table_rows import CLASS, NUMERIC
 from keras_bert.metrics import best_temperature
@@ -156,9 +157,7 @@ class Labelled(Calibrated):
         logits = answers["logits"]
         if top_k is None:
             return [self.names[i] for i in logits.argmax(axis=1)], answers["probability"]
-        logits = logits / self.temperature
-        exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
-        probabilities = exponents / exponents.sum(axis=1, keepdims=True)
+        probabilities = softmax(logits / self.temperature, axis=1)
         return likeliest_labels(probabilities, self.names, top_k)
 
     def _ids(self, labels: np.ndarray) -> np.ndarray:
