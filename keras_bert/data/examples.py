@@ -60,6 +60,11 @@ class Examples:
         return Examples(columns, part_of(self.labels, rows), part_of(self.lines, rows))
 
 
+def place_of(row: int, lines: Sequence[int] | None, name: str = "row") -> str:
+    """Names an example in an error, by its row, and its line if it is from a file."""
+    return f"{name} {row}" + (f" (line {lines[row]})" if lines is not None else "")
+
+
 def two_columns(x: Any, names: str) -> tuple:
     """Checks that x is a tuple of two columns.
 

@@ -44,6 +44,19 @@ def check_texts(texts: Any, name: str = "texts") -> list:
     return texts
 
 
+def as_strings(texts: list, errors: str = "strict") -> list[str]:
+    """Decodes the texts that are bytes.
+
+    Args:
+        texts: checked texts.
+        errors: as `bytes.decode`.
+
+    Raises:
+        UnicodeDecodeError: if one is not UTF-8, unless `errors` says otherwise.
+    """
+    return [text.decode(errors=errors) if isinstance(text, bytes) else text for text in texts]
+
+
 def text_columns(x: Any, most: int | None = 2) -> tuple[list, ...]:
     """Splits texts, or a pair of columns, into columns of equal length.
 

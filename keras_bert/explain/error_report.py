@@ -27,7 +27,7 @@ from keras_bert.tasks.labelled import Labelled
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertMaskedLM
 from keras_bert.tasks.question_answerer import N_BEST, BertQuestionAnswerer
-from keras_bert.tasks.spans import as_examples, graded
+from keras_bert.tasks.spans import as_examples, graded, question_columns
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 from keras_bert.tasks.token_classifier import BertTokenClassifier
 from keras_bert.text.entities import join_words
@@ -379,7 +379,7 @@ def _given(task, data, texts, logits) -> Answers:
 
 def _answered(task, x, y, batch_size) -> Answers:
     """Items are questions; the score is F1, of words shared with the nearest right answer."""
-    examples = x if task.brings_labels(x) else as_examples(x, y)
+    examples = x if task.brings_labels(x) else as_examples(question_columns(x), y)
     questions, contexts = [e.question for e in examples], [e.context for e in examples]
     found = task.answer(questions, contexts, top_k=N_BEST, batch_size=batch_size)
     rights = [[answer.text for answer in example.answers] for example in examples]

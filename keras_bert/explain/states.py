@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from keras_bert.arguments import check_choice, check_count
 from keras_bert.atomic import write_folder
-from keras_bert.data.texts import check_texts
+from keras_bert.data.texts import as_strings, check_texts
 from keras_bert.explain.pages import VIEWS, Drawn, drawn, figure, html_text, run_in
 from keras_bert.explain.reading import read_pair, run_layers
 from keras_bert.tasks.features import extract_features
@@ -244,7 +244,7 @@ def project(
             number.
     """
     check_choice("method", method, METHODS)
-    texts = [t.decode() if isinstance(t, bytes) else t for t in check_texts(texts)]
+    texts = as_strings(check_texts(texts))
     if len(texts) < 2 or (labels is not None and len(labels) != len(texts)):
         raise ValueError(
             f"{len(texts)} texts and {'no' if labels is None else len(labels)} labels: expected "

@@ -190,9 +190,14 @@ def dataset_preparer(task, dataset, labelled: bool) -> Callable:
     """The function, for use inside `tf.data`, from a dataset's batch to the model's inputs.
 
     Raises:
-        ValueError: if the dataset yields unbatched texts.
+        ValueError: if the dataset yields texts that are unbatched or become several rows.
     """
     texts = holds_texts(dataset)
+    if texts and task.outputs_by_token:
+        raise ValueError(
+            f"the dataset gives texts, and {type(task).__name__} makes several rows of one: pass "
+            "lists, or a dataset of ids"
+        )
     if texts:
         task.check_has_preprocessor()
 

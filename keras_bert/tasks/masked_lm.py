@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.contract import check_batch
 from keras_bert.data.examples import Examples, is_dataset
-from keras_bert.data.texts import is_text
+from keras_bert.data.texts import as_strings, is_text
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics import Perplexity, best_temperature
 from keras_bert.models.backbone import BertBackbone
@@ -224,7 +224,6 @@ class BertMaskedLM(Calibrated):
         single = is_text(texts)
         self.check_has_preprocessor()
         (texts,) = self._texts([texts] if single else texts).columns
-        check_has_mask(self.preprocessor.tokenizer)
         for number, text in enumerate(texts):
             if MASK not in text:
                 raise ValueError(f"texts[{number}] has no {MASK} to fill in: {text!r:.200}")
@@ -239,12 +238,8 @@ class BertMaskedLM(Calibrated):
         return found[0] if single else found
 
     def _texts(self, x) -> Examples:
-        data = super().examples(x)
-        decoded = (
-            [t.decode("utf-8", "ignore") if isinstance(t, bytes) else t for t in column]
-            for column in data.columns
-        )
-        return Examples(tuple(decoded))
+        columns = super().examples(x).columns
+        return Examples(tuple(as_strings(column, "ignore") for column in columns))
 
     def score(
         self, texts: str | list[str], batch_size: int = 256, **kwargs

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.data.choices import ChoiceExamples
-from keras_bert.data.examples import Examples, two_columns
+from keras_bert.data.examples import Examples, place_of, two_columns
 from keras_bert.data.table_rows import LIST, NUMERIC, Cell
 from keras_bert.data.texts import check_texts, is_text
 from keras_bert.layers.dropout import Dropout
@@ -252,7 +252,7 @@ def check_choices(
         raise ValueError(f"{len(contexts)} contexts but {len(choices)} lists of choices")
     checked = []
     for row, texts in enumerate(choices):
-        where = f"row {row}" if lines is None else f"row {row} (line {lines[row]})"
+        where = place_of(row, lines)
         if is_text(texts):
             raise TypeError(f"the choices of {where} are one string: expected a list of strings")
         texts = check_texts(texts, f"choices of {where}: choices")

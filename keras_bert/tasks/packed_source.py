@@ -5,7 +5,6 @@ import math
 import keras
 import numpy as np
 
-from keras_bert.arguments import check_batch_size
 from keras_bert.data.packed_rows import BLOCK, PackedSource, pack_lengths, packable_lengths
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import check_columns
@@ -92,10 +91,7 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
             raise ValueError(f"packing=True: the {what}")
         return None
     row_length = max(width, SHORTEST_ROW)
-    batch_size, shares = (
-        check_batch_size(batch_size),
-        task.step.replica_count * task.accumulation_steps,
-    )
+    shares = task.step.replica_count * task.accumulation_steps
     # In an order drawn from the seed, so that texts are packed together at random.
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size

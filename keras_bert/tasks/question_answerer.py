@@ -266,14 +266,6 @@ class BertQuestionAnswerer(Calibrated):
     def step_inputs(self, x, y=None, sample_weight=None):
         return super().step_inputs(x, self.encode_labels_in_graph(y), sample_weight)
 
-    def dataset_preparer(self, dataset, labelled):
-        if keras.tree.flatten(dataset.element_spec)[0].dtype.name == "string":
-            raise ValueError(
-                "the dataset gives texts, and a question has as many rows as its context needs: "
-                "pass lists (questions, contexts), or a dataset of ids"
-            )
-        return super().dataset_preparer(dataset, labelled)
-
     # === Training ===
 
     def fit(

@@ -6,10 +6,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.data.examples import Examples, two_columns
+from keras_bert.data.examples import Examples, place_of, two_columns
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.table_rows import LIST, Cell
-from keras_bert.data.texts import check_texts, is_text
+from keras_bert.data.texts import as_strings, check_texts, is_text
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head, states_at
 from keras_bert.metrics import evaluate, relation_scores
@@ -127,7 +127,7 @@ class BertRelationClassifier(Labelled):
         wrong = np.flatnonzero(~rows.about.numpy())
         if len(wrong):
             raise ValueError(
-                f"the entities of {_where(first + int(wrong[0]), lines)} do not fit into "
+                f"the entities of {place_of(first + int(wrong[0]), lines)} do not fit into "
                 f"sequence_length={self.preprocessor.sequence_length} tokens"
             )
 
@@ -246,13 +246,13 @@ def check_spans(texts, spans, lines: Sequence[int] | None = None) -> tuple[list[
         ValueError: if spans are not two pairs of integers, overlap, are empty or lie outside the
             text; the error names the row.
     """
-    texts = [t.decode() if isinstance(t, bytes) else t for t in check_texts(texts)]
+    texts = as_strings(check_texts(texts))
     if spans is None or len(spans) != len(texts):
         found = "none" if spans is None else len(spans)
         raise ValueError(f"{len(texts)} texts, but spans of {found}")
     checked = np.zeros((len(texts), 2, 2), "int32")
     for row, (text, pair) in enumerate(zip(texts, spans, strict=True)):
-        where = f"spans of {_where(row, lines)}"
+        where = f"spans of {place_of(row, lines)}"
         values = np.asarray(pair, object)
         whole = all(isinstance(v, int | np.integer) for v in values.ravel())
         if values.shape != (2, 2) or not whole:
@@ -268,7 +268,3 @@ def check_spans(texts, spans, lines: Sequence[int] | None = None) -> tuple[list[
             raise ValueError(f"{where} overlap: {values.tolist()}")
         checked[row] = values
     return texts, checked
-
-
-def _where(row: int, lines: Sequence[int] | None) -> str:
-    return f"row {row}" if lines is None else f"row {row} (line {lines[row]})"

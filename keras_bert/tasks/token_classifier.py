@@ -320,10 +320,6 @@ class BertTokenClassifier(Labelled):
         return super()._checked_rows(x, y, sample_weight)
 
     def dataset_preparer(self, dataset, labelled):
-        if keras.tree.flatten(dataset.element_spec)[0].dtype.name == "string":
-            raise ValueError(
-                "a token classifier takes datasets of ids; texts and words go to fit in lists"
-            )
         prepare = super().dataset_preparer(dataset, labelled)
 
         def with_token_weights(*batch):
