@@ -184,35 +184,3 @@ def holds_texts(dataset) -> bool:
     if first.shape.rank == 0:
         raise ValueError("the dataset gives single texts: expected batches; add .batch(32)")
     return True
-
-
-def dataset_preparer(task, dataset, labelled: bool) -> Callable:
-    """The function, for use inside `tf.data`, from a dataset's batch to the model's inputs.
-
-    Raises:
-        ValueError: if the dataset yields texts that are unbatched or become several rows.
-    """
-    texts = holds_texts(dataset)
-    if texts and task.outputs_by_token:
-        raise ValueError(
-            f"the dataset gives texts, and {type(task).__name__} makes several rows of one: pass "
-            "lists, or a dataset of ids"
-        )
-    if texts:
-        task.check_has_preprocessor()
-
-    def preprocess(x, y=None, sample_weight=None):
-        if not labelled and y is not None and y.dtype.name == "string":
-            raise ValueError(
-                "the dataset gives (x, y) with strings as y: to predict on pairs it has to "
-                "give ((firsts, seconds),)"
-            )
-        y = task.encode_labels_in_graph(y) if labelled else None
-        sample_weight = sample_weight if labelled else None
-        if texts:
-            columns = x if isinstance(x, tuple) else (x,)
-            task.check_number_of_columns(columns)
-            x = task.rows_of_dataset(*columns)
-        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
-
-    return preprocess

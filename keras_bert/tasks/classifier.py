@@ -318,7 +318,15 @@ class BertClassifier(Labelled):
             _check_has_windows(validation_data[0])
             validation_data = self._check_validation(validation_data)
             every = kwargs.pop("validation_freq", 1)
-            validation = WindowValidation(validation_data, overlap, batch_size, every)
+            texts, labels, shares = validation_data
+            options = {"overlap": overlap, "return_dict": True, "verbose": 0}
+
+            def validate(epoch, logs):
+                if (epoch + 1) % every == 0:
+                    found = self.evaluate(texts, labels, batch_size, shares, **options)
+                    logs.update({f"val_{name}": value for name, value in found.items()})
+
+            validation = keras.callbacks.LambdaCallback(on_epoch_end=validate)
             kwargs["callbacks"] = [
                 validation,
                 *keras.tree.flatten(kwargs.get("callbacks") or []),
@@ -512,26 +520,3 @@ class BertClassifier(Labelled):
 def _check_has_windows(x) -> None:
     if not are_examples(x) or is_text(x):
         raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
-
-
-class WindowValidation(keras.callbacks.Callback):
-    """Adds loss and metrics of the pooled answers to validation data to the logs of `fit`.
-
-    Args:
-        data: (x, y, sample_weight).
-        overlap: as `BertClassifier.predict`.
-        batch_size: as `BertClassifier.predict`.
-        every: number of epochs between validations.
-    """
-
-    def __init__(self, data: tuple, overlap: int, batch_size: int | None, every: int = 1):
-        super().__init__()
-        self._data, self._every = data, every
-        self._options = {"batch_size": batch_size, "overlap": overlap, "return_dict": True}
-
-    def on_epoch_end(self, epoch, logs=None):
-        if (epoch + 1) % self._every:
-            return
-        x, y, weights = self._data
-        found = self.model.evaluate(x, y, sample_weight=weights, verbose=0, **self._options)
-        logs.update({f"val_{name}": value for name, value in found.items()})

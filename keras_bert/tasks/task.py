@@ -34,8 +34,8 @@ from keras_bert.serving.network import BY_TOKEN
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
 from keras_bert.tasks.batch_sources import (
     check_beside,
-    dataset_preparer,
     dataset_source,
+    holds_texts,
     memory_source,
 )
 from keras_bert.tasks.fitting import Run, scored
@@ -495,10 +495,7 @@ class BertTask(keras_hub.models.Task):
         """
         rows = self.rows(*columns)
         if rows.example is not None:
-            raise ValueError(
-                f"the dataset gives texts, and {type(self).__name__} makes several rows of one: "
-                "pass lists, or a dataset of ids"
-            )
+            raise _makes_several_rows(self)
         return rows.ids
 
     def check_number_of_columns(self, columns: tuple) -> None:
@@ -1499,9 +1496,29 @@ class BertTask(keras_hub.models.Task):
             The function.
 
         Raises:
-            ValueError: if the dataset yields unbatched texts.
+            ValueError: if the dataset yields texts that are unbatched or become several rows.
         """
-        return dataset_preparer(self, dataset, labelled)
+        texts = holds_texts(dataset)
+        if texts and self.outputs_by_token:
+            raise _makes_several_rows(self)
+        if texts:
+            self.check_has_preprocessor()
+
+        def prepare(x, y=None, sample_weight=None):
+            if not labelled and y is not None and y.dtype.name == "string":
+                raise ValueError(
+                    "the dataset gives (x, y) with strings as y: to predict on pairs it has to "
+                    "give ((firsts, seconds),)"
+                )
+            y = self.encode_labels_in_graph(y) if labelled else None
+            sample_weight = sample_weight if labelled else None
+            if texts:
+                columns = x if isinstance(x, tuple) else (x,)
+                self.check_number_of_columns(columns)
+                x = self.rows_of_dataset(*columns)
+            return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+
+        return prepare
 
     def check_ids(self, x: dict[str, np.ndarray]) -> None:
         """Checks a user's rows of ids.
@@ -1736,6 +1753,13 @@ class BertTask(keras_hub.models.Task):
         return export_task(
             self, path, text, weights, rows, examples, reference, verbose, format, options
         )
+
+
+def _makes_several_rows(task) -> ValueError:
+    return ValueError(
+        f"the dataset gives texts, and {type(task).__name__} makes several rows of one: pass "
+        "lists, or a dataset of ids"
+    )
 
 
 def _outputs(outputs, rows, *columns) -> dict:
