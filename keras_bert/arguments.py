@@ -1,8 +1,9 @@
-"""Checks of arguments, with uniform error messages."""
+"""Checks of arguments and of optional packages, with uniform error messages."""
 
 import math
 import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 BATCH_SIZE = 32  # the default
@@ -26,6 +27,24 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if not whole or value < least:
         raise ValueError(f"{name}={value!r}: expected a whole number, {least} or more")
     return int(value)
+
+
+@contextmanager
+def needed(user: str, library: str, package: str) -> Iterator[None]:
+    """Says how to install an optional library that an import inside of it lacks.
+
+    Args:
+        user: what needs it.
+        library: its name.
+        package: what pip installs, such as "'keras3-bert[plots]'".
+
+    Raises:
+        ImportError: if it is missing.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f"{user} needs {library}: `pip install {package}`") from error
 
 
 def check_choice(name: str, value: Any, known: Collection[str]) -> None:

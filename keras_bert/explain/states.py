@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import softmax
 
-from keras_bert.arguments import check_choice, check_count
+from keras_bert.arguments import check_choice, check_count, needed
 from keras_bert.atomic import write_folder
 from keras_bert.data.texts import as_strings, check_texts
 from keras_bert.explain.pages import VIEWS, Drawn, drawn, figure, html_text, run_in
@@ -255,12 +255,8 @@ def project(
     else:
         vectors = extract_features(embedder, texts, per="text")
     if method == "umap":
-        try:
+        with needed("method='umap'", "umap-learn", "'keras3-bert[umap]'"):
             from umap import UMAP
-        except ImportError as error:
-            raise ImportError(
-                "method='umap' needs umap-learn: `pip install 'keras3-bert[umap]'`"
-            ) from error
         points = UMAP(random_state=seed, n_jobs=1).fit_transform(vectors)
     else:
         centred = vectors - vectors.mean(axis=0, dtype="float64")

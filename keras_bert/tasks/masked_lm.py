@@ -519,9 +519,7 @@ class BertMaskedLM(Calibrated):
 
         @tf.autograph.experimental.do_not_convert  # costs a second, without any effect
         def prepare(batch, y=None, sample_weight=None):
-            # Keras's `fit` passes its validation data on to `evaluate`, so data that was packed
-            # here arrives again.
-            if isinstance(y, dict):
+            if isinstance(y, dict):  # by `pack` already
                 return (batch, y, sample_weight) if labelled else batch
             if y is not None:
                 raise TypeError("the dataset gives (x, y); expected one dict by the contract")

@@ -456,17 +456,16 @@ class BertTask(keras_hub.models.Task):
         """
         names = (*self.column_names, "skip_bad_rows", "delimiter", "label_separator")
         named = {name: options.pop(name) for name in names if name in options}
-        if y is None and not isinstance(x, Table) and (named or is_table(x)):
-            if named and not are_examples(x):
-                name = next(iter(named))
-                raise TypeError(
-                    f"{name}={named[name]!r}: expected files or a table, not {type(x).__name__}"
-                )
-            return Table(x, **named)
-        if named:
-            name = next(iter(named))
-            why = "a Table, which has its columns" if isinstance(x, Table) else "labels beside it"
-            raise TypeError(f"{name}={named[name]!r}: expected files or a table, not {why}")
+        if isinstance(x, Table):
+            other = "a Table, which has its columns"
+        elif y is not None:
+            other = "labels beside it"
+        elif not are_examples(x):
+            other = type(x).__name__
+        else:
+            return Table(x, **named) if named or is_table(x) else x
+        for name, value in named.items():
+            raise TypeError(f"{name}={value!r}: expected files or a table, not {other}")
         return x
 
     def rows(self, *columns, **options) -> Rows:

@@ -9,7 +9,7 @@ import keras_hub
 from keras.src.saving import serialization_lib
 from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
-from keras_bert.arguments import check_choice
+from keras_bert.arguments import check_choice, needed
 from keras_bert.text.vocabulary import check_vocabulary, read_vocabulary, write_vocabulary
 
 VOCABULARY_FILE = "vocab.txt"
@@ -406,10 +406,6 @@ def _check_added(added: Sequence[str], exact: Sequence[str], tokens: Sequence[st
 
 def _line_module() -> Any:
     """Imports the part that needs TensorFlow, which importing the package does not."""
-    try:
+    with needed("BertTokenizer", "TensorFlow and TensorFlow Text", "tensorflow-text"):
         from keras_bert.text import lines
-    except ImportError as error:
-        raise ImportError(
-            "BertTokenizer needs TensorFlow and TensorFlow Text: `pip install tensorflow-text`."
-        ) from error
     return lines
