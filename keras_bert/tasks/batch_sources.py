@@ -119,13 +119,7 @@ def memory_source(
 
 
 def weight_table(task, class_weight, labels: np.ndarray | None) -> np.ndarray:
-    """Weights of a task's K classes by id, float32 [K].
-
-    Args:
-        task: declares the classes.
-        class_weight: as `BertTask.fit` takes it.
-        labels: as the loss reads them; None for a dataset.
-    """
+    """Weights of a task's K classes by id, float32 [K]; `labels` are None for a dataset."""
     task.encode_class_weight({})  # raises for tasks without classes
     several = task.output_kind == LABELS
     by_id = task.encode_class_weight(class_weights(class_weight, task.num_classes, labels, several))
@@ -133,13 +127,7 @@ def weight_table(task, class_weight, labels: np.ndarray | None) -> np.ndarray:
 
 
 def class_weigher(task, class_weight, labels: np.ndarray | None) -> Callable:
-    """Multiplies the weights of batches by those of their classes, inside `tf.data`.
-
-    Args:
-        task: see `weight_table`.
-        class_weight: as `weight_table`, or None.
-        labels: as `weight_table`.
-    """
+    """Multiplies the weights of batches by those of `weight_table`, inside `tf.data`."""
     if class_weight is None:
         return lambda batch: batch
     if task.labels_by_token:

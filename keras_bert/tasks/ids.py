@@ -72,11 +72,7 @@ def checked_ids(task, x: dict) -> dict[str, np.ndarray]:
 
 
 def check_preprocessor(preprocessor, backbone: BertBackbone) -> None:
-    """Checks that the rows of a preprocessor fit the backbone's tables.
-
-    Args:
-        preprocessor: any, or None.
-        backbone: the backbone.
+    """Checks that the rows of a preprocessor, if there is one, fit the backbone's tables.
 
     Raises:
         ValueError: if its rows are longer or its vocabulary is larger.

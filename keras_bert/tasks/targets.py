@@ -403,13 +403,7 @@ def label_counts(y: np.ndarray, num_classes: int, several: bool) -> np.ndarray:
 
 
 def balanced_weights(counts: np.ndarray, rows: int, several: bool) -> dict[int, float]:
-    """The weights of `class_weights` for "balanced".
-
-    Args:
-        counts: from `label_counts`.
-        rows: N.
-        several: as `class_weights`.
-    """
+    """The weights of `class_weights` for "balanced", from the `label_counts` of N rows."""
     numbers = counts.tolist()
     if several:
         return {i: float(rows - n) / n if n else 1.0 for i, n in enumerate(numbers)}
