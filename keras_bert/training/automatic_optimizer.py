@@ -42,7 +42,7 @@ def automatic_optimizer(model, settings: dict, steps: int | None):
 
 
 def start_schedule(model, settings: dict, steps: int | None) -> None:
-    """Gives a task an `automatic_optimizer` that covers a run; steps=None is logged as a warning."""
+    """Gives a task an `automatic_optimizer` for a run; steps=None is logged as a warning."""
     if steps is None:
         logger.warning(
             "the dataset does not say its size, so the learning rate stays at %g: pass "
