@@ -24,13 +24,17 @@ def own_settings(task: type) -> tuple[str, ...]:
 
 
 def kept_settings(task: keras.Model, base: type) -> dict:
-    """The arguments that the constructors of a task, down from `base`, keep under their names."""
+    """The arguments that the constructors of a task, down from `base`, keep under their names.
+
+    Attributes that any Keras model has, such as `layers`, are not those arguments.
+    """
     kinds = [kind for kind in type(task).__mro__ if issubclass(kind, base)]
     names = dict.fromkeys(name for kind in kinds for name in own_settings(kind))
     return {
         name: getattr(task, name)
         for name in names
         if name in vars(task) or isinstance(getattr(type(task), name, None), property)
+        if not hasattr(keras.Model, name)
     }
 
 
