@@ -9,7 +9,7 @@ from keras_bert.arguments import check_above_zero, check_number
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.classifier import BertClassifier
-from keras_bert.tasks.from_checkpoint import own_settings
+from keras_bert.tasks.from_checkpoint import on_backbone
 
 
 def soft_labels(logits, y=None, temperature: float = 1.0, share: float = 0.5) -> np.ndarray:
@@ -86,9 +86,7 @@ def keep_blocks(model: keras.Model, blocks: Sequence[int]) -> keras.Model:
     config = backbone.get_config() | {"num_layers": len(blocks), "dtype": backbone.dtype_policy}
     copied = BertBackbone.from_config(config)
     if model is not backbone:
-        settings = model.get_config()
-        own = {name: settings[name] for name in own_settings(type(model)) if name in settings}
-        copied = type(model)(backbone=copied, preprocessor=model.preprocessor, **own)
+        copied = on_backbone(model, copied, model.preprocessor)
     old = weights_by_name(model)
     for name, weight in weights_by_name(copied).items():
         first, *rest = name.split("/")

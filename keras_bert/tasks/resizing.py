@@ -13,7 +13,7 @@ from keras_bert.checkpoints import LoadingReport
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.data.texts import is_text
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.tasks.from_checkpoint import own_settings
+from keras_bert.tasks.from_checkpoint import on_backbone
 from keras_bert.text.vocabulary import check_vocabulary
 
 POSITION_METHODS = ("cut", "new", "tile", "interpolate")
@@ -288,9 +288,7 @@ def _task(
                 "added token is found in their place"
             )
         preprocessor = type(preprocessor)(tokenizer, **settings)
-    config = model.get_config()
-    others = {name: config[name] for name in own_settings(type(model)) if name in config}
-    return type(model)(backbone=backbone, preprocessor=preprocessor, **others)
+    return on_backbone(model, backbone, preprocessor)
 
 
 def _values(weight) -> np.ndarray:

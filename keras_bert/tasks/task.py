@@ -1567,7 +1567,7 @@ class BertTask(keras_hub.models.Task):
         own = [weight for weight in self.weights if id(weight) not in known]
         trained = {id(weight) for weight in self.trainable_weights}
         frozen = [weight.path for weight in own if id(weight) not in trained]
-        config = super().get_config() | kept_settings(self, BertTask)
+        config = super().get_config() | kept_settings(self)
         return config | ({"frozen": frozen} if frozen else {})
 
     @classmethod
