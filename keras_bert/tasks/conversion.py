@@ -11,11 +11,12 @@ from keras_bert.checkpoints.preset import FILES
 from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
 from keras_bert.checkpoints.writer import FORMS as OTHERS
 from keras_bert.tasks.classifier import BertClassifier
+from keras_bert.tasks.from_checkpoint import class_of_saved_task
 from keras_bert.tasks.masked_lm import BertMaskedLM
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertPretrainer
 from keras_bert.tasks.question_answerer import BertQuestionAnswerer
-from keras_bert.tasks.relation_classifier import BertRelationClassifier
+from keras_bert.tasks.task import BertTask
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 from keras_bert.tasks.token_classifier import BertTokenClassifier
 
@@ -24,13 +25,6 @@ _BY_HEAD = {
     task.head_kind: task
     for task in (BertClassifier, BertTokenClassifier, BertQuestionAnswerer, BertMultipleChoice)
 }
-_TASKS = (
-    *_BY_HEAD.values(),
-    BertMaskedLM,
-    BertPretrainer,
-    BertRelationClassifier,
-    BertTextEmbedder,
-)
 
 
 def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> list[str]:
@@ -92,11 +86,8 @@ def task_class(checkpoint: Checkpoint) -> type[keras.Model] | None:
     """
     contents = checkpoint.contents
     if contents is None:
-        found = [task for task in _TASKS if checkpoint.settings("task.json", task.__name__)]
-        if not found and checkpoint.source.has("task.json"):
-            name = checkpoint.source.json("task.json").get("registered_name")
-            raise ValueError(f"{checkpoint.source.name}/task.json: {name!r} is no task of ours")
-        return found[0] if found else None
+        has_task = checkpoint.source.has("task.json")
+        return class_of_saved_task(checkpoint, BertTask) if has_task else None
     heads = checkpoint.heads()
     if "head" in heads:
         return _BY_HEAD[contents.head]

@@ -103,7 +103,7 @@ def class_of_saved_task(checkpoint: Checkpoint, base: type) -> type:
     for task in derived:
         found[keras.saving.get_registered_name(task)] = task
         derived += task.__subclasses__()
-    if name not in found:
+    if str(name) not in found:  # which a file may hold in any type
         head = checkpoint.head_name()
         holds = f"the head of a {head}" if head else "no head"
         raise ValueError(
