@@ -12,9 +12,7 @@ class EverySteps:
     """
 
     def __init__(self, steps: int):
-        if steps < 1:
-            raise ValueError(f"every_steps={steps}: expected 1 or more")
-        self.steps = steps
+        self.steps = check_count("every_steps", steps)
         self._done = 0
 
     def start(self, done: int) -> None:
