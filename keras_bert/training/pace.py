@@ -1,5 +1,7 @@
 """Helpers of callbacks that run every N steps."""
 
+from keras_bert.arguments import check_count
+
 
 class EverySteps:
     """Tracks when N more steps of a run are done, even if one call makes several steps.

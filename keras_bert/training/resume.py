@@ -13,6 +13,7 @@ from pathlib import Path
 import keras
 import safetensors.numpy
 
+from keras_bert.arguments import check_count
 from keras_bert.atomic import write_folder
 from keras_bert.training.state import read_state, variables_by_name, write_state
 
