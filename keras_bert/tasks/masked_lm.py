@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.contract import check_batch
-from keras_bert.data.examples import Examples, is_dataset
+from keras_bert.data.examples import Examples, are_examples, is_dataset
 from keras_bert.data.texts import as_strings, is_text
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics import Perplexity, best_temperature
@@ -509,7 +509,7 @@ class BertMaskedLM(Calibrated):
         if class_weight is not None:
             self.encode_class_weight(class_weight)
         check_beside(x, None, sample_weight, batch_size)
-        if isinstance(x, Examples):
+        if are_examples(x):
             x, _, sample_weight = self.ragged_rows(x, None, sample_weight)
         preprocessor, batch_size = self._masking_preprocessor(), check_batch_size(batch_size)
         return masked_source(self, preprocessor, x, sample_weight, batch_size, shuffle, seed)

@@ -301,14 +301,11 @@ class BertQuestionAnswerer(Calibrated):
             ValueError: if an answer is not at its stated place in the context, or a question has
                 neither an answer nor is marked as having none; the error names the row.
         """
-        x, y, sample_weight, validation_data = self._read_fit_data(
-            self.as_table(x, kwargs, y),
-            y,
-            sample_weight,
-            validation_data,
-            kwargs.pop("validation_split", 0.0),
-        )
+        x, y = self._labelled(self.as_table(x, kwargs, y), y, "fit")
         self._saw_none = isinstance(x, Examples) and any(map(_has_no_answer, y))
+        x, y, sample_weight, validation_data = self._read_fit_data(
+            x, y, sample_weight, validation_data, kwargs.pop("validation_split", 0.0)
+        )
         tunes = self._saw_none and not self._threshold_is_chosen
         if tunes:
             self._give_no_answers()
