@@ -464,7 +464,8 @@ class BertTask(keras_hub.models.Task):
             other = type(x).__name__
         else:
             return Table(x, **named) if named or is_table(x) else x
-        for name, value in named.items():
+        if named:
+            name, value = next(iter(named.items()))
             raise TypeError(f"{name}={value!r}: expected files or a table, not {other}")
         return x
 
