@@ -1757,8 +1757,8 @@ class BertTask(keras_hub.models.Task):
 
 def _makes_several_rows(task) -> ValueError:
     return ValueError(
-        f"the dataset gives texts, and {type(task).__name__} makes several rows of one: pass "
-        "lists, or a dataset of ids"
+        f"the dataset gives texts, and {type(task).__name__} makes several rows of one: expected "
+        "lists, or datasets of ids"
     )
 
 
