@@ -172,7 +172,7 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
                 f"the dataset's labels are {y}: expected a dict by output, {', '.join(outputs)}"
             )
         for name, output in outputs.items():
-            labels, weight = given.get(name), weights.get(name)
+            labels, weight = given.get(name), weights.get(name, weights.get(None))
             if labels is None or not labels.dtype.is_integer:
                 continue
             classes = output.shape[-1] if len(output.shape) > 1 else None

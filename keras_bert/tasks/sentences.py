@@ -59,9 +59,9 @@ def check_tags(
     if len(sentences) != len(tags):
         raise ValueError(f"{len(sentences)} sentences but tags for {len(tags)}")
     for row, (words, given) in enumerate(zip(sentences, tags, strict=True)):
-        where = place_of(row + first, lines, "sentence")
-        _check_list(given, where)
+        _check_list(given, row + first, lines)
         if len(words) != len(given):
+            where = place_of(row + first, lines, "sentence")
             raise ValueError(f"{where}: {len(words)} words, {len(given)} tags")
 
 
@@ -105,13 +105,12 @@ def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[i
     ids[IGNORED] = IGNORED
     found = []
     for row, tags in enumerate(y):
-        where = place_of(row, lines, "sentence")
-        _check_list(tags, where)
+        _check_list(tags, row, lines)
         tags = tags.tolist() if hasattr(tags, "tolist") else list(tags)
         # Types are compared too: True and 1.0 would match the id 1.
         unknown = [i for i, t in enumerate(tags) if type(t) not in (str, int) or t not in ids]
         if unknown:
-            place = unknown[0]
+            place, where = unknown[0], place_of(row, lines, "sentence")
             expected = ", ".join(labels or ()) or f"ids 0 to {num_classes - 1}"
             raise ValueError(
                 f"tag {tags[place]!r} of word {place} in {where} is unknown; expected {expected}"
@@ -120,8 +119,9 @@ def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[i
     return found
 
 
-def _check_list(tags, where: str) -> None:
+def _check_list(tags, row: int, lines: Sequence[int] | None) -> None:
     if is_text(tags) or not hasattr(tags, "__iter__"):
+        where = place_of(row, lines, "sentence")
         raise ValueError(f"tags of {where} are {tags!r:.80}; expected a list, one a word")
 
 
