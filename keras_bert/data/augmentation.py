@@ -11,7 +11,7 @@ from keras_bert.arguments import check_batch_size, check_count, check_number
 from keras_bert.data.examples import Examples
 from keras_bert.data.relations import RelationExamples, Span
 from keras_bert.data.tagged import AnnotatedTexts, TaggedSentences, annotated_texts
-from keras_bert.data.texts import text_columns
+from keras_bert.data.texts import as_strings, text_columns
 
 MASK = "[MASK]"
 OUTSIDE = "O"  # tag of a word that belongs to no entity
@@ -171,10 +171,7 @@ def _read(x: Any) -> Any:
     found = annotated_texts(x)
     if found is not None:
         return found
-    columns = tuple(
-        [text.decode("utf-8", "ignore") if isinstance(text, bytes) else text for text in column]
-        for column in text_columns(x)
-    )
+    columns = tuple(as_strings(column, "ignore") for column in text_columns(x))
     return columns if isinstance(x, tuple) else columns[0]
 
 

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from keras_bert.arguments import needed
+
 PROGRESS_SECONDS = 5.0
 MOST_THREADS = 4  # more take memory with little gain, because of Python's GIL
 
@@ -25,12 +27,9 @@ def import_beam(user: str, extra: str) -> Any:
     logging_disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)  # of Google Cloud's clients, which only its runner needs
     try:
-        import apache_beam
-        import apache_beam.options.pipeline_options
-    except ImportError as error:
-        raise ImportError(
-            f"{user} needs Apache Beam: `pip install keras3-bert[{extra}]`"
-        ) from error
+        with needed(user, "Apache Beam", f"'keras3-bert[{extra}]'"):
+            import apache_beam
+            import apache_beam.options.pipeline_options
     finally:
         logging.disable(logging_disabled)
     return apache_beam

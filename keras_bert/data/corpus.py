@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from keras_bert.arguments import check_choice
 from keras_bert.data.beam_runs import import_beam, pipeline_options, progress
 from keras_bert.data.corpus_plan import (
     ERROR,
@@ -123,8 +124,7 @@ def _check_arguments(tokenizer: Any, shards: Any, seed: Any, format: Any) -> Non
         raise ValueError(f"shards={shards!r}: expected 1 or more")
     if not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
         raise ValueError(f"seed={seed!r}: expected a 64-bit integer")
-    if format not in FORMATS:
-        raise ValueError(f"format={format!r}: expected one of {', '.join(FORMATS)}")
+    check_choice("format", format, FORMATS)
 
 
 def _claim(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from keras_bert.arguments import needed
 from keras_bert.data.records import vocabulary_content
 from keras_bert.data.text_files import find_files
 from keras_bert.text.tokenizer import SETTINGS, BertTokenizer
@@ -157,12 +158,8 @@ def _add_data_sets(
     plan: CorpusPlan, data_sets: list[str], data_dir: str | None
 ) -> list[dict[str, Any]]:
     """Adds data sets to a plan, downloading them if missing; returns the index entries."""
-    try:
+    with needed(data_sets[0], "TensorFlow Datasets", "'keras3-bert[corpus]'"):
         import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise ImportError(
-            f"{data_sets[0]} needs TensorFlow Datasets: `pip install keras3-bert[corpus]`"
-        ) from error
     described = []
     for number, path in enumerate(data_sets, len(plan.times)):
         name, split = data_set_name(path)
@@ -186,9 +183,6 @@ def _add_data_sets(
 
 
 def _sentencex_version() -> str:
-    try:
+    # PackageNotFoundError is an ImportError.
+    with needed("splitting paragraphs into sentences", "sentencex", "'keras3-bert[corpus]'"):
         return importlib.metadata.version("sentencex")
-    except importlib.metadata.PackageNotFoundError as error:
-        raise ImportError(
-            "splitting paragraphs into sentences needs sentencex: `pip install keras3-bert[corpus]`"
-        ) from error

@@ -4,6 +4,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from keras_bert.data.table_rows import Table
+
+
+def is_dataset(x: Any) -> bool:
+    """Whether data are a `tf.data.Dataset`, told without TensorFlow."""
+    return hasattr(x, "element_spec")
+
+
+def are_examples(x: Any) -> bool:
+    """Whether data are examples to parse, as opposed to ids, a table, or a `tf.data.Dataset`."""
+    return x is not None and not isinstance(x, dict | Table) and not is_dataset(x)
+
+
+def part_of(values: Any, rows: Any) -> Any:
+    """Takes some rows of labels or weights: of a column, of a dict of columns by output, or None.
+
+    Args:
+        values: N labels or weights.
+        rows: indices, or a slice.
+    """
+    if isinstance(values, dict):
+        return {name: value[rows] for name, value in values.items()}
+    return values if values is None else values[rows]
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -32,13 +56,13 @@ class Examples:
         Returns:
             `Examples` of these.
         """
-        labels = self.labels
-        if isinstance(labels, dict):
-            labels = {name: value[rows] for name, value in labels.items()}
-        elif labels is not None:
-            labels = labels[rows]
-        lines = None if self.lines is None else self.lines[rows]
-        return Examples(tuple(column[rows] for column in self.columns), labels, lines)
+        columns = tuple(column[rows] for column in self.columns)
+        return Examples(columns, part_of(self.labels, rows), part_of(self.lines, rows))
+
+
+def place_of(row: int, lines: Sequence[int] | None, name: str = "row") -> str:
+    """Names an example in an error, by its row, and its line if it is from a file."""
+    return f"{name} {row}" + (f" (line {lines[row]})" if lines is not None else "")
 
 
 def two_columns(x: Any, names: str) -> tuple:

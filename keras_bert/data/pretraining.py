@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from keras_bert.arguments import check_choice
 from keras_bert.data.records import CorpusIndex, read_index
 from keras_bert.data.row_stream import RowStream
 from keras_bert.text.tokenizer import BertTokenizer
@@ -88,8 +89,7 @@ def pretraining_dataset(
         UserWarning: if `max_predictions` does not suit the length, or next sentence prediction has
             only one document to draw from or almost no true pairs.
     """
-    if objective not in OBJECTIVES:
-        raise ValueError(f"objective={objective!r}: expected one of {', '.join(OBJECTIVES)}")
+    check_choice("objective", objective, OBJECTIVES)
     pairs = objective in ("nsp", "sop")
     if cross_documents and pairs:
         raise ValueError(f"cross_documents=True: expected objective='mlm', not {objective!r}")

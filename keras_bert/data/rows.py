@@ -32,6 +32,8 @@ from typing import IO, Any
 
 import google_crc32c
 
+from keras_bert.arguments import needed
+
 UTF8_BOM = b"\xef\xbb\xbf"
 DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
 RECORDS = (".tfrecord", ".tfrecords")
@@ -582,11 +584,9 @@ def open_parquet(path: Path | str, file: IO[bytes]):
         ImportError: if pyarrow is not installed.
         ValueError: if it is not Parquet, or has two columns of one name.
     """
-    try:
+    with needed(f"{path}: Parquet", "pyarrow", "pyarrow"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f"{path}: Parquet needs pyarrow: pip install pyarrow") from error
     try:
         # Not the whole of a row group at once, which may be larger than memory.
         found = pyarrow.parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)

@@ -302,7 +302,7 @@ def check_columns(x, labels, weights) -> int:
     first, size = next(iter(sizes.items()))
     for name, other in sizes.items():
         if other != size:
-            raise ValueError(f"{size} {first} but {other} {name}")
+            raise ValueError(f"{name} of length {other}: expected {size}, as many as {first}")
     if size == 0:
         raise ValueError("there are no texts" if "texts" in columns else "there are no rows")
     return size

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from keras_bert.data.examples import are_examples
 from keras_bert.data.rows import extension, name_lines, parse_json, read_lines, read_objects
 
 logger = logging.getLogger("keras_bert")
@@ -162,7 +163,7 @@ def annotated_texts(x: Any, y: Any = None) -> AnnotatedTexts | None:
         TypeError: if a text is not a string.
         ValueError: if a span is invalid, or columns differ in length; the error names the example.
     """
-    if not hasattr(x, "__len__") or isinstance(x, dict) or hasattr(x, "element_spec"):
+    if not hasattr(x, "__len__") or not are_examples(x):
         return None  # ids, a dataset, or an iterator that cannot be read twice
     if isinstance(x, AnnotatedTexts):
         found = x

@@ -3,6 +3,11 @@
 from typing import Any
 
 
+def is_text(x: Any) -> bool:
+    """Whether x is one text, as opposed to a list of them."""
+    return isinstance(x, str | bytes)
+
+
 def check_texts(texts: Any, name: str = "texts") -> list:
     """Converts a user's column of texts to a list of strings.
 
@@ -21,11 +26,11 @@ def check_texts(texts: Any, name: str = "texts") -> list:
         raise TypeError(f"{name} of type {type(texts).__name__}: expected one column of the table")
     if hasattr(texts, "numpy"):
         texts = texts.numpy()
-    if isinstance(texts, str | bytes):
+    if is_text(texts):
         raise TypeError(f"{name}: expected a list of strings, not a string")
     texts = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     for row, text in enumerate(texts):
-        if not isinstance(text, str | bytes):
+        if not is_text(text):
             pairs = isinstance(text, tuple | list) and len(text) == 2
             raise TypeError(
                 f"{name}[{row}]={text!r:.80} of type {type(text).__name__}: expected a str"
@@ -37,6 +42,19 @@ def check_texts(texts: Any, name: str = "texts") -> list:
             except UnicodeEncodeError as error:
                 raise ValueError(f"{name}[{row}] cannot be encoded as UTF-8: {error}") from error
     return texts
+
+
+def as_strings(texts: list, errors: str = "strict") -> list[str]:
+    """Decodes the texts that are bytes.
+
+    Args:
+        texts: checked texts.
+        errors: as `bytes.decode`.
+
+    Raises:
+        UnicodeDecodeError: if one is not UTF-8, unless `errors` says otherwise.
+    """
+    return [text.decode(errors=errors) if isinstance(text, bytes) else text for text in texts]
 
 
 def text_columns(x: Any, most: int | None = 2) -> tuple[list, ...]:
@@ -55,7 +73,7 @@ def text_columns(x: Any, most: int | None = 2) -> tuple[list, ...]:
     """
     if not isinstance(x, tuple):
         return (check_texts(x),)
-    if any(isinstance(column, str | bytes) for column in x):
+    if any(map(is_text, x)):
         raise TypeError(
             "a tuple of strings is ambiguous: expected a list of texts, or a tuple of two lists "
             "(firsts, seconds); for one pair pass ([first], [second])"

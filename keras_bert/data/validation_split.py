@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_bert.data.examples import Examples
+from keras_bert.data.examples import Examples, is_dataset, part_of
 from keras_bert.data.ragged import count
 from keras_bert.data.table_rows import Table
 
@@ -26,7 +26,7 @@ def split_rows(x, y, sample_weight, share: float) -> tuple:
     Raises:
         ValueError: if x is a dataset, or one side would be empty.
     """
-    if hasattr(x, "element_spec") or isinstance(x, Table):
+    if is_dataset(x) or isinstance(x, Table):
         kind = "a table: pass validation_data" if isinstance(x, Table) else "a dataset"
         raise ValueError(f"validation_split: expected lists or arrays, not {kind}")
     rows = len(x) if isinstance(x, Examples) else count(next(iter(x.values())))
@@ -35,19 +35,10 @@ def split_rows(x, y, sample_weight, share: float) -> tuple:
         raise ValueError(f"validation_split={share} of {rows} rows leaves one side empty")
 
     def take(side):
-        if isinstance(x, Examples):
-            new_x = x.part(side)
-        else:
-            new_x = {name: value[side] for name, value in x.items()}
-        if isinstance(y, dict):
-            return new_x, {n: v[side] for n, v in y.items()}, _cut(sample_weight, side)
-        return new_x, _cut(y, side), _cut(sample_weight, side)
+        new_x = x.part(side) if isinstance(x, Examples) else part_of(x, side)
+        return new_x, part_of(y, side), part_of(sample_weight, side)
 
     return *take(slice(None, cut)), take(slice(cut, None))
-
-
-def _cut(values, side: slice):
-    return values if values is None else values[side]
 
 
 def hold_out(

@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from keras_bert.arguments import needed
 from keras_bert.data.text_files import find_files, read_lines
 from keras_bert.text.tokenizer import SPECIAL_TOKENS
 
@@ -66,12 +67,8 @@ def build_vocabulary(
     ):
         if value < least:
             raise ValueError(f"{name}={value}: expected {least} or more")
-    try:
+    with needed("build_vocabulary", "the tokenizers library", "'keras3-bert[corpus]'"):
         import tokenizers
-    except ImportError as error:
-        raise ImportError(
-            "build_vocabulary needs the tokenizers library: `pip install keras3-bert[corpus]`"
-        ) from error
 
     paths = find_files(files)
     accents = lowercase if strip_accents is None else strip_accents

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from keras_bert.arguments import check_count
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.explain.pages import BLUE, ORANGE, Drawn, drawn, figure, html_text
 from keras_bert.explain.reading import Reading, columns_of, read_example, run_outputs
 from keras_bert.tasks.labelled import Labelled
@@ -218,8 +218,7 @@ def attributions(
     >>> why.target, why.words.words, why.words.scores
     """
     for name, value, known in (("method", method, METHODS), ("baseline", baseline, BASELINES)):
-        if value not in known:
-            raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
+        check_choice(name, value, known)
     if steps is not None:
         check_count("steps", steps)
     if keras.config.backend() != "tensorflow":

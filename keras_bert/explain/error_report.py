@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import keras
 import numpy as np
+from scipy.special import expit, log_softmax, softmax
 
 from keras_bert.arguments import check_count
 from keras_bert.explain.attribution import attributions
@@ -26,7 +27,7 @@ from keras_bert.tasks.labelled import Labelled
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertMaskedLM
 from keras_bert.tasks.question_answerer import N_BEST, BertQuestionAnswerer
-from keras_bert.tasks.spans import as_examples, graded
+from keras_bert.tasks.spans import as_examples, graded, question_columns
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 from keras_bert.tasks.token_classifier import BertTokenClassifier
 from keras_bert.text.entities import join_words
@@ -292,7 +293,7 @@ def _answers(task, x, y, batch_size: int) -> Answers:
     labels = labels.argmax(axis=1) if labels.ndim == 2 else labels
     logits = outputs.astype("float64")
     predicted = logits.argmax(axis=1)
-    logs = _log_softmax(logits / getattr(task, "temperature", 1.0))
+    logs = log_softmax(logits / getattr(task, "temperature", 1.0), axis=-1)
     if names is None:
         choices = data.columns[1]
         right, found = ([choices[i][c] for i, c in enumerate(ids)] for ids in (labels, predicted))
@@ -326,7 +327,7 @@ def _tagged(task, data, texts, batch_size) -> Answers:
     labels, logits = np.concatenate(data.labels), np.concatenate(found).astype("float64")
     known = np.flatnonzero(labels >= 0)
     example, word, labels, logits = (v[known] for v in (example, word, labels, logits))
-    logs = _log_softmax(logits / task.temperature)
+    logs = log_softmax(logits / task.temperature, axis=-1)
     predicted, names = logits.argmax(axis=1), task.names
     if task.crf:
         place = {name: i for i, name in enumerate(names)}
@@ -352,7 +353,7 @@ def _tagged(task, data, texts, batch_size) -> Answers:
 def _given(task, data, texts, logits) -> Answers:
     """Items are texts with any number of labels."""
     labels = np.asarray(data.labels).astype(int)
-    probabilities = 1 / (1 + np.exp(-logits.astype("float64") / task.temperature))
+    probabilities = expit(logits.astype("float64") / task.temperature)
     given = predicted_labels(probabilities, task.thresholds)
     shown = [
         [", ".join(str(task.names[i]) for i in np.flatnonzero(row)) or "-" for row in side]
@@ -378,7 +379,7 @@ def _given(task, data, texts, logits) -> Answers:
 
 def _answered(task, x, y, batch_size) -> Answers:
     """Items are questions; the score is F1, of words shared with the nearest right answer."""
-    examples = x if task.brings_labels(x) else as_examples(x, y)
+    examples = x if task.brings_labels(x) else as_examples(question_columns(x), y)
     questions, contexts = [e.question for e in examples], [e.context for e in examples]
     found = task.answer(questions, contexts, top_k=N_BEST, batch_size=batch_size)
     rights = [[answer.text for answer in example.answers] for example in examples]
@@ -406,7 +407,8 @@ def _filled(task, x, batch_size) -> Answers:
     (texts,) = columns_of(task, x)
     token = task.preprocessor.tokenizer.id_to_token
     _, masked, logits, right = task.masked_word_logits(texts, batch_size)
-    logs, items = _log_softmax(logits.astype("float64") / task.temperature), np.arange(len(masked))
+    logs = log_softmax(logits.astype("float64") / task.temperature, axis=-1)
+    items = np.arange(len(masked))
     found = logits.argmax(axis=1)
     return Answers(
         (masked,),
@@ -435,24 +437,19 @@ def _texts(task, values: tuple) -> tuple[str, ...]:
     )
 
 
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-
-
 # === Analyses ===
 
 
 def _confidence(a: Answers, temperature, part=slice(None)) -> tuple[np.ndarray, np.ndarray]:
     """(confidence, correct) of the items, or for multi-label of each decision."""
     if a.candidates is not None:
-        logs = _log_softmax(a.candidates[part].astype("float64") / temperature)
+        logs = log_softmax(a.candidates[part].astype("float64") / temperature, axis=-1)
         return np.exp(logs[np.arange(len(logs)), a.chosen[part]]), a.score[part]
     logits = a.logits[part] / temperature
     if a.labels.ndim == 2:
-        chance = 1 / (1 + np.exp(-logits))
+        chance = expit(logits)
         return np.maximum(chance, 1 - chance).ravel(), ((chance > 0.5) == a.labels[part]).ravel()
-    chance = np.exp(_log_softmax(logits))
+    chance = softmax(logits, axis=-1)
     return chance.max(axis=1), chance.argmax(axis=1) == a.labels[part]
 
 
@@ -551,7 +548,7 @@ def _doubtful(a: Answers) -> np.ndarray:
     """Indices of labels to look at again; only for single classes."""
     if a.logits is None or a.labels.ndim == 2:
         return np.zeros(0, int)
-    chance = np.exp(_log_softmax(a.logits))
+    chance = softmax(a.logits, axis=-1)
     own = chance[np.arange(len(chance)), a.labels]
     count = np.bincount(a.labels, minlength=len(a.names))
     mean = np.bincount(a.labels, own, minlength=len(a.names)) / np.maximum(count, 1)

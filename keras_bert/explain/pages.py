@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from html import escape
 from pathlib import Path
 
+from keras_bert.arguments import needed
 from keras_bert.atomic import write_file
 
 # Characters that control a terminal, have no glyph, or cannot be encoded as UTF-8: control
@@ -197,11 +198,9 @@ def figure(width: float, height: float):
     Raises:
         ImportError: if matplotlib, from the extra "plots", is not installed.
     """
-    try:
+    with needed("a picture", "matplotlib", "'keras3-bert[plots]'"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: `pip install 'keras3-bert[plots]'`") from error
 
     made = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(made)

@@ -6,7 +6,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.data.texts import text_columns
+from keras_bert.data.examples import are_examples
+from keras_bert.data.texts import as_strings, is_text, text_columns
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertMaskedLM
 from keras_bert.tasks.question_answerer import BertQuestionAnswerer
@@ -63,19 +64,17 @@ def columns_of(task, x) -> tuple:
         ValueError: if the task has no preprocessor, or an example is wrong.
     """
     task.check_has_preprocessor()
-    if isinstance(x, dict) or hasattr(x, "element_spec"):
+    if not are_examples(x):
         raise TypeError(f"texts of type {type(x).__name__}: expected texts, not ids or a dataset")
-    if isinstance(x, str | bytes):
+    if is_text(x):
         x = [x]
-    elif isinstance(x, tuple) and x and isinstance(x[0], str | bytes):
+    elif isinstance(x, tuple) and x and is_text(x[0]):
         x = tuple([value] for value in x)
     if isinstance(task, BertMaskedLM):  # whose `examples` are texts to train on
         columns = text_columns(x)
     else:
         columns = task.examples(x).columns
-    return tuple(
-        [v.decode("utf-8") if isinstance(v, bytes) else v for v in column] for column in columns
-    )
+    return tuple(map(as_strings, columns))
 
 
 def read_pair(task, text: str | tuple[str, ...]) -> Reading:

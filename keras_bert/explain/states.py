@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.special import softmax
 
-from keras_bert.arguments import check_count
+from keras_bert.arguments import check_choice, check_count, needed
 from keras_bert.atomic import write_folder
-from keras_bert.data.texts import check_texts
+from keras_bert.data.texts import as_strings, check_texts
 from keras_bert.explain.pages import VIEWS, Drawn, drawn, figure, html_text, run_in
 from keras_bert.explain.reading import read_pair, run_layers
 from keras_bert.tasks.features import extract_features
@@ -101,8 +102,7 @@ def nearest_words(task, states, top_k: int = 5, by: str = "embedding") -> list[l
     if by == "head" and isinstance(task, BertMaskedLM):
         positions = np.arange(len(states), dtype="int32")[None]
         logits = np.asarray(task.masked_lm_head(states[None], positions), "float32")[0]
-        scores = np.exp(logits - logits.max(axis=1, keepdims=True))
-        scores /= scores.sum(axis=1, keepdims=True)
+        scores = softmax(logits, axis=1)
     elif by == "embedding":
         table = np.asarray(task.backbone.token_embedding(ids), "float32")
         units = [
@@ -243,9 +243,8 @@ def project(
         ValueError: if `method` is unknown, there are fewer than two texts, or labels differ in
             number.
     """
-    if method not in METHODS:
-        raise ValueError(f"method={method!r}: expected one of {', '.join(METHODS)}")
-    texts = [t.decode() if isinstance(t, bytes) else t for t in check_texts(texts)]
+    check_choice("method", method, METHODS)
+    texts = as_strings(check_texts(texts))
     if len(texts) < 2 or (labels is not None and len(labels) != len(texts)):
         raise ValueError(
             f"{len(texts)} texts and {'no' if labels is None else len(labels)} labels: expected "
@@ -256,12 +255,8 @@ def project(
     else:
         vectors = extract_features(embedder, texts, per="text")
     if method == "umap":
-        try:
+        with needed("method='umap'", "umap-learn", "'keras3-bert[umap]'"):
             from umap import UMAP
-        except ImportError as error:
-            raise ImportError(
-                "method='umap' needs umap-learn: `pip install 'keras3-bert[umap]'`"
-            ) from error
         points = UMAP(random_state=seed, n_jobs=1).fit_transform(vectors)
     else:
         centred = vectors - vectors.mean(axis=0, dtype="float64")

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_bert.arguments import check_choice
+
 POOLINGS = ("cls", "mean", "max", "pooler")
 
 
@@ -31,8 +33,7 @@ class TextPooling(keras.layers.Layer):
     def __init__(self, pooling: str = "mean", dtype="float32", **kwargs):
         super().__init__(dtype=dtype, **kwargs)
         known = POOLINGS[:3]
-        if pooling not in known:
-            raise ValueError(f"pooling={pooling!r}: expected one of {', '.join(known)}")
+        check_choice("pooling", pooling, known)
         self.pooling = pooling
 
     def call(self, states, padding_mask):

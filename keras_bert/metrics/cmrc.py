@@ -9,6 +9,7 @@ import functools
 import re
 from difflib import SequenceMatcher
 
+from keras_bert.arguments import needed
 from keras_bert.metrics.answer_checks import Answers, References, check_answers, percent
 
 # The script's list. It lacks ASCII's full stop and comma and the opening single quote, and its
@@ -80,11 +81,8 @@ def _words(run: str) -> list[str]:
 
 @functools.cache
 def _word_tokenizer():
-    try:
+    with needed("cmrc_scores", "NLTK", "--use-pep517 'keras3-bert[metrics]'"):
         from nltk.tokenize import NLTKWordTokenizer
-    except ImportError as error:
-        message = "cmrc_scores needs NLTK: `pip install --use-pep517 'keras3-bert[metrics]'`"
-        raise ImportError(message) from error
     return NLTKWordTokenizer()
 
 

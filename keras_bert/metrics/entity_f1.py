@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
+from keras_bert.arguments import needed
 from keras_bert.metrics.tag_schemes import entities, split_tags
 
 MODES = ("strict", "conlleval")
@@ -145,13 +146,9 @@ def _chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
 
 def _strict(labels, predictions, scheme):
     """`_conlleval` for mode "strict"."""
-    try:
+    with needed("mode='strict'", "seqeval", "--use-pep517 'keras3-bert[metrics]'"):
         import seqeval.metrics
         import seqeval.scheme
-    except ImportError as error:
-        raise ImportError(
-            "mode='strict' needs seqeval: `pip install --use-pep517 'keras3-bert[metrics]'`"
-        ) from error
     scheme = getattr(seqeval.scheme, scheme)
     right, found = (seqeval.scheme.Entities(part, scheme) for part in (labels, predictions))
     count = partial(

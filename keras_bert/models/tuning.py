@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import keras
 
+from keras_bert.arguments import check_choice
 from keras_bert.layers.dense import lora_update
 
 KINDS = ("all", "head", "bitfit", "adapters", "lora")
@@ -70,8 +71,7 @@ def tune(model: keras.Model, what: str, lora_rank: int = 8) -> Tuned:
             to train, or the model already has LoRA updates that conflict with `what` or
             `lora_rank`.
     """
-    if what not in KINDS:
-        raise ValueError(f"what={what!r}: expected one of {', '.join(KINDS)}")
+    check_choice("what", what, KINDS)
     backbone = model.backbone
     if what == "adapters" and not backbone.adapters:
         raise ValueError(

@@ -45,26 +45,7 @@ FORMATS = ("savedmodel", "onnx")
 def export_task(
     task, path, text, weights, rows, examples, reference, verbose, format, options
 ) -> list[str]:
-    """Does the work of `BertTask.export`.
-
-    Args:
-        task: the task.
-        path: as `BertTask.export`.
-        text: as `BertTask.export`.
-        weights: as `BertTask.export`.
-        rows: as `BertTask.export`.
-        examples: as `BertTask.export`.
-        reference: as `BertTask.export`.
-        verbose: as `BertTask.export`.
-        format: as `BertTask.export`.
-        options: options of the task's `signatures`.
-
-    Returns:
-        As `BertTask.export`.
-
-    Raises:
-        ValueError: as `BertTask.export`.
-    """
+    """Does the work of `BertTask.export`; `options` are those of the task's `signatures`."""
     import tensorflow as tf
 
     if keras.config.backend() != "tensorflow":

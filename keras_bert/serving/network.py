@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import keras
 
+from keras_bert.arguments import check_count
+
 # Inputs whose last axis is that of tokens.
 BY_TOKEN = ("token_ids", "segment_ids", "padding_mask", "position_ids", "sequence_ids")
 ROWS = 8  # default number of rows run through the network at once
@@ -29,9 +31,7 @@ class Network:
     def __init__(self, task, weights: str = "float32", rows: int = ROWS):
         import tensorflow as tf
 
-        if rows < 1:
-            raise ValueError(f"rows={rows}: expected 1 or more")
-        self._rows = rows
+        self._rows = check_count("rows", rows)
         self.weights = weights
         if weights not in ("float32", "float16"):
             raise ValueError(f"weights={weights!r}: expected float32 or float16")

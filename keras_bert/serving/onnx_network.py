@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.arguments import needed
 from keras_bert.data.rows import parse_json
 from keras_bert.serving.network import BY_TOKEN
 from keras_bert.serving.onnx_graph import fused, quantized
@@ -55,12 +56,8 @@ class OnnxNetwork:
     """
 
     def __init__(self, file: str | Path, by_token: bool, rows: int, threads: int | None = None):
-        try:
+        with needed(str(file), "ONNX Runtime", "'keras3-bert[runtimes]'"):
             import onnxruntime
-        except ImportError as error:
-            raise ImportError(
-                f"{file} runs in ONNX Runtime: `pip install 'keras3-bert[runtimes]'`"
-            ) from error
         import tensorflow as tf
 
         self._by_token, self._rows = by_token, rows
@@ -480,12 +477,8 @@ def load_functions(folder: str | Path, contract: dict[str, Any]) -> dict[str, Ca
     import tensorflow as tf
 
     if contract.get("text_ops"):
-        try:
+        with needed(str(folder), "TensorFlow Text", "tensorflow-text"):
             import tensorflow_text  # noqa: F401
-        except ImportError as error:
-            raise ImportError(
-                f"{folder} runs ops of TensorFlow Text: `pip install tensorflow-text`"
-            ) from error
     model = tf.saved_model.load(str(folder))
     functions, kind = dict(model.signatures), contract.get("onnx")
     if kind is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import keras
 
+from keras_bert.arguments import needed
 from keras_bert.atomic import check_writable, write_file
 
 # ONNX's operator set of December 2022, supported since ONNX Runtime 1.14.
@@ -82,14 +83,9 @@ def to_onnx(task, path: str | Path, output: str = "logits", opset: int = OPSET) 
         ValueError: if the task runs on another backend or in another dtype, or has ops that ONNX
             does not support.
     """
-    try:
+    with needed("to_onnx", "tf2onnx and onnx", "'keras3-bert[runtimes]'"):
         import onnx
         import tf2onnx  # noqa: F401  # by Keras
-    except ImportError as error:
-        raise ImportError(
-            f"to_onnx needs tf2onnx and onnx, and {error.name} is missing: "
-            "`pip install 'keras3-bert[runtimes]'`"
-        ) from error
 
     check_writable(path)
     model = _named(task, output)

@@ -8,13 +8,31 @@ import numpy as np
 from keras import ops
 
 from keras_bert.arguments import check_batch_size
+from keras_bert.data.examples import is_dataset
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource, DatasetSource, RowSource
+from keras_bert.data.table_rows import Table
 from keras_bert.tasks.ids import check_batch_in_graph
 from keras_bert.tasks.packed_source import packed_source
 from keras_bert.tasks.targets import class_weights
 from keras_bert.text.padding import bucket_lengths
 from keras_bert.training.task_metrics import LABELS, NUMBERS
+
+
+def check_beside(x, y, sample_weight, batch_size) -> None:
+    """Refuses labels, weights and sizes of batches beside data that bring their own.
+
+    Raises:
+        ValueError: if there are some.
+    """
+    beside = y is not None or sample_weight is not None
+    if isinstance(x, Table) and beside:
+        raise ValueError("a table has its labels and weights in columns: expected no sample_weight")
+    if is_dataset(x) and (beside or batch_size is not None):
+        raise ValueError(
+            "a dataset brings its own labels, weights and batches: got y, sample_weight or "
+            "batch_size beside it"
+        )
 
 
 def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource:
@@ -26,8 +44,6 @@ def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource
         class_weight: weights by label, or None.
         labelled: whether to read labels; if False, batches hold x alone.
     """
-    if class_weight is not None and task.labels_by_token:
-        raise ValueError("class_weight needs rows in memory: a dataset can bring weights")
     weigh = class_weigher(task, class_weight, None)
     prepare = task.dataset_preparer(dataset, labelled)
     multiple = task.step.replica_count * task.accumulation_steps if labelled else 1
@@ -103,13 +119,7 @@ def memory_source(
 
 
 def weight_table(task, class_weight, labels: np.ndarray | None) -> np.ndarray:
-    """Weights of a task's K classes by id, float32 [K].
-
-    Args:
-        task: declares the classes.
-        class_weight: as `BertTask.fit` takes it.
-        labels: as the loss reads them; None for a dataset.
-    """
+    """Weights of a task's K classes by id, float32 [K]; `labels` are None for a dataset."""
     task.encode_class_weight({})  # raises for tasks without classes
     several = task.output_kind == LABELS
     by_id = task.encode_class_weight(class_weights(class_weight, task.num_classes, labels, several))
@@ -117,15 +127,11 @@ def weight_table(task, class_weight, labels: np.ndarray | None) -> np.ndarray:
 
 
 def class_weigher(task, class_weight, labels: np.ndarray | None) -> Callable:
-    """Multiplies the weights of batches by those of their classes, inside `tf.data`.
-
-    Args:
-        task: see `weight_table`.
-        class_weight: as `weight_table`, or None.
-        labels: as `weight_table`.
-    """
+    """Multiplies the weights of batches by those of `weight_table`, inside `tf.data`."""
     if class_weight is None:
         return lambda batch: batch
+    if task.labels_by_token:
+        raise ValueError("class_weight needs rows in memory: datasets and tables can bring weights")
     import tensorflow as tf
 
     table = tf.constant(weight_table(task, class_weight, labels))
@@ -166,30 +172,3 @@ def holds_texts(dataset) -> bool:
     if first.shape.rank == 0:
         raise ValueError("the dataset gives single texts: expected batches; add .batch(32)")
     return True
-
-
-def dataset_preparer(task, dataset, labelled: bool) -> Callable:
-    """The function, for use inside `tf.data`, from a dataset's batch to the model's inputs.
-
-    Raises:
-        ValueError: if the dataset yields unbatched texts.
-    """
-    texts = holds_texts(dataset)
-    if texts:
-        task.check_has_preprocessor()
-
-    def preprocess(x, y=None, sample_weight=None):
-        if not labelled and y is not None and y.dtype.name == "string":
-            raise ValueError(
-                "the dataset gives (x, y) with strings as y: to predict on pairs it has to "
-                "give ((firsts, seconds),)"
-            )
-        y = task.encode_labels_in_graph(y) if labelled else None
-        sample_weight = sample_weight if labelled else None
-        if texts:
-            columns = x if isinstance(x, tuple) else (x,)
-            task.check_number_of_columns(columns)
-            x = task.rows_of_dataset(*columns)
-        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
-
-    return preprocess

@@ -1,14 +1,35 @@
 """Base of tasks whose probabilities have a temperature (Guo et al. 2017)."""
 
-from keras_bert.arguments import check_number
+import keras
+
+from keras_bert.arguments import check_above_zero
 from keras_bert.tasks.from_checkpoint import own_settings
 from keras_bert.tasks.task import BertTask
 
 
 class Calibrated(BertTask):
-    """Base of tasks that divide logits by a `temperature` before probabilities are computed."""
+    """Base of tasks trained with a cross-entropy, one of classes, tokens, choices or places.
+
+    Logits are divided by a `temperature` before probabilities are computed.
+    """
 
     _temperature = 1.0
+
+    def default_loss(self):
+        # Divided by the sum of the weights: on TensorFlow the step does that anyway, on other
+        # backends Keras has to.
+        def loss():
+            return keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, reduction="mean_with_sample_weight"
+            )
+
+        return {n: loss() for n in self.output} if isinstance(self.output, dict) else loss()
+
+    def default_metrics(self):
+        def metrics():
+            return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+        return {n: metrics() for n in self.output} if isinstance(self.output, dict) else metrics()
 
     @property
     def temperature(self) -> float:
@@ -17,9 +38,7 @@ class Calibrated(BertTask):
 
     @temperature.setter
     def temperature(self, value: float) -> None:
-        check_number("temperature", value)
-        if value == 0:
-            raise ValueError("temperature=0: expected a number above 0")
+        check_above_zero("temperature", value)
         self._temperature = float(value)
 
     def calibrate(self, x, y=None, batch_size: int | None = None, **kwargs) -> float:

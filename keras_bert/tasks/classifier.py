@@ -4,9 +4,13 @@ from collections.abc import Sequence
 
 import keras
 import numpy as np
+from scipy.special import expit
 
-from keras_bert.data.table_rows import NUMERIC, SEVERAL, Table
-from keras_bert.data.validation_split import split_rows
+from keras_bert.arguments import check_choice
+from keras_bert.data.examples import are_examples
+from keras_bert.data.sources import check_columns
+from keras_bert.data.table_rows import NUMERIC, SEVERAL
+from keras_bert.data.texts import is_text
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import PearsonCorrelation, evaluate, predicted_labels, tune_thresholds
@@ -80,8 +84,7 @@ class BertClassifier(Labelled):
         temperature: float = 1.0,
         **kwargs,
     ):
-        if problem not in PROBLEMS:
-            raise ValueError(f"problem={problem!r}: expected one of {', '.join(PROBLEMS)}")
+        check_choice("problem", problem, PROBLEMS)
         if not num_classes and labels is None and problem == "regression":
             num_classes = 1
         least = 2 if problem == "single_label" else 1
@@ -307,18 +310,24 @@ class BertClassifier(Labelled):
         if overlap is None:
             return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
         _check_has_windows(x)
-        x, y = self._labelled(x, y, "fit")
-        if split := kwargs.pop("validation_split", 0.0):
-            if validation_data is not None:
-                raise ValueError("got both validation_data and validation_split")
-            x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, split)
+        x, y, sample_weight, validation_data = self._read_fit_data(
+            x, y, sample_weight, validation_data, kwargs.pop("validation_split", 0.0)
+        )
         if validation_data is not None:
             if not isinstance(validation_data, tuple | list) or not len(validation_data):
                 raise ValueError("validation_data: with overlap= expected (x, y) in memory")
             _check_has_windows(validation_data[0])
             validation_data = self._check_validation(validation_data)
             every = kwargs.pop("validation_freq", 1)
-            validation = WindowValidation(validation_data, overlap, batch_size, every)
+            texts, labels, shares = validation_data
+            options = {"overlap": overlap, "return_dict": True, "verbose": 0}
+
+            def validate(epoch, logs):
+                if (epoch + 1) % every == 0:
+                    found = self.evaluate(texts, labels, batch_size, shares, **options)
+                    logs.update({f"val_{name}": value for name, value in found.items()})
+
+            validation = keras.callbacks.LambdaCallback(on_epoch_end=validate)
             kwargs["callbacks"] = [
                 validation,
                 *keras.tree.flatten(kwargs.get("callbacks") or []),
@@ -370,9 +379,8 @@ class BertClassifier(Labelled):
         as_dict, weights = kwargs.pop("return_dict", False), checked_weights(sample_weight)
         x, y = self._labelled(x, y, "evaluate")
         logits = self.predict(x, batch_size, overlap, **kwargs)
+        check_columns({"texts": logits}, None, weights)
         weights = np.ones(len(logits)) if weights is None else weights
-        if len(weights) != len(logits):
-            raise ValueError(f"{len(logits)} texts but {len(weights)} sample weights")
         # Scaled to mean 1, so that every loss reduction divides by their sum.
         weights = (weights * weights.size / weights.sum()).astype("float32")
         self.reset_metrics()
@@ -401,7 +409,7 @@ class BertClassifier(Labelled):
         """
         if overlap is None:
             return super().predict(x, batch_size, **kwargs)
-        if isinstance(x, str | bytes):
+        if is_text(x):
             return self.predict([x], batch_size, overlap, **kwargs)[0]
         _check_has_windows(x)
         found = self.answers_to(x, batch_size, kwargs, overlap=overlap)
@@ -432,7 +440,7 @@ class BertClassifier(Labelled):
         """
         if self.problem == "regression":
             raise ValueError("a regression has no labels: predict gives its numbers, [N, K]")
-        single = isinstance(texts, str | bytes)
+        single = is_text(texts)
         options = {"overlap": kwargs.pop("overlap")} if "overlap" in kwargs else {}
         if options.get("overlap") is not None:
             _check_has_windows(texts)
@@ -465,7 +473,7 @@ class BertClassifier(Labelled):
         outputs = self.predict(x, **{"verbose": 0} | kwargs)
         if self.problem == "multi_label":
             names = ["micro_f1", "macro_f1", "samples_f1"]
-            probabilities = _sigmoid(outputs / self.temperature)
+            probabilities = expit(outputs / self.temperature)
             return evaluate(names, labels, probabilities, self.thresholds)
         if self.problem == "single_label":
             names = ["accuracy", "macro_f1", "matthews"] + ["f1"] * (self.num_classes == 2)
@@ -491,7 +499,7 @@ class BertClassifier(Labelled):
         """
         if self.problem != "multi_label":
             raise ValueError(f"a classifier for the problem {self.problem!r} has no thresholds")
-        probabilities = _sigmoid(self.predict(x, batch_size, **kwargs) / self.temperature)
+        probabilities = expit(self.predict(x, batch_size, **kwargs) / self.temperature)
         found = tune_thresholds(self.encode_labels(y), probabilities)
         # Each threshold equals some text's probability, which a server may round down.
         self.thresholds = np.maximum(found - 1e-6, 0).tolist()
@@ -510,49 +518,10 @@ class BertClassifier(Labelled):
         if self.problem == "multi_label":
             with np.errstate(divide="ignore"):
                 odds = np.log(self.thresholds) - np.log1p(-np.array(self.thresholds))
-            self.thresholds = _sigmoid(odds * before / after).tolist()
+            self.thresholds = expit(odds * before / after).tolist()
         return after
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_classes": self.num_classes,
-            "labels": self.labels,
-            "dropout": self.dropout,
-            "problem": self.problem,
-            "thresholds": self.thresholds,
-            "temperature": self.temperature,
-        }
 
 
 def _check_has_windows(x) -> None:
-    if x is None or isinstance(x, dict | Table | str) or hasattr(x, "element_spec"):
+    if not are_examples(x) or is_text(x):
         raise ValueError(f"overlap= needs texts, got {type(x).__name__}")
-
-
-class WindowValidation(keras.callbacks.Callback):
-    """Adds loss and metrics of the pooled answers to validation data to the logs of `fit`.
-
-    Args:
-        data: (x, y) or (x, y, sample_weight).
-        overlap: as `BertClassifier.predict`.
-        batch_size: as `BertClassifier.predict`.
-        every: number of epochs between validations.
-    """
-
-    def __init__(self, data: tuple, overlap: int, batch_size: int | None, every: int = 1):
-        super().__init__()
-        self._data, self._every = data, every
-        self._options = {"batch_size": batch_size, "overlap": overlap, "return_dict": True}
-
-    def on_epoch_end(self, epoch, logs=None):
-        if (epoch + 1) % self._every:
-            return
-        x, y, *weights = self._data
-        weights = weights[0] if weights else None
-        found = self.model.evaluate(x, y, sample_weight=weights, verbose=0, **self._options)
-        logs.update({f"val_{name}": value for name, value in found.items()})
-
-
-def _sigmoid(logits: np.ndarray) -> np.ndarray:
-    """The logistic function, without overflow."""
-    return np.exp(-np.logaddexp(0, -logits))

@@ -4,17 +4,19 @@ from pathlib import Path
 
 import keras
 
+from keras_bert.arguments import check_choice
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import Checkpoint, contents_of, open_checkpoint, save_checkpoint
 from keras_bert.checkpoints.preset import FILES
 from keras_bert.checkpoints.sentence_transformers import read_embedding_settings
 from keras_bert.checkpoints.writer import FORMS as OTHERS
 from keras_bert.tasks.classifier import BertClassifier
+from keras_bert.tasks.from_checkpoint import class_of_saved_task
 from keras_bert.tasks.masked_lm import BertMaskedLM
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertPretrainer
 from keras_bert.tasks.question_answerer import BertQuestionAnswerer
-from keras_bert.tasks.relation_classifier import BertRelationClassifier
+from keras_bert.tasks.task import BertTask
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 from keras_bert.tasks.token_classifier import BertTokenClassifier
 
@@ -23,13 +25,6 @@ _BY_HEAD = {
     task.head_kind: task
     for task in (BertClassifier, BertTokenClassifier, BertQuestionAnswerer, BertMultipleChoice)
 }
-_TASKS = (
-    *_BY_HEAD.values(),
-    BertMaskedLM,
-    BertPretrainer,
-    BertRelationClassifier,
-    BertTextEmbedder,
-)
 
 
 def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> list[str]:
@@ -53,8 +48,7 @@ def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> lis
         ValueError: if the format is unknown, `source` is damaged, or it is a preset of a task that
             this package does not have.
     """
-    if form not in FORMS:
-        raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
+    check_choice("form", form, FORMS)
     embedding = read_embedding_settings(source)
     checkpoint = open_checkpoint(embedding.checkpoint if embedding else source)
     embeds = embedding or form == "sentence_transformers"
@@ -92,11 +86,8 @@ def task_class(checkpoint: Checkpoint) -> type[keras.Model] | None:
     """
     contents = checkpoint.contents
     if contents is None:
-        found = [task for task in _TASKS if checkpoint.settings("task.json", task.__name__)]
-        if not found and checkpoint.source.has("task.json"):
-            name = checkpoint.source.json("task.json").get("registered_name")
-            raise ValueError(f"{checkpoint.source.name}/task.json: {name!r} is no task of ours")
-        return found[0] if found else None
+        has_task = checkpoint.source.has("task.json")
+        return class_of_saved_task(checkpoint, BertTask) if has_task else None
     heads = checkpoint.heads()
     if "head" in heads:
         return _BY_HEAD[contents.head]

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import keras
 import numpy as np
 
-from keras_bert.arguments import check_number
+from keras_bert.arguments import check_above_zero, check_number
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.classifier import BertClassifier
-from keras_bert.tasks.from_checkpoint import own_settings
+from keras_bert.tasks.from_checkpoint import on_backbone
 
 
 def soft_labels(logits, y=None, temperature: float = 1.0, share: float = 0.5) -> np.ndarray:
@@ -44,7 +44,7 @@ def soft_labels(logits, y=None, temperature: float = 1.0, share: float = 0.5) ->
     if logits.ndim != 2:
         raise ValueError(f"logits of shape {logits.shape}: expected [N, K]")
     check_number("share", share, 0, 1)
-    _check_temperature(temperature)
+    check_above_zero("temperature", temperature)
     found = softmax(logits / temperature, axis=1)
     if y is not None:
         y = np.asarray(y)
@@ -87,9 +87,7 @@ def keep_blocks(model: keras.Model, blocks: Sequence[int]) -> keras.Model:
     config = backbone.get_config() | {"num_layers": len(blocks), "dtype": backbone.dtype_policy}
     copied = BertBackbone.from_config(config)
     if model is not backbone:
-        settings = model.get_config()
-        own = {name: settings[name] for name in own_settings(type(model)) if name in settings}
-        copied = type(model)(backbone=copied, preprocessor=model.preprocessor, **own)
+        copied = on_backbone(model, copied, model.preprocessor)
     old = weights_by_name(model)
     for name, weight in weights_by_name(copied).items():
         first, *rest = name.split("/")
@@ -147,7 +145,7 @@ def distiller(
     >>> ids, y, _ = student.make_rows(texts, labels)
     >>> both.fit(ids, y, epochs=3)
     """
-    _check_temperature(temperature)
+    check_above_zero("temperature", temperature)
     _check_same(teacher, student)
     # Keras 3.15 takes its default, "kl_divergence", of the logits instead of their softmax.
     divergence = keras.losses.KLDivergence()
@@ -228,9 +226,3 @@ def _check_same(teacher: BertClassifier, student: BertClassifier) -> None:
                 f"teacher and student have different {what}: expected the same; soft_labels "
                 "serves two vocabularies"
             )
-
-
-def _check_temperature(value: float) -> None:
-    check_number("temperature", value)
-    if value == 0:
-        raise ValueError("temperature=0: expected a number above 0")

@@ -6,7 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.arguments import check_batch_size
+from keras_bert.arguments import check_batch_size, check_choice
+from keras_bert.data.texts import is_text
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.tasks.ids import check_preprocessor
 from keras_bert.tasks.run_rows import by_width
@@ -67,8 +68,7 @@ def extract_features(
             pair does not fit into a row.
     """
     for name, value, known in (("combine", combine, COMBINATIONS), ("per", per, UNITS)):
-        if value not in known:
-            raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
+        check_choice(name, value, known)
     batch_size = check_batch_size(batch_size)
     backbone = getattr(model, "backbone", model)
     preprocessor = getattr(model, "preprocessor", None)
@@ -155,7 +155,7 @@ def hidden_states(
 
 def _are_pairs(texts) -> bool:
     """Whether texts are a tuple of two lists, as opposed to a tuple of texts."""
-    return isinstance(texts, tuple) and len(texts) == 2 and not isinstance(texts[0], str | bytes)
+    return isinstance(texts, tuple) and len(texts) == 2 and not is_text(texts[0])
 
 
 def _joined(firsts: TokenRows, seconds: TokenRows, start: int) -> list[TokenRows]:

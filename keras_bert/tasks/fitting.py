@@ -8,6 +8,7 @@ import sys
 import keras
 
 from keras_bert import compile_cache
+from keras_bert.data.examples import are_examples, is_dataset
 from keras_bert.data.table_rows import Table
 from keras_bert.text.tokenizer import SETTINGS
 from keras_bert.training.automatic_optimizer import start_schedule
@@ -133,7 +134,7 @@ class Run:
         # Without a number of steps, Keras ends an epoch where the data end.
         batches = source.stream(self.done) if self.steps_per_epoch else source.one_pass()
         # Not built from the training batches if they are an iterator, which cannot be peeked at.
-        step.build_for(batches if hasattr(batches, "element_spec") else source.one_pass())
+        step.build_for(batches if is_dataset(batches) else source.one_pass())
         batches = step.divided(batches, source, self.done)
         if self._resume is not None:
             self._resume.watch(self._callbacks)
@@ -234,7 +235,7 @@ def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
     Args:
         task: a task.
         callbacks: as `BertTask.fit`.
-        validation_data: (x, y) or (x, y, sample_weight) as passed by the user, a dataset, or None.
+        validation_data: (x, y, sample_weight), (x,) of a dataset or a table, or None.
 
     Raises:
         ValueError: if there is nothing to score.
@@ -244,13 +245,12 @@ def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
     callbacks = keras.tree.flatten(callbacks or [])
     scoring = [c for c in callbacks if isinstance(c, ValidationScores)]
     rest = [c for c in callbacks if c not in scoring]
-    x = validation_data[0] if isinstance(validation_data, tuple | list) else validation_data
-    in_memory = x is not None and not hasattr(x, "element_spec") and not isinstance(x, Table)
-    if not scoring and in_memory and not isinstance(x, dict) and task.scores_by_default:
+    x, *_ = validation_data or (None,)
+    if not scoring and are_examples(x) and task.scores_by_default:
         scoring = [ValidationScores()]
     for callback in scoring:
         if callback.data is None:
-            if not in_memory:
+            if x is None or is_dataset(x) or isinstance(x, Table):
                 raise ValueError(
                     "ValidationScores needs data in memory: pass it (x, y), or give fit lists or "
                     "arrays as validation_data"

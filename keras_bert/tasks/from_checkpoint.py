@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection
 
 import keras
+import keras_hub
 
 from keras_bert.checkpoints import Checkpoint
 from keras_bert.checkpoints.preset import load_h5
@@ -14,13 +15,43 @@ from keras_bert.tasks.targets import check_labels
 logger = logging.getLogger("keras_bert")
 
 # Constructor arguments that `from_preset` builds itself.
-NOT_SET = {"self", "backbone", "preprocessor", "args", "kwargs"}
+NOT_SET = {"self", "backbone", "preprocessor"}
 
 
 @functools.cache
 def own_settings(task: type) -> tuple[str, ...]:
-    """Names of the arguments of a task's constructor beside backbone and preprocessor."""
-    return tuple(n for n in inspect.signature(task.__init__).parameters if n not in NOT_SET)
+    """Names of the arguments of a task's constructor beside backbone and preprocessor.
+
+    Those of the class that it derives from count too, if it passes further arguments on.
+    """
+    names = []
+    for kind in task.__mro__[: task.__mro__.index(keras_hub.models.Task)]:
+        if "__init__" in vars(kind):
+            parameters = inspect.signature(kind.__init__).parameters.values()
+            names += [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+                break
+    return tuple(dict.fromkeys(name for name in names if name not in NOT_SET))
+
+
+def kept_settings(task: keras.Model) -> dict:
+    """The arguments of a task's constructor that are attributes of the same name.
+
+    Attributes that any Keras model has, such as `layers`, are not those arguments.
+    """
+    return {
+        name: getattr(task, name)
+        for name in own_settings(type(task))
+        if name in vars(task) or isinstance(getattr(type(task), name, None), property)
+        if not hasattr(keras.Model, name)
+    }
+
+
+def on_backbone(task: keras.Model, backbone: keras.Model, preprocessor) -> keras.Model:
+    """A new task with the settings of another one."""
+    config = task.get_config()
+    settings = {name: config[name] for name in own_settings(type(task)) if name in config}
+    return type(task)(backbone=backbone, preprocessor=preprocessor, **settings)
 
 
 def complete(own: dict, task: type, saved: dict) -> None:
@@ -72,7 +103,7 @@ def class_of_saved_task(checkpoint: Checkpoint, base: type) -> type:
     for task in derived:
         found[keras.saving.get_registered_name(task)] = task
         derived += task.__subclasses__()
-    if name not in found:
+    if str(name) not in found:  # which a file may hold in any type
         head = checkpoint.head_name()
         holds = f"the head of a {head}" if head else "no head"
         raise ValueError(

@@ -14,8 +14,7 @@ POSITIONS = ("mask_positions", "entity_positions")
 KNOWN = (*REQUIRED_INPUTS, *OPTIONAL_INPUTS, "packed_from", *POSITIONS)
 # Labels by the output that reads them; see the keys of a batch in `contract.py`.
 LABELS = {None: "labels", "mlm": "mask_ids", "nsp": "next_sentence_labels"}
-
-WEIGHTS = {"mlm": "mask_weights"}  # weights by output
+WEIGHTS = {None: "sample_weight", "mlm": "mask_weights"}
 
 
 def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
@@ -48,8 +47,8 @@ def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
                 f"input '{name}' has shape {value.shape}; expected two axes [batch, tokens] (one "
                 "text alone needs a batch axis in front: value[None])"
             )
-    check_limits(x, backbone.limits)
     length, most = x["token_ids"].shape[1], backbone.max_sequence_length
+    check_limits(x, backbone.limits | dict.fromkeys(POSITIONS, length))
     if "position_ids" not in x and length > most:
         raise ValueError(
             f"token_ids are {length} long, but the model has {most} positions: truncate them "
@@ -73,11 +72,7 @@ def checked_ids(task, x: dict) -> dict[str, np.ndarray]:
 
 
 def check_preprocessor(preprocessor, backbone: BertBackbone) -> None:
-    """Checks that the rows of a preprocessor fit the backbone's tables.
-
-    Args:
-        preprocessor: any, or None.
-        backbone: the backbone.
+    """Checks that the rows of a preprocessor, if there is one, fit the backbone's tables.
 
     Raises:
         ValueError: if its rows are longer or its vocabulary is larger.
@@ -153,13 +148,12 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
     """
     import tensorflow as tf
 
-    if isinstance(sample_weight, dict):
-        sample_weight = {
-            name: checked_weights_in_graph(v, WEIGHTS.get(name, f"sample_weight of {name!r}"))
-            for name, v in sample_weight.items()
-        }
-    elif sample_weight is not None:
-        sample_weight = checked_weights_in_graph(sample_weight)
+    weights = {
+        name: checked_weights_in_graph(v, WEIGHTS.get(name, f"sample_weight of {name!r}"))
+        for name, v in _by_output(sample_weight).items()
+        if v is not None
+    }
+    sample_weight = weights.get(None, weights or None)
     length, most = x["token_ids"].shape[-1], task.backbone.max_sequence_length
     checks = []
     if "position_ids" not in x:
@@ -172,16 +166,13 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
     limits |= dict.fromkeys(POSITIONS, (length, "T - 1"))
     checks += [_in_range(name, x[name], *limit) for name, limit in limits.items() if name in x]
     if y is not None and task.reads_label_ids:
-        several = isinstance(task.output, dict)
-        if several and not isinstance(y, dict):
+        outputs, given = _by_output(task.output), _by_output(y)
+        if None in given.keys() - outputs.keys():
             raise ValueError(
-                f"the dataset's labels are {y}: expected a dict by output, {', '.join(task.output)}"
+                f"the dataset's labels are {y}: expected a dict by output, {', '.join(outputs)}"
             )
-        for name in task.output if several else [None]:
-            labels, weights, output = (
-                part.get(name) if isinstance(part, dict) else part
-                for part in (y, sample_weight, task.output)
-            )
+        for name, output in outputs.items():
+            labels, weight = given.get(name), weights.get(name, weights.get(None))
             if labels is None or not labels.dtype.is_integer:
                 continue
             classes = output.shape[-1] if len(output.shape) > 1 else None
@@ -192,14 +183,19 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
                 limit = (2, 1)  # 0 or 1 for each
             else:
                 limit = (classes, classes - 1)
-            if weights is not None:
-                while weights.shape.rank < labels.shape.rank:
-                    weights = weights[..., None]
-                labels = tf.where(weights == 0, tf.zeros_like(labels), labels)
+            if weight is not None:
+                while weight.shape.rank < labels.shape.rank:
+                    weight = weight[..., None]
+                labels = tf.where(weight == 0, tf.zeros_like(labels), labels)
             checks.append(_in_range(LABELS.get(name, f"labels of {name!r}"), labels, *limit))
     with tf.control_dependencies(checks):
         batch = (x, y, sample_weight)
         return keras.tree.map_structure(lambda v: v if v is None else tf.identity(v), batch)
+
+
+def _by_output(part) -> dict:
+    """Labels, weights or outputs by the output's name; None for a single one without a name."""
+    return part if isinstance(part, dict) else {None: part}
 
 
 def _in_range(name: str, values, limit, last):

@@ -1,7 +1,7 @@
 """Base of tasks with named classes: classifiers of texts, of relations and of words."""
 
-import keras
 import numpy as np
+from scipy.special import softmax
 
 from keras_bert.data.table_rows import CLASS, NUMERIC
 from keras_bert.metrics import best_temperature
@@ -54,15 +54,6 @@ class Labelled(Calibrated):
             ValueError: if it is of another kind, and that is not allowed.
         """
         return True
-
-    def default_loss(self):
-        # On TensorFlow the step divides by the weight sum anyway; on other backends Keras has to.
-        return keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, reduction="mean_with_sample_weight"
-        )
-
-    def default_metrics(self) -> list:
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     @property
     def names(self) -> list:
@@ -166,9 +157,7 @@ class Labelled(Calibrated):
         logits = answers["logits"]
         if top_k is None:
             return [self.names[i] for i in logits.argmax(axis=1)], answers["probability"]
-        logits = logits / self.temperature
-        exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
-        probabilities = exponents / exponents.sum(axis=1, keepdims=True)
+        probabilities = softmax(logits / self.temperature, axis=1)
         return likeliest_labels(probabilities, self.names, top_k)
 
     def _ids(self, labels: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from keras_bert.data.contract import OPTIONAL_INPUTS, REQUIRED_INPUTS
+from keras_bert.data.examples import is_dataset
 from keras_bert.data.masked_source import MaskedSource
 from keras_bert.data.packed_rows import lay_into_rows
 from keras_bert.data.sources import DatasetSource, RowSource
@@ -34,7 +35,7 @@ def masked_source(
     if isinstance(x, Table):
         # Their place as labels is taken by zeros, see `rows_of_table`.
         rows = table_source(task, x, batch_size, shuffle, seed, None, True, _as_it_is)
-    elif hasattr(x, "element_spec"):
+    elif is_dataset(x):
         multiple = task.step.replica_count * task.accumulation_steps
         rows = _rows_of_dataset(x, preprocessor.rows_to_mask, multiple)
     else:

@@ -8,12 +8,12 @@ import numpy as np
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.contract import check_batch
-from keras_bert.data.examples import Examples
-from keras_bert.data.table_rows import Table
+from keras_bert.data.examples import Examples, are_examples, is_dataset
+from keras_bert.data.texts import as_strings, is_text
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics import Perplexity, best_temperature
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.tasks.batch_sources import holds_texts
+from keras_bert.tasks.batch_sources import check_beside, holds_texts
 from keras_bert.tasks.calibrated import Calibrated
 from keras_bert.tasks.from_checkpoint import saved_pretraining_heads
 from keras_bert.tasks.masked_batches import masked_source, model_inputs
@@ -134,13 +134,6 @@ class BertMaskedLM(Calibrated):
         self.head_epsilon = head_epsilon
         self.temperature = temperature
 
-    def get_config(self):
-        return super().get_config() | {
-            "head_activation": self.head_activation,
-            "head_epsilon": self.head_epsilon,
-            "temperature": self.temperature,
-        }
-
     def _further_outputs(self, encoded: dict) -> dict:
         """Outputs of a subclass's own heads by name."""
         return {}
@@ -150,15 +143,6 @@ class BertMaskedLM(Calibrated):
         for name, value in checkpoint.masked_lm_settings().items():
             own.setdefault(name, value)
         return saved_pretraining_heads(checkpoint)
-
-    def default_loss(self) -> dict[str, keras.losses.Loss]:
-        # Divided by the sum of the weights: unused slots must not lower the loss.
-        return {
-            name: keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-            for name in self.output
-        }
 
     def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:
         # Keras adds the prefix "mlm_" to the names if there are two outputs, but not for a single
@@ -237,10 +221,9 @@ class BertMaskedLM(Calibrated):
         >>> [[best, *others]] = model.fill("She opened the [MASK] and looked out.")
         >>> best.token, best.score, best.text
         """
-        single = isinstance(texts, str | bytes)
+        single = is_text(texts)
         self.check_has_preprocessor()
         (texts,) = self._texts([texts] if single else texts).columns
-        check_has_mask(self.preprocessor.tokenizer)
         for number, text in enumerate(texts):
             if MASK not in text:
                 raise ValueError(f"texts[{number}] has no {MASK} to fill in: {text!r:.200}")
@@ -255,12 +238,8 @@ class BertMaskedLM(Calibrated):
         return found[0] if single else found
 
     def _texts(self, x) -> Examples:
-        data = super().examples(x)
-        decoded = (
-            [t.decode("utf-8", "ignore") if isinstance(t, bytes) else t for t in column]
-            for column in data.columns
-        )
-        return Examples(tuple(decoded))
+        columns = super().examples(x).columns
+        return Examples(tuple(as_strings(column, "ignore") for column in columns))
 
     def score(
         self, texts: str | list[str], batch_size: int = 256, **kwargs
@@ -289,7 +268,7 @@ class BertMaskedLM(Calibrated):
 
         >>> model.score("The keys are here.").total > model.score("The keys is here.").total
         """
-        if isinstance(texts, str | bytes):
+        if is_text(texts):
             return self.score([texts], batch_size, **kwargs)[0]
         self.check_has_preprocessor()
         tokenizer = self.preprocessor.tokenizer
@@ -312,8 +291,7 @@ class BertMaskedLM(Calibrated):
         ]
 
     def best_temperature(self, x, y, batch_size, **kwargs):
-        if y is not None:
-            raise TypeError(f"expected no labels, got y of type {type(y).__name__}")
+        self._check_no_labels(y)
         (texts,) = self._texts(x).columns
         logits, right = self.masked_word_logits(texts, batch_size, **kwargs)[2:]
         if not len(right):
@@ -434,21 +412,33 @@ class BertMaskedLM(Calibrated):
             ValueError: if a batch violates the contract, or a dataset of texts has unknown
                 cardinality and `steps_per_epoch` is not set.
         """
-        dataset = hasattr(x, "element_spec")
-        if dataset and self._takes(x, y) and x.cardinality() < -1:
-            if not kwargs.get("steps_per_epoch"):
-                raise ValueError(
-                    "the dataset of texts does not say its size, by which epochs get masks of "
-                    "their own: pass steps_per_epoch"
-                )
+        unknown = is_dataset(x) and holds_texts(x) and x.cardinality() < -1
+        if unknown and not kwargs.get("steps_per_epoch"):
+            raise ValueError(
+                "the dataset of texts does not say its size, by which epochs get masks of their "
+                "own: pass steps_per_epoch"
+            )
         return super().fit(x, y, *args, **kwargs)
 
     def brings_labels(self, x) -> bool:
         return not isinstance(x, tuple)
 
     def _labelled(self, x, y, method):
-        self._takes(x, y)
+        self._check_no_labels(y)
+        dataset = is_dataset(x)
+        if not dataset or holds_texts(x):
+            if isinstance(x, dict) or x is None or not self._learns_from_texts():
+                raise TypeError(
+                    f"expected {'texts or ' if self._learns_from_texts() else ''}a tf.data.Dataset "
+                    f"of batches by keras_bert.data.contract, got {'texts in ' if dataset else ''}"
+                    f"{type(x).__name__}"
+                )
+            self.check_has_preprocessor()
         return super()._labelled(x, None, method)
+
+    def _check_no_labels(self, y) -> None:
+        if y is not None:
+            raise TypeError(f"expected no labels, got y of type {type(y).__name__}")
 
     def rows(self, *columns) -> Rows:
         """Rows of fixed length, which masking needs."""
@@ -483,7 +473,7 @@ class BertMaskedLM(Calibrated):
             TypeError: if x are texts.
             ValueError: if ids or positions are out of range.
         """
-        if not isinstance(x, dict) and (not hasattr(x, "element_spec") or holds_texts(x)):
+        if not isinstance(x, dict) and (not is_dataset(x) or holds_texts(x)):
             raise TypeError(
                 f"predict takes ids with mask_positions, got {type(x).__name__}: for texts with "
                 "[MASK]s call fill"
@@ -496,32 +486,10 @@ class BertMaskedLM(Calibrated):
     def _learns_from_texts(self) -> bool:
         return not self.backbone.causal  # whose batches are those of the objective "lm"
 
-    def _takes(self, x, y=None) -> bool:
-        """Checks the type of data for `fit` and `evaluate`; returns whether they are texts."""
-        if y is not None:
-            raise TypeError(f"expected no labels, got y of type {type(y).__name__}")
-        dataset = hasattr(x, "element_spec")
-        if dataset and not holds_texts(x):
-            return False
-        if isinstance(x, dict) or x is None or not self._learns_from_texts():
-            raise TypeError(
-                f"expected {'texts or ' if self._learns_from_texts() else ''}a tf.data.Dataset of "
-                f"batches by keras_bert.data.contract, got {'texts in ' if dataset else ''}"
-                f"{type(x).__name__}"
-            )
-        self.check_has_preprocessor()
-        return True
-
     def check_ids(self, x: dict[str, np.ndarray]) -> None:
         super().check_ids(x)
         if "mask_positions" not in x:
             raise ValueError(f"ids lack mask_positions; got {', '.join(x)}")
-        positions, length = x["mask_positions"], x["token_ids"].shape[1]
-        if positions.size and not 0 <= positions.min() <= positions.max() < length:
-            raise ValueError(
-                f"mask_positions run from {positions.min()} to {positions.max()}; expected 0 to "
-                f"{length - 1}"
-            )
 
     def source(
         self,
@@ -534,18 +502,14 @@ class BertMaskedLM(Calibrated):
         class_weight=None,
         labelled=True,
     ):
-        dataset = hasattr(x, "element_spec")
-        if not labelled or isinstance(x, dict) or (dataset and not holds_texts(x)):
+        if not labelled or (is_dataset(x) and not holds_texts(x)):
             return super().source(
                 x, y, sample_weight, batch_size, shuffle, seed, class_weight, labelled
             )
         if class_weight is not None:
             self.encode_class_weight(class_weight)
-        if dataset and (sample_weight is not None or batch_size is not None):
-            raise ValueError(
-                "a dataset brings its own batches: got sample_weight or batch_size beside it"
-            )
-        if not dataset and not isinstance(x, Table):
+        check_beside(x, None, sample_weight, batch_size)
+        if are_examples(x):
             x, _, sample_weight = self.ragged_rows(x, None, sample_weight)
         preprocessor, batch_size = self._masking_preprocessor(), check_batch_size(batch_size)
         return masked_source(self, preprocessor, x, sample_weight, batch_size, shuffle, seed)
@@ -555,9 +519,7 @@ class BertMaskedLM(Calibrated):
 
         @tf.autograph.experimental.do_not_convert  # costs a second, without any effect
         def prepare(batch, y=None, sample_weight=None):
-            # Keras's `fit` passes its validation data on to `evaluate`, so data that was packed
-            # here arrives again.
-            if isinstance(y, dict):
+            if isinstance(y, dict):  # by `pack` already
                 return (batch, y, sample_weight) if labelled else batch
             if y is not None:
                 raise TypeError("the dataset gives (x, y); expected one dict by the contract")

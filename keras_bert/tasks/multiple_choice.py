@@ -7,10 +7,9 @@ import numpy as np
 from keras import ops
 
 from keras_bert.data.choices import ChoiceExamples
-from keras_bert.data.examples import Examples, two_columns
-from keras_bert.data.ragged import is_ragged
+from keras_bert.data.examples import Examples, place_of, two_columns
 from keras_bert.data.table_rows import LIST, NUMERIC, Cell
-from keras_bert.data.texts import check_texts
+from keras_bert.data.texts import check_texts, is_text
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import best_temperature
@@ -97,14 +96,6 @@ class BertMultipleChoice(Calibrated):
         self.dropout = dropout
         self.temperature = temperature
 
-    def default_loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, reduction="mean_with_sample_weight"
-        )
-
-    def default_metrics(self) -> list:
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
-
     def examples(self, x, y=None) -> Examples:
         if isinstance(x, Examples):
             return x
@@ -131,8 +122,6 @@ class BertMultipleChoice(Calibrated):
         return (columns["context"], choices), columns.get("label")
 
     def _checked_rows(self, x, y, sample_weight):
-        if is_ragged(x.get("token_ids")):
-            return x, y, sample_weight
         x, _, sample_weight = super()._checked_rows(x, None, sample_weight)
         return x, self._encoded(y, np.asarray(x["padding_mask"]).any(axis=-1)), sample_weight
 
@@ -172,7 +161,7 @@ class BertMultipleChoice(Calibrated):
             numbers = numbers[:, 0]
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise ValueError(
-                f"labels have shape {numbers.shape} and type {numbers.dtype}; expected the number "
+                f"labels of shape {numbers.shape}, {numbers.dtype}: expected the number "
                 "of the right choice of each example, [N]"
             )
         return numbers.astype("int32")
@@ -212,7 +201,7 @@ class BertMultipleChoice(Calibrated):
             example's choices, float32 [N, C] with C the maximum number of choices, 0 for missing
             ones; for one text, an index and [C].
         """
-        if isinstance(contexts, str | bytes):
+        if is_text(contexts):
             chosen, probabilities = self.choose([contexts], [choices], batch_size, **kwargs)
             return chosen[0], probabilities[0]
         x = contexts if isinstance(contexts, ChoiceExamples) else (contexts, choices)
@@ -236,11 +225,8 @@ class BertMultipleChoice(Calibrated):
     def check_ids(self, x) -> None:
         shape = np.shape(x.get("token_ids"))
         if len(shape) != 3:
-            raise ValueError(f"token_ids have shape {shape}; expected [examples, choices, tokens]")
+            raise ValueError(f"token_ids of shape {shape}: expected [examples, choices, tokens]")
         super().check_ids(x)
-
-    def get_config(self):
-        return super().get_config() | {"dropout": self.dropout, "temperature": self.temperature}
 
 
 def check_choices(
@@ -266,8 +252,8 @@ def check_choices(
         raise ValueError(f"{len(contexts)} contexts but {len(choices)} lists of choices")
     checked = []
     for row, texts in enumerate(choices):
-        where = f"row {row}" if lines is None else f"row {row} (line {lines[row]})"
-        if isinstance(texts, str | bytes):
+        where = place_of(row, lines)
+        if is_text(texts):
             raise TypeError(f"the choices of {where} are one string: expected a list of strings")
         texts = check_texts(texts, f"choices of {where}: choices")
         count = sum(len(text) > 0 for text in texts)

@@ -5,7 +5,6 @@ import math
 import keras
 import numpy as np
 
-from keras_bert.arguments import check_batch_size
 from keras_bert.data.packed_rows import BLOCK, PackedSource, pack_lengths, packable_lengths
 from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import check_columns
@@ -54,6 +53,12 @@ def packs_predictions(task, rows: int, batch_size: int) -> bool:
     return rows > fewest * batch_size and may_pack(task)
 
 
+def texts_in_a_row(lengths: np.ndarray, row_length: int, most: int) -> int:
+    """Maximum number of texts in a packed row; `most` are those of a replica's part of a batch."""
+    fewest = math.ceil(np.sum(lengths) / row_length) or 1
+    return min(math.ceil(MOST_OF_MEAN * len(lengths) / fewest), max(1, most))
+
+
 def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, seed):
     """Makes the source of packed rows, if the task packs and that saves enough.
 
@@ -92,16 +97,11 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
             raise ValueError(f"packing=True: the {what}")
         return None
     row_length = max(width, SHORTEST_ROW)
-    batch_size, shares = (
-        check_batch_size(batch_size),
-        task.step.replica_count * task.accumulation_steps,
-    )
+    shares = task.step.replica_count * task.accumulation_steps
     # In an order drawn from the seed, so that texts are packed together at random.
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size
-    # A row holds at most as many texts as one replica's part of a batch (and places for some more).
-    fewest = math.ceil(np.sum(lengths) / row_length) or 1
-    most = min(math.ceil(MOST_OF_MEAN * count / fewest), max(1, batch_size // shares))
+    most = texts_in_a_row(lengths, row_length, batch_size // shares)
     members = pack_lengths(lengths[order], row_length, most, block)
     saved = 1 - len(members) * row_length / (count * width)
     if labels is None and task.reads_first_tokens:

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from keras_bert.data.contract import check_batch
+from keras_bert.data.texts import is_text
 from keras_bert.layers.heads import NextSentenceHead
 from keras_bert.models.backbone import BertBackbone
 from keras_bert.serving.signatures import EXAMPLES, TEXT
@@ -130,7 +131,7 @@ class BertPretrainer(BertMaskedLM):
         """
         if not self.has_next_sentence:
             raise ValueError("this BertPretrainer was made with next_sentence=False")
-        if isinstance(first, str | bytes) and isinstance(second, str | bytes):
+        if is_text(first) and is_text(second):
             return float(self.next_sentence([first], [second], batch_size, **kwargs)[0])
         self.check_has_preprocessor()
         data, asked = self._texts((first, second)), self.signatures()["next_sentence"]

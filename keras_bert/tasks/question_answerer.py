@@ -11,11 +11,10 @@ import numpy as np
 
 from keras_bert.arguments import check_count
 from keras_bert.data.examples import Examples
-from keras_bert.data.ragged import is_ragged
 from keras_bert.data.sources import ArraySource
 from keras_bert.data.squad import SquadExample
 from keras_bert.data.table_rows import ANY, Cell, Table
-from keras_bert.data.validation_split import split_rows
+from keras_bert.data.texts import is_text
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
 from keras_bert.metrics import best_answer_temperature, squad_v1_scores, squad_v2_scores
@@ -162,21 +161,6 @@ class BertQuestionAnswerer(Calibrated):
     def default_loss_weights(self) -> dict[str, float]:
         return {"start": 0.5, "end": 0.5}
 
-    def default_loss(self) -> dict[str, keras.losses.Loss]:
-        # On TensorFlow the step divides by the weight sum anyway; on other backends Keras has to.
-        return {
-            name: keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-            for name in ("start", "end")
-        }
-
-    def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:
-        return {
-            name: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
-            for name in ("start", "end")
-        }
-
     # === Rows ===
 
     def brings_labels(self, x) -> bool:
@@ -269,7 +253,7 @@ class BertQuestionAnswerer(Calibrated):
         return y if y is None or isinstance(y, dict) else {"start": y[:, 0], "end": y[:, 1]}
 
     def _checked_rows(self, x, y, sample_weight):
-        if y is not None and "token_ids" in x and not is_ragged(x["token_ids"]):
+        if y is not None and "token_ids" in x:
             y = row_labels(y, np.shape(x["token_ids"])[1])
         return super()._checked_rows(x, y, sample_weight)
 
@@ -281,14 +265,6 @@ class BertQuestionAnswerer(Calibrated):
 
     def step_inputs(self, x, y=None, sample_weight=None):
         return super().step_inputs(x, self.encode_labels_in_graph(y), sample_weight)
-
-    def dataset_preparer(self, dataset, labelled):
-        if keras.tree.flatten(dataset.element_spec)[0].dtype.name == "string":
-            raise ValueError(
-                "the dataset gives texts, and a question has as many rows as its context needs: "
-                "pass lists (questions, contexts), or a dataset of ids"
-            )
-        return super().dataset_preparer(dataset, labelled)
 
     # === Training ===
 
@@ -325,28 +301,20 @@ class BertQuestionAnswerer(Calibrated):
             ValueError: if an answer is not at its stated place in the context, or a question has
                 neither an answer nor is marked as having none; the error names the row.
         """
-        x = self.as_table(x, kwargs, y)
-        x, y = self._labelled(x, y, "fit")
-        if isinstance(x, Table):
-            self._saw_none = False
-            history = super().fit(
-                x, None, batch_size, epochs, sample_weight, validation_data, **kwargs
-            )
-            if self._saw_none and not self._threshold_is_chosen:
-                self._null_threshold = 0.0
-                logger.warning("null_threshold=0.0, since some of the questions have no answer")
-            return history
-        teaches_none = isinstance(x, Examples) and any(map(_has_no_answer, y))
-        if not teaches_none or self._threshold_is_chosen:
-            return super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
-        if validation_data is None and (share := kwargs.pop("validation_split", 0.0)):
-            x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, share)
-        if validation_data is not None:
+        x, y = self._labelled(self.as_table(x, kwargs, y), y, "fit")
+        self._saw_none = isinstance(x, Examples) and any(map(_has_no_answer, y))
+        x, y, sample_weight, validation_data = self._read_fit_data(
+            x, y, sample_weight, validation_data, kwargs.pop("validation_split", 0.0)
+        )
+        tunes = self._saw_none and not self._threshold_is_chosen
+        if tunes:
+            self._give_no_answers()
+        if tunes and validation_data is not None:
             validation_data = self._check_validation(validation_data)
-        self._null_threshold = 0.0
-        logger.warning("null_threshold=0.0, since some of the questions have no answer")
         history = super().fit(x, y, batch_size, epochs, sample_weight, validation_data, **kwargs)
-        if validation_data is not None and isinstance(validation_data[0], Examples):
+        if isinstance(x, Table) and self._saw_none and not self._threshold_is_chosen:
+            self._give_no_answers()
+        if tunes and validation_data is not None and isinstance(validation_data[0], Examples):
             examples = _squad_examples(validation_data[0])
             if len({example.is_impossible for example in examples}) == 2:
                 self._null_threshold = self._best_null_threshold(examples)
@@ -356,6 +324,10 @@ class BertQuestionAnswerer(Calibrated):
                     len(examples),
                 )
         return history
+
+    def _give_no_answers(self) -> None:
+        self._null_threshold = 0.0
+        logger.warning("null_threshold=0.0, since some of the questions have no answer")
 
     # === Answers ===
 
@@ -479,9 +451,9 @@ class BertQuestionAnswerer(Calibrated):
             ValueError: if the numbers of contexts and questions differ, or a number is out of
                 range.
         """
-        if isinstance(questions, str | bytes):
+        if is_text(questions):
             columns = ([questions], [contexts])
-        elif isinstance(contexts, str | bytes):
+        elif is_text(contexts):
             columns = (questions, [contexts] * len(questions))
         else:
             columns = (questions, contexts)
@@ -502,7 +474,7 @@ class BertQuestionAnswerer(Calibrated):
         given, found = self.examples(columns), []
         for _, parts in self.respond(asked, given, batch_size, kwargs) if len(given) else ():
             found += predictions(parts, top_k if top_k < n_best else None)
-        return found[0] if isinstance(questions, str | bytes) else found
+        return found[0] if is_text(questions) else found
 
     def answer_examples(
         self, examples: Sequence[SquadExample], top_k: int = 1, **kwargs
@@ -576,13 +548,6 @@ class BertQuestionAnswerer(Calibrated):
         found = self.answer(*columns, top_k=N_BEST, batch_size=batch_size or 32, **kwargs)
         rights = [[answer.text for answer in example.answers] for example in examples]
         return best_answer_temperature(*graded(found, rights))
-
-    def get_config(self):
-        return super().get_config() | {
-            "dropout": self.dropout,
-            "null_threshold": self.null_threshold,
-            "temperature": self.temperature,
-        }
 
 
 def _checked_top_k(top_k: int | None, n_best: int, max_answer_length: int) -> int:

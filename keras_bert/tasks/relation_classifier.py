@@ -6,10 +6,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.data.examples import Examples, two_columns
+from keras_bert.data.examples import Examples, place_of, two_columns
 from keras_bert.data.relations import RelationExamples
 from keras_bert.data.table_rows import LIST, Cell
-from keras_bert.data.texts import check_texts
+from keras_bert.data.texts import as_strings, check_texts, is_text
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head, states_at
 from keras_bert.metrics import evaluate, relation_scores
@@ -127,7 +127,7 @@ class BertRelationClassifier(Labelled):
         wrong = np.flatnonzero(~rows.about.numpy())
         if len(wrong):
             raise ValueError(
-                f"the entities of {_where(first + int(wrong[0]), lines)} do not fit into "
+                f"the entities of {place_of(first + int(wrong[0]), lines)} do not fit into "
                 f"sequence_length={self.preprocessor.sequence_length} tokens"
             )
 
@@ -173,7 +173,7 @@ class BertRelationClassifier(Labelled):
             float32 [N]; for a single sentence, one label and one float. With `top_k` a list of N
             dicts from label to probability, or one dict.
         """
-        if isinstance(texts, str | bytes):
+        if is_text(texts):
             return one_of(self.relate([texts], [spans], batch_size, top_k, **kwargs))
         x = texts if isinstance(texts, RelationExamples) else (texts, spans)
         return self._likeliest(self.answers_to(x, batch_size, kwargs), top_k)
@@ -200,23 +200,9 @@ class BertRelationClassifier(Labelled):
 
     def check_ids(self, x) -> None:
         super().check_ids(x)
-        places, length = x.get("entity_positions"), x["token_ids"].shape[1]
-        if places is None or places.shape[1:] != (2,):
-            shape = None if places is None else places.shape
-            raise ValueError(f"entity_positions have shape {shape}; expected [N, 2]")
-        if places.size and not 0 <= places.min() <= places.max() < length:
-            raise ValueError(
-                f"entity_positions run from {places.min()} to {places.max()}; expected 0 to "
-                f"{length - 1}"
-            )
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_classes": self.num_classes,
-            "labels": self.labels,
-            "dropout": self.dropout,
-            "temperature": self.temperature,
-        }
+        shape = np.shape(x.get("entity_positions"))
+        if len(shape) != 2 or shape[1] != 2:
+            raise ValueError(f"entity_positions of shape {shape}: expected [N, 2]")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -260,13 +246,13 @@ def check_spans(texts, spans, lines: Sequence[int] | None = None) -> tuple[list[
         ValueError: if spans are not two pairs of integers, overlap, are empty or lie outside the
             text; the error names the row.
     """
-    texts = [t.decode() if isinstance(t, bytes) else t for t in check_texts(texts)]
+    texts = as_strings(check_texts(texts))
     if spans is None or len(spans) != len(texts):
         found = "none" if spans is None else len(spans)
         raise ValueError(f"{len(texts)} texts, but spans of {found}")
     checked = np.zeros((len(texts), 2, 2), "int32")
     for row, (text, pair) in enumerate(zip(texts, spans, strict=True)):
-        where = f"spans of {_where(row, lines)}"
+        where = f"spans of {place_of(row, lines)}"
         values = np.asarray(pair, object)
         whole = all(isinstance(v, int | np.integer) for v in values.ravel())
         if values.shape != (2, 2) or not whole:
@@ -282,7 +268,3 @@ def check_spans(texts, spans, lines: Sequence[int] | None = None) -> tuple[list[
             raise ValueError(f"{where} overlap: {values.tolist()}")
         checked[row] = values
     return texts, checked
-
-
-def _where(row: int, lines: Sequence[int] | None) -> str:
-    return f"row {row}" if lines is None else f"row {row} (line {lines[row]})"

@@ -8,10 +8,12 @@ from itertools import islice
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_choice
 from keras_bert.checkpoints import LoadingReport
 from keras_bert.checkpoints.names import weights_by_name
+from keras_bert.data.texts import is_text
 from keras_bert.models.backbone import BertBackbone
-from keras_bert.tasks.from_checkpoint import own_settings
+from keras_bert.tasks.from_checkpoint import on_backbone
 from keras_bert.text.vocabulary import check_vocabulary
 
 POSITION_METHODS = ("cut", "new", "tile", "interpolate")
@@ -113,8 +115,7 @@ def resize(
 
 
 def _check(old: int, length: int, positions: str | None, tokens: str) -> None:
-    if tokens not in TOKEN_METHODS:
-        raise ValueError(f"tokens={tokens!r}: expected one of {', '.join(TOKEN_METHODS)}")
+    check_choice("tokens", tokens, TOKEN_METHODS)
     if length < 1:
         raise ValueError(f"max_sequence_length={length}: expected 1 or more")
     if length == old:
@@ -132,7 +133,7 @@ def _kept_ids(model, corpus: Iterable[str], keep_tokens: Sequence[str]) -> list[
     text_side = getattr(model, "preprocessor", None)
     if text_side is None:
         raise ValueError("corpus is for a task with a preprocessor, whose vocabulary is cut")
-    if isinstance(corpus, str | bytes):
+    if is_text(corpus):
         raise TypeError("corpus is one string: expected an iterable of strings")
     tokenizer = text_side.tokenizer
     tokens = tokenizer.get_vocabulary()
@@ -287,9 +288,7 @@ def _task(
                 "added token is found in their place"
             )
         preprocessor = type(preprocessor)(tokenizer, **settings)
-    config = model.get_config()
-    others = {name: config[name] for name in own_settings(type(model)) if name in config}
-    return type(model)(backbone=backbone, preprocessor=preprocessor, **others)
+    return on_backbone(model, backbone, preprocessor)
 
 
 def _values(weight) -> np.ndarray:

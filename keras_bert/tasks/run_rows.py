@@ -71,11 +71,7 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
 
 
 def by_width(ids: dict, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sorts rows by the smallest of 16, 32, 64, ... tokens that holds them.
-
-    Args:
-        ids: as `run_rows`.
-        length: T.
+    """Sorts rows by the smallest of 16, 32, 64, ... up to `length` tokens that holds them.
 
     Returns:
         (widths, row indices), int [R] each, sorted by width. Packed rows keep their full width and

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_bert.data.examples import place_of
 from keras_bert.data.tagged import tag_names
-from keras_bert.data.texts import check_texts
+from keras_bert.data.texts import as_strings, check_texts, is_text
 from keras_bert.text.token_classifier_preprocessor import IGNORED
 
 
@@ -23,21 +24,21 @@ def check_sentences(sentences) -> list[str] | list[list[str]]:
             not a string; the error names its place.
         ValueError: if there are no sentences, or one cannot be encoded as UTF-8.
     """
-    if isinstance(sentences, str | bytes):
+    if is_text(sentences):
         raise TypeError("sentences are one string: expected a list of texts or of lists of words")
     sentences = list(sentences)
     if not sentences:
         raise ValueError("there are no sentences")
-    if isinstance(sentences[0], str | bytes):
-        return _strings(check_texts(sentences, "sentences"))
+    if is_text(sentences[0]):
+        return as_strings(check_texts(sentences, "sentences"), "ignore")
     found = []
     for row, words in enumerate(sentences):
-        if isinstance(words, str | bytes) or not hasattr(words, "__iter__"):
+        if is_text(words) or not hasattr(words, "__iter__"):
             raise TypeError(
                 f"sentences[{row}] is {words!r:.80} of type {type(words).__name__}; expected a "
                 "list of words, as the first"
             )
-        found.append(_strings(check_texts(words, f"sentences[{row}]")))
+        found.append(as_strings(check_texts(words, f"sentences[{row}]"), "ignore"))
     return found
 
 
@@ -58,13 +59,10 @@ def check_tags(
     if len(sentences) != len(tags):
         raise ValueError(f"{len(sentences)} sentences but tags for {len(tags)}")
     for row, (words, given) in enumerate(zip(sentences, tags, strict=True)):
-        if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
-            raise ValueError(
-                f"tags of {_named(row + first, lines)} are {given!r:.80}; expected a list, one a "
-                "word"
-            )
+        _check_list(given, row + first, lines)
         if len(words) != len(given):
-            raise ValueError(f"{_named(row + first, lines)}: {len(words)} words, {len(given)} tags")
+            where = place_of(row + first, lines, "sentence")
+            raise ValueError(f"{where}: {len(words)} words, {len(given)} tags")
 
 
 def names_of_tags(y) -> list[str]:
@@ -72,7 +70,7 @@ def names_of_tags(y) -> list[str]:
     return tag_names(
         [tag for tag in tags if isinstance(tag, str)]
         for tags in y
-        if hasattr(tags, "__iter__") and not isinstance(tags, str | bytes)
+        if hasattr(tags, "__iter__") and not is_text(tags)
     )
 
 
@@ -94,7 +92,7 @@ def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[i
     """
     if hasattr(y, "dtype") and y.dtype.kind in "iu":
         if y.ndim != 2:
-            raise ValueError(f"labels have shape {y.shape}; expected one for each token, [N, T]")
+            raise ValueError(f"labels of shape {y.shape}: expected one for each token, [N, T]")
         wrong = (y < IGNORED) | (y >= num_classes)
         if wrong.any():
             row, place = np.argwhere(wrong)[0].tolist()
@@ -107,22 +105,24 @@ def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[i
     ids[IGNORED] = IGNORED
     found = []
     for row, tags in enumerate(y):
-        if isinstance(tags, str | bytes) or not hasattr(tags, "__iter__"):
-            raise ValueError(
-                f"tags of {_named(row, lines)} are {tags!r:.80}; expected a list, one a word"
-            )
+        _check_list(tags, row, lines)
         tags = tags.tolist() if hasattr(tags, "tolist") else list(tags)
         # Types are compared too: True and 1.0 would match the id 1.
         unknown = [i for i, t in enumerate(tags) if type(t) not in (str, int) or t not in ids]
         if unknown:
-            place = unknown[0]
+            place, where = unknown[0], place_of(row, lines, "sentence")
             expected = ", ".join(labels or ()) or f"ids 0 to {num_classes - 1}"
             raise ValueError(
-                f"tag {tags[place]!r} of word {place} in {_named(row, lines)} is unknown; expected "
-                f"{expected}"
+                f"tag {tags[place]!r} of word {place} in {where} is unknown; expected {expected}"
             )
         found.append(np.array([ids[tag] for tag in tags], "int32"))
     return found
+
+
+def _check_list(tags, row: int, lines: Sequence[int] | None) -> None:
+    if is_text(tags) or not hasattr(tags, "__iter__"):
+        where = place_of(row, lines, "sentence")
+        raise ValueError(f"tags of {where} are {tags!r:.80}; expected a list, one a word")
 
 
 def token_weights(labels: np.ndarray, sample_weight=None) -> np.ndarray:
@@ -164,11 +164,3 @@ def to_tensor(rows: Sequence, dtype: str):
     else:
         flat = tf.constant(np.concatenate([np.asarray(row, dtype) for row in rows]), dtype)
     return tf.RaggedTensor.from_row_lengths(flat, [len(row) for row in rows])
-
-
-def _strings(texts: list) -> list[str]:
-    return [text.decode(errors="ignore") if isinstance(text, bytes) else text for text in texts]
-
-
-def _named(row: int, lines: Sequence[int] | None) -> str:
-    return f"sentence {row}" + (f" (line {lines[row]})" if lines is not None else "")

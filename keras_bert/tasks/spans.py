@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.data.rows import parse_json
 from keras_bert.data.squad import Answer, SquadExample
-from keras_bert.data.texts import text_columns
+from keras_bert.data.texts import as_strings, text_columns
 from keras_bert.metrics import squad_v2_scores
 
 
@@ -101,10 +101,10 @@ def as_examples(x: Any, y: Any) -> list[SquadExample]:
     """Combines questions, contexts and answers into examples.
 
     Args:
-        x: a tuple (questions, contexts).
+        x: questions and contexts, checked.
         y: N answers or examples, as `answer_spans` takes them.
     """
-    rows = zip(*question_columns(x), y, strict=True)
+    rows = zip(*x, y, strict=True)
     return [
         answer
         if isinstance(answer, SquadExample)
@@ -131,10 +131,7 @@ def question_columns(x: Any) -> tuple[list, list]:
         raise TypeError(
             f"expected (questions, contexts) or a list of SquadExample, got {type(x).__name__}"
         )
-    questions, contexts = (
-        [text.decode() if isinstance(text, bytes) else text for text in column]
-        for column in text_columns(x)
-    )
+    questions, contexts = map(as_strings, text_columns(x))
     return questions, contexts
 
 

@@ -15,11 +15,11 @@ from keras_bert.data.table_source import Packing, TableSource
 from keras_bert.tasks.batch_sources import class_weigher
 from keras_bert.tasks.packed_source import (
     LEAST_SAVING,
-    MOST_OF_MEAN,
     MOST_OFF,
     PLACES,
     SHORTEST_ROW,
     may_pack,
+    texts_in_a_row,
 )
 from keras_bert.tasks.targets import balanced_weights, label_counts
 from keras_bert.training.task_metrics import LABELS
@@ -158,10 +158,8 @@ class TableRows:
         task = self._task
         ids, _, _ = task.rows_of_table(self._sample, self._labelled)
         row_length = max(task.preprocessor.sequence_length, SHORTEST_ROW)
-        lengths = _lengths(ids)
-        fewest = math.ceil(lengths.sum() / row_length) or 1
         shares = task.step.replica_count * task.accumulation_steps
-        most = min(math.ceil(MOST_OF_MEAN * len(lengths) / fewest), max(1, batch_size // shares))
+        most = texts_in_a_row(_lengths(ids), row_length, batch_size // shares)
         return Packing(most + -most % PLACES, row_length)
 
     def index(self, packing: Packing | None, balanced: bool) -> Index:

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_bert.arguments import check_count
 from keras_bert.checkpoints.checks import shown
+from keras_bert.data.texts import is_text
 from keras_bert.serving.signatures import label_tensor
 
 SUM_TOLERANCE = 1e-3  # how far the sum of a row of probabilities may be from 1
@@ -103,7 +104,7 @@ def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
-        raise ValueError(f"labels have shape {y.shape}; expected one a row, [N]")
+        raise ValueError(f"labels of shape {y.shape}: expected one a row, [N]")
     if y.dtype.kind == "O" and all(isinstance(v, int) for v in y.tolist()):
         y = y.astype("int64")
     names = {name: i for i, name in enumerate(labels or ())}
@@ -157,7 +158,7 @@ def probabilities(y, num_classes: int) -> np.ndarray:
     values = np.asarray(y, "float32")
     if values.ndim != 2 or values.shape[1] != num_classes:
         raise ValueError(
-            f"labels have shape {values.shape}; expected one a row, [N], or a probability of each "
+            f"labels of shape {values.shape}: expected one a row, [N], or a probability of each "
             f"class, [N, {num_classes}]"
         )
     with np.errstate(invalid="ignore"):
@@ -189,7 +190,7 @@ def classes_in_graph(y, num_classes: int | None = None, labels: Sequence[Label] 
         return y[:, 0] if y.shape.rank == 2 else y
     if not y.dtype.is_floating:
         raise ValueError(
-            f"labels have shape {y.shape} and type {y.dtype.name}; expected ids, [B], or "
+            f"labels of shape {y.shape}, {y.dtype.name}: expected ids, [B], or "
             "probabilities, float [B, K]"
         )
     y = tf.ensure_shape(tf.cast(y, tf.float32), [None, num_classes])
@@ -402,13 +403,7 @@ def label_counts(y: np.ndarray, num_classes: int, several: bool) -> np.ndarray:
 
 
 def balanced_weights(counts: np.ndarray, rows: int, several: bool) -> dict[int, float]:
-    """The weights of `class_weights` for "balanced".
-
-    Args:
-        counts: from `label_counts`.
-        rows: N.
-        several: as `class_weights`.
-    """
+    """The weights of `class_weights` for "balanced", from the `label_counts` of N rows."""
     numbers = counts.tolist()
     if several:
         return {i: float(rows - n) / n if n else 1.0 for i, n in enumerate(numbers)}
@@ -445,7 +440,7 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
         if matrix.shape[1] != num_classes or not np.isin(matrix, (0, 1)).all():
             values = f" and values from {matrix.min()} to {matrix.max()}" if matrix.size else ""
             raise ValueError(
-                f"labels have shape {matrix.shape}{values}; expected 0 or 1 for each of "
+                f"labels of shape {matrix.shape}{values}: expected 0 or 1 for each of "
                 f"{num_classes} classes"
             )
         return matrix.astype("float32")
@@ -453,7 +448,7 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
     ids = {name: i for i, name in enumerate(labels or ())}
     matrix = np.zeros((len(y), num_classes), "float32")
     for row, given in enumerate(y):
-        if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        if is_text(given) or not hasattr(given, "__iter__"):
             raise ValueError(
                 f"labels of row {row} are {given!r}; expected a list of names or ids, which may "
                 "be empty"
@@ -477,7 +472,7 @@ def _are_marks(y, num_classes: int) -> bool:
     return len(y) > 0 and all(
         isinstance(row, list | tuple)
         and len(row) == num_classes
-        and all(not isinstance(v, str | bytes) and v in (0, 1) for v in row)
+        and all(not is_text(v) and v in (0, 1) for v in row)
         for row in y
     )
 
@@ -507,7 +502,7 @@ def numbers(y, num_outputs: int) -> np.ndarray:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != num_outputs:
         expected = "[N]" if num_outputs == 1 else f"[N, {num_outputs}]"
-        raise ValueError(f"labels have shape {values.shape}; expected numbers of shape {expected}")
+        raise ValueError(f"labels of shape {values.shape}: expected numbers of shape {expected}")
     wrong = ~np.isfinite(values).all(axis=1)
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -1,10 +1,10 @@
 """The base of all tasks. A task is a declaration of its columns, its rows and its answers."""
 
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -17,15 +17,15 @@ import keras_hub
 import numpy as np
 from tqdm import tqdm
 
-from keras_bert.arguments import check_batch_size, check_count, check_number
+from keras_bert.arguments import check_above_zero, check_batch_size, check_count, check_number
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import load_tuned_part, open_checkpoint, save_tuned_part
 from keras_bert.checkpoints.preset import FILES
-from keras_bert.data.examples import Examples
+from keras_bert.data.examples import Examples, are_examples, is_dataset, part_of
 from keras_bert.data.ragged import dense_parts, is_ragged, joined, joined_rows, without_padding
 from keras_bert.data.sources import check_columns
 from keras_bert.data.table_rows import CLASS, Cell, Table, is_file_name, is_table
-from keras_bert.data.texts import text_columns
+from keras_bert.data.texts import is_text, text_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.crf import CRFLoss
 from keras_bert.models import merge_lora, tune
@@ -33,11 +33,17 @@ from keras_bert.models.backbone import OPTIONAL_INPUTS
 from keras_bert.serving.export import export_task
 from keras_bert.serving.network import BY_TOKEN
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
-from keras_bert.tasks.batch_sources import dataset_preparer, dataset_source, memory_source
+from keras_bert.tasks.batch_sources import (
+    check_beside,
+    dataset_source,
+    holds_texts,
+    memory_source,
+)
 from keras_bert.tasks.fitting import Run, scored
 from keras_bert.tasks.from_checkpoint import (
     class_of_saved_task,
     complete,
+    kept_settings,
     load_heads,
     saved_task,
     sorted_settings,
@@ -451,17 +457,17 @@ class BertTask(keras_hub.models.Task):
         """
         names = (*self.column_names, "skip_bad_rows", "delimiter", "label_separator")
         named = {name: options.pop(name) for name in names if name in options}
-        if y is None and not isinstance(x, Table) and (named or is_table(x)):
-            if named and (x is None or isinstance(x, dict) or hasattr(x, "element_spec")):
-                name = next(iter(named))
-                raise TypeError(
-                    f"{name}={named[name]!r}: expected files or a table, not {type(x).__name__}"
-                )
-            return Table(x, **named)
+        if isinstance(x, Table):
+            other = "a Table, which has its columns"
+        elif y is not None:
+            other = "labels beside it"
+        elif not are_examples(x):
+            other = type(x).__name__
+        else:
+            return Table(x, **named) if named or is_table(x) else x
         if named:
-            name = next(iter(named))
-            why = "a Table, which has its columns" if isinstance(x, Table) else "labels beside it"
-            raise TypeError(f"{name}={named[name]!r}: expected files or a table, not {why}")
+            name, value = next(iter(named.items()))
+            raise TypeError(f"{name}={value!r}: expected files or a table, not {other}")
         return x
 
     def rows(self, *columns, **options) -> Rows:
@@ -490,10 +496,7 @@ class BertTask(keras_hub.models.Task):
         """
         rows = self.rows(*columns)
         if rows.example is not None:
-            raise ValueError(
-                f"the dataset gives texts, and {type(self).__name__} makes several rows of one: "
-                "pass lists, or a dataset of ids"
-            )
+            raise _makes_several_rows(self)
         return rows.ids
 
     def check_number_of_columns(self, columns: tuple) -> None:
@@ -540,7 +543,7 @@ class BertTask(keras_hub.models.Task):
         if rows.example is None:
             return labels, weights
         example = np.asarray(rows.example)
-        return _part(labels, example), _part(weights, example)
+        return part_of(labels, example), part_of(weights, example)
 
     def answers(self, outputs, rows: Rows, *columns, **options) -> dict[str, Any]:
         """Converts outputs of the network to answers; TensorFlow, eagerly or in a graph.
@@ -706,14 +709,11 @@ class BertTask(keras_hub.models.Task):
         """
         accumulation_steps = check_count("accumulation_steps", accumulation_steps)
         steps_per_execution = check_count("steps_per_execution", steps_per_execution)
-        for name, value, least, most in (
-            ("learning_rate", learning_rate, 0, math.inf),
-            ("weight_decay", weight_decay, 0, math.inf),
-            ("warmup", warmup, 0, 1),
-            ("epsilon", epsilon, 0, math.inf),
-            ("layer_decay", 1 if layer_decay is None else layer_decay, 0, math.inf),
-        ):
-            check_number(name, value, least, most)
+        check_number("learning_rate", learning_rate)
+        check_number("weight_decay", weight_decay)
+        check_number("warmup", warmup, most=1)
+        check_number("epsilon", epsilon)
+        check_number("layer_decay", 1 if layer_decay is None else layer_decay)
         for name, choice in {"packing": packing, "use_kernels": use_kernels}.items():
             if choice != "auto" and not isinstance(choice, bool):
                 raise ValueError(f"{name}={choice!r}: expected 'auto', True or False")
@@ -729,39 +729,28 @@ class BertTask(keras_hub.models.Task):
                 "layer_decay": layer_decay,
                 "epsilon": epsilon,
             }
-        compiled = compiled_as(
-            self,
-            kwargs
-            | {name: value for name, value in (schedule or {}).items() if name not in ADJUSTABLE}
-            | {
-                "optimizer": optimizer,
-                "loss": loss,
-                "loss_weights": loss_weights,
-                "metrics": metrics,
-                "weighted_metrics": weighted_metrics,
-                "label_smoothing": label_smoothing,
-                "accumulation_steps": accumulation_steps,
-                "steps_per_execution": steps_per_execution,
-                "jit_compile": jit_compile,
-                "packing": packing,
-                "use_kernels": use_kernels,
-            },
+        # In a plain object: Keras would list metrics in a dict twice.
+        given = SimpleNamespace(
+            loss=loss,
+            metrics=metrics,
+            weighted_metrics=weighted_metrics,
+            label_smoothing=label_smoothing,
+            accumulation_steps=accumulation_steps,
+            jit_compile=jit_compile,
+            packing=packing,
+            use_kernels=use_kernels,
         )
+        fixed = {name: value for name, value in (schedule or {}).items() if name not in ADJUSTABLE}
+        fixed |= {"optimizer": optimizer, "loss_weights": loss_weights}
+        fixed |= {"steps_per_execution": steps_per_execution}
+        compiled = compiled_as(self, kwargs | fixed | vars(given))
         keeps = automatic and compiled is not None and compiled == self._compiled_as
         if keeps and self.train_function is not None and restarted(self, schedule, None):
             self.schedule = schedule
             self.reset_metrics()
             return
         self._compiled_as = compiled
-        self.schedule = schedule
-        self._jit_compile_wanted = jit_compile
-        # In a plain object: Keras would list metrics in a dict twice.
-        self._given = SimpleNamespace(
-            loss=loss,
-            label_smoothing=label_smoothing,
-            metrics=metrics,
-            weighted_metrics=weighted_metrics,
-        )
+        self.schedule, self._given = schedule, given
         jit_compile = self._prepare(jit_compile, packing)
         with self.step.scope():
             if automatic:
@@ -923,15 +912,8 @@ class BertTask(keras_hub.models.Task):
     def get_compile_config(self):
         config = super().get_compile_config()
         if config:
-            settings = vars(self._given) | {
-                "jit_compile": self._jit_compile_wanted,
-                "accumulation_steps": self.accumulation_steps,
-                "packing": self.packing,
-                "use_kernels": self.step.kernels_wanted,
-            }
-            if self.schedule is not None:
-                settings |= {"optimizer": "auto", **self.schedule}
-            settings = keras.saving.serialize_keras_object(settings)
+            automatic = {} if self.schedule is None else {"optimizer": "auto", **self.schedule}
+            settings = keras.saving.serialize_keras_object(vars(self._given) | automatic)
             settings["optimizer_built"] = self.optimizer.built
             # In a key that Keras ignores: `clone_model` passes the rest to a plain functional
             # model, which has no such arguments.
@@ -1023,34 +1005,23 @@ class BertTask(keras_hub.models.Task):
                 check_count(name, value)
         check_count("initial_epoch", initial_epoch, 0)
         check_count("seed", seed, -(2**63))
-        check_number("epochs", 1 if epochs is None else epochs)
-        if epochs == 0:
-            raise ValueError("epochs=0: expected a number above 0")
-        check_number("validation_split", validation_split, 0, 1)
-        x = self.as_table(x, kwargs, y)
-        x, y = self._labelled(x, y, "fit")
-        sample_weight = checked_weights(sample_weight)
-        if validation_split:
-            if validation_data is not None:
-                raise ValueError("got both validation_data and validation_split")
-            x, y, sample_weight, validation_data = split_rows(x, y, sample_weight, validation_split)
+        check_above_zero("epochs", 1 if epochs is None else epochs)
+        x, y, sample_weight, validation_data = self._read_fit_data(
+            self.as_table(x, kwargs, y), y, sample_weight, validation_data, validation_split
+        )
         if epochs is None and steps is None and examples is None:
             epochs = 1
         source = self.source(
             x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
         )
-        if validation_data is not None:
+        if validation_data is not None:  # after the source, which may find names of labels
             validation_data = self._check_validation(validation_data, x)
         callbacks = scored(self, callbacks, validation_data)
         if validation_data is not None:
-            size = None if hasattr(validation_data[0], "element_spec") else batch_size
-            x, y, weights = keras.utils.unpack_x_y_sample_weight(tuple(validation_data))
-            try:
-                validation = self.source(x, y, checked_weights(weights), batch_size=size)
-            except (TypeError, ValueError) as error:
-                kind = TypeError if isinstance(error, TypeError) else ValueError
-                raise kind(f"validation_data: {error}") from error
-            batches = validation.one_pass()
+            x, *rest = validation_data
+            size = None if is_dataset(x) else batch_size
+            with _named("validation_data"):
+                batches = self.source(x, *rest, batch_size=size).one_pass()
             _check_ends(batches, kwargs.get("validation_steps"), "validation_steps")
             validation_data = self.step.ahead(batches)
         self.run = Run(
@@ -1156,23 +1127,22 @@ class BertTask(keras_hub.models.Task):
             raise ValueError(
                 f"x={x!r}: expected a text; pass Path({x!r}) for the file, [{x!r}] for the text"
             )
-        if isinstance(x, Table):
-            if self.outputs_by_token:
-                raise TypeError(
-                    f"predict of a Table: a {type(self).__name__} makes several rows of an "
-                    "example; keras_bert.serving.bulk.answer_file answers files"
-                )
-            source = self.source(x, batch_size=batch_size, labelled=False)
-            outputs = self.predict_batches(source.one_pass(), kwargs)
-            # The last batch may be filled up.
-            return keras.tree.map_structure(lambda v: v[: source.size], outputs)
-        if isinstance(x, str | bytes):
+        if is_text(x):
             one = self.predict([x], batch_size, **kwargs)
             return keras.tree.map_structure(lambda v: v[0], one)
-        if hasattr(x, "element_spec"):
-            batches = self.source(x, labelled=False).one_pass()
+        if isinstance(x, Table) and self.outputs_by_token:
+            raise TypeError(
+                f"predict of a Table: a {type(self).__name__} makes several rows of an example; "
+                "keras_bert.serving.bulk.answer_file answers files"
+            )
+        if isinstance(x, Table) or is_dataset(x):
+            size = None if is_dataset(x) else batch_size
+            source = self.source(x, batch_size=size, labelled=False)
+            batches = source.one_pass()
             _check_ends(batches, kwargs.get("steps"), "steps")
-            return self.predict_batches(batches, kwargs)
+            outputs = self.predict_batches(batches, kwargs)
+            # The last batch of a table may be filled up.
+            return keras.tree.map_structure(lambda v: v[: getattr(source, "size", None)], outputs)
         batch_size = check_batch_size(batch_size)
         if isinstance(x, dict):
             ids = checked_ids(self, x)
@@ -1348,7 +1318,7 @@ class BertTask(keras_hub.models.Task):
             rows, ids = make(*self._tensors(data.part(part)))
             self.check_rows(rows, first, data.lines)
             labels = self.labels_of_rows(
-                rows, *(_part(v, part) for v in (data.labels, weights)), first
+                rows, *(part_of(v, part) for v in (data.labels, weights)), first
             )
             if self.labels_by_token:
                 mask = rows.ids["padding_mask"]
@@ -1392,11 +1362,11 @@ class BertTask(keras_hub.models.Task):
         if isinstance(x, Table):
             self.check_has_preprocessor()
             return x, None
-        if not hasattr(x, "element_spec") and not isinstance(x, dict):
+        if are_examples(x):
             self.check_has_preprocessor()
             x = self.examples(x, y)
             y = x.labels
-        if self.needs_labels and y is None and not hasattr(x, "element_spec"):
+        if self.needs_labels and y is None and not is_dataset(x):
             raise ValueError(f"y is missing: {method} needs the labels of the texts")
         return x, y
 
@@ -1407,34 +1377,36 @@ class BertTask(keras_hub.models.Task):
         x, y = self._labelled(x, y, "scores")
         return x, self._encoded(y) if isinstance(x, dict) else y
 
+    def _read_fit_data(self, x, y, sample_weight, validation_data, share: float) -> tuple:
+        """(x, y, sample_weight, validation_data) of `fit`, parsed; the last one if split off."""
+        check_number("validation_split", share, 0, 1)
+        x, y = self._labelled(x, y, "fit")
+        sample_weight = checked_weights(sample_weight)
+        if share and validation_data is not None:
+            raise ValueError("got both validation_data and validation_split")
+        if share:
+            return split_rows(x, y, sample_weight, share)
+        return x, y, sample_weight, validation_data
+
     def _check_validation(self, data, x=None) -> tuple:
         """Parses `validation_data` and checks that it includes labels, as a dataset does.
 
         A table has by default the columns of that in `x`.
         """
-        if hasattr(data, "element_spec"):
+        if is_dataset(data):
             return (data,)
         if is_table(data):
             return (x.with_defaults(data) if isinstance(x, Table) else self.as_table(data, {}),)
         if self.brings_labels(data):
             data = (data,)
-        if (
-            not isinstance(data, tuple | list)
-            or not 1 <= len(data) <= 3
-            or isinstance(data[0], str | bytes)
-        ):
+        if not isinstance(data, tuple | list) or not 1 <= len(data) <= 3 or is_text(data[0]):
             raise ValueError(
                 f"validation_data={data!r:.80}: expected (x, y), (x, y, sample_weight) or a "
                 "tf.data.Dataset"
             )
-        x, y = (*data, None)[:2]
-        try:
-            return *self._labelled(x, y, "validation_data"), *data[2:]
-        except (TypeError, ValueError) as error:
-            if str(error).startswith("y is missing"):
-                raise
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"validation_data: {error}") from error
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(tuple(data))
+        with _named("validation_data"):
+            return *self._labelled(x, y, "fit"), checked_weights(weights)
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
         """Converts a batch of texts to the network's inputs; a dict of ids is returned unchanged.
@@ -1507,29 +1479,19 @@ class BertTask(keras_hub.models.Task):
         Raises:
             ValueError: as `fit`.
         """
+        check_beside(x, y, sample_weight, batch_size)
         if isinstance(x, Table):
-            if y is not None or sample_weight is not None:
-                raise ValueError(
-                    "a table has its labels and weights in columns: expected no sample_weight"
-                )
             return table_source(self, x, batch_size, shuffle, seed, class_weight, labelled)
-        if hasattr(x, "element_spec"):  # tf.data.Dataset
-            if y is not None or sample_weight is not None or batch_size is not None:
-                raise ValueError(
-                    "a dataset brings its own labels, weights and batches: got y, sample_weight "
-                    "or batch_size beside it"
-                )
+        if is_dataset(x):
             return dataset_source(self, x, class_weight, labelled)
         if not isinstance(x, dict):
             x, y, sample_weight = self.ragged_rows(x, y, sample_weight)
-        else:
+        elif not is_ragged(x.get("token_ids")):  # such rows come from this package
             x, y, sample_weight = self._checked_rows(x, y, sample_weight)
         return memory_source(self, x, y, sample_weight, batch_size, shuffle, seed, class_weight)
 
     def _checked_rows(self, x: dict, y, sample_weight) -> tuple:
-        """Checks a user's rows of ids, labels and weights; ragged rows come from this package."""
-        if is_ragged(x.get("token_ids")):
-            return x, y, sample_weight
+        """Checks a user's rows of ids, labels and weights."""
         return checked_ids(self, x), self._encoded(y), checked_weights(sample_weight)
 
     def dataset_preparer(self, dataset, labelled):
@@ -1543,9 +1505,29 @@ class BertTask(keras_hub.models.Task):
             The function.
 
         Raises:
-            ValueError: if the dataset yields unbatched texts.
+            ValueError: if the dataset yields texts that are unbatched or become several rows.
         """
-        return dataset_preparer(self, dataset, labelled)
+        texts = holds_texts(dataset)
+        if texts and self.outputs_by_token:
+            raise _makes_several_rows(self)
+        if texts:
+            self.check_has_preprocessor()
+
+        def prepare(x, y=None, sample_weight=None):
+            if not labelled and y is not None and y.dtype.name == "string":
+                raise ValueError(
+                    "the dataset gives (x, y) with strings as y: to predict on pairs it has to "
+                    "give ((firsts, seconds),)"
+                )
+            y = self.encode_labels_in_graph(y) if labelled else None
+            sample_weight = sample_weight if labelled else None
+            if texts:
+                columns = x if isinstance(x, tuple) else (x,)
+                self.check_number_of_columns(columns)
+                x = self.rows_of_dataset(*columns)
+            return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+
+        return prepare
 
     def check_ids(self, x: dict[str, np.ndarray]) -> None:
         """Checks a user's rows of ids.
@@ -1587,11 +1569,16 @@ class BertTask(keras_hub.models.Task):
         write_folder(preset_dir, write, FILES)
 
     def get_config(self) -> dict:
+        """Arguments of the constructor that are attributes of the same name, and frozen weights.
+
+        A task whose attributes have other names adds those arguments.
+        """
         known = {id(weight) for weight in self.backbone.weights}
         own = [weight for weight in self.weights if id(weight) not in known]
         trained = {id(weight) for weight in self.trainable_weights}
         frozen = [weight.path for weight in own if id(weight) not in trained]
-        return super().get_config() | ({"frozen": frozen} if frozen else {})
+        config = super().get_config() | kept_settings(self)
+        return config | ({"frozen": frozen} if frozen else {})
 
     @classmethod
     def from_config(cls, config):
@@ -1777,11 +1764,11 @@ class BertTask(keras_hub.models.Task):
         )
 
 
-def _part(values, rows):
-    """Some rows of labels or weights, which may be dicts by output."""
-    if isinstance(values, dict):
-        return {name: value[rows] for name, value in values.items()}
-    return values if values is None else values[rows]
+def _makes_several_rows(task) -> ValueError:
+    return ValueError(
+        f"the dataset gives texts, and {type(task).__name__} makes several rows of one: expected "
+        "lists, or datasets of ids"
+    )
 
 
 def _outputs(outputs, rows, *columns) -> dict:
@@ -1816,6 +1803,16 @@ def _counted(parts: Iterator, count: int) -> Iterator:
             bar.update(min(done * CHUNK, count) - bar.n)
     if bar is not None:
         bar.close()
+
+
+@contextmanager
+def _named(name: str):
+    """Names the argument that an error is about."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {error}") from error
 
 
 def _check_ends(batches, steps: int | None, name: str) -> None:

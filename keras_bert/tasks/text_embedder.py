@@ -2,23 +2,22 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.arguments import check_count
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.checkpoints import open_checkpoint
 from keras_bert.checkpoints.sentence_transformers import (
     Dense,
     read_embedding_settings,
     write_embedding_settings,
 )
-from keras_bert.data.examples import Examples
+from keras_bert.data.examples import Examples, is_dataset
 from keras_bert.data.table_rows import LIST, NUMERIC, Cell, Table
-from keras_bert.data.texts import text_columns
+from keras_bert.data.texts import is_text, text_columns
 from keras_bert.layers.activations import get_activation
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.layers.pooling import POOLINGS, TextPooling, UnitLength
@@ -110,8 +109,7 @@ class BertTextEmbedder(BertTask):
             raise ValueError(f"pooling={pooling!r}: expected each once, and 'pooler' alone")
         if default_prompt is not None and default_prompt not in (prompts or {}):
             raise ValueError(f"default_prompt={default_prompt!r}: expected a name in prompts")
-        if loss not in LOSSES:
-            raise ValueError(f"loss={loss!r}: expected one of {', '.join(LOSSES)}")
+        check_choice("loss", loss, LOSSES)
         chosen = _check_layers(layers, backbone, pooling)
 
         # === Layers ===
@@ -312,15 +310,12 @@ class BertTextEmbedder(BertTask):
         return ((*x, columns["negatives"]) if "negatives" in columns else x), y
 
     def _labelled(self, x, y, method):
-        if hasattr(x, "element_spec") or isinstance(x, Table):
+        if is_dataset(x) or isinstance(x, Table):
             return super()._labelled(x, y, method)
         count = self._count_examples(x)
         if y is None and self.pair_loss == "contrastive":
             y = np.arange(count)
-        x, y = super()._labelled(x, y, method)
-        if isinstance(x, Examples) and x.labels is None:
-            x = replace(x, labels=y)
-        return x, y
+        return super()._labelled(x, y, method)
 
     def rows(self, *columns, prompt: str = "") -> Rows:
         import tensorflow as tf
@@ -350,8 +345,8 @@ class BertTextEmbedder(BertTask):
             ValueError: if there is no such prompt.
         """
         prompt = self.default_prompt if prompt is None else prompt
-        if prompt and prompt not in self.prompts:
-            raise ValueError(f"prompt={prompt!r}: expected one of {', '.join(self.prompts)}")
+        if prompt:
+            check_choice("prompt", prompt, self.prompts)
         found = super().signatures(prompt=self.prompts[prompt] if prompt else "")
         asks = {"text": TEXT, "text_pair": TEXT}
         example = {"text": EXAMPLES[:1], "text_pair": ["Ice lay on the water in the morning."]}
@@ -390,7 +385,7 @@ class BertTextEmbedder(BertTask):
         """
         if isinstance(texts, tuple):
             raise ValueError("got a tuple: embed takes a list of texts")
-        if isinstance(texts, str | bytes):
+        if is_text(texts):
             return self.embed([texts], batch_size, prompt, **kwargs)[0]
         return self.answers_to(texts, batch_size, kwargs, prompt=prompt)["embedding"]
 
@@ -410,7 +405,7 @@ class BertTextEmbedder(BertTask):
             TypeError: if a text is not a string.
             ValueError: if their numbers differ.
         """
-        if isinstance(firsts, str | bytes) and isinstance(seconds, str | bytes):
+        if is_text(firsts) and is_text(seconds):
             return float(self.similarity([firsts], [seconds], batch_size, **kwargs)[0])
         columns = text_columns((firsts, seconds))
         sides = (self.embed(column, batch_size, **kwargs) for column in columns)
@@ -434,7 +429,7 @@ class BertTextEmbedder(BertTask):
             TypeError: if a text is not a string.
             ValueError: if the corpus is empty, its width differs, or `top_k` is below 1.
         """
-        if isinstance(queries, str | bytes):
+        if is_text(queries):
             indices, scores = self.search([queries], corpus, top_k, batch_size, **kwargs)
             return indices[0], scores[0]
         check_count("top_k", top_k)
@@ -524,9 +519,7 @@ class BertTextEmbedder(BertTask):
         if isinstance(x, dict):
             shape = np.shape(x.get("token_ids"))
             if len(shape) != 3 or not 2 <= shape[1] <= most:
-                raise ValueError(
-                    f"token_ids have shape {shape}; expected those of pairs, [N, 2, T]"
-                )
+                raise ValueError(f"token_ids of shape {shape}: expected those of pairs, [N, 2, T]")
             return shape[0]
         if not isinstance(x, tuple) or not 2 <= len(x) <= most:
             raise ValueError(
@@ -536,15 +529,7 @@ class BertTextEmbedder(BertTask):
         return len(x[0])
 
     def get_config(self):
-        return super().get_config() | {
-            "pooling": self.pooling,
-            "layers": self.pooled_layers,
-            "normalize": self.normalize,
-            "loss": self.pair_loss,
-            "dense": self.dense,
-            "prompts": self.prompts,
-            "default_prompt": self.default_prompt,
-        }
+        return super().get_config() | {"layers": self.pooled_layers, "loss": self.pair_loss}
 
 
 def _cosines(outputs, rows, text, text_pair) -> dict:
@@ -577,10 +562,10 @@ def _with_columns_of_negatives(x):
     if not isinstance(x, tuple) or len(x) != 3:
         return x
     negatives = x[2].tolist() if hasattr(x[2], "tolist") else list(x[2])
-    if not negatives or isinstance(negatives[0], str | bytes):
+    if not negatives or is_text(negatives[0]):
         return x
     for row, texts in enumerate(negatives):
-        if isinstance(texts, str | bytes) or not len(texts) or len(texts) != len(negatives[0]):
+        if is_text(texts) or not len(texts) or len(texts) != len(negatives[0]):
             raise ValueError(
                 f"negatives of row {row} are {texts!r:.80}; expected a list of "
                 f"{len(negatives[0]) or 1} texts, as many as in row 0"

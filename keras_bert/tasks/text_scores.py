@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_softmax
 
 from keras_bert.text.tokenizer import BertTokenizer
 
@@ -134,7 +135,5 @@ def fill_scores(found: list[np.ndarray], texts: Sequence[list[int]], part: list[
     """
     for row, of_row in zip(part, logits, strict=True):
         for slot, token in enumerate(row.tokens):
-            values = of_row[slot].astype("float64")
-            values -= values.max()
-            log_sum = np.log(np.exp(values).sum())
-            found[row.text][token] = values[texts[row.text][token]] - log_sum
+            values = log_softmax(of_row[slot].astype("float64"))
+            found[row.text][token] = values[texts[row.text][token]]

@@ -6,15 +6,15 @@ from functools import partial
 import keras
 import numpy as np
 
-from keras_bert.data.examples import Examples
-from keras_bert.data.ragged import is_ragged
-from keras_bert.data.table_rows import LIST, Cell, Table
+from keras_bert.data.examples import Examples, are_examples
+from keras_bert.data.table_rows import LIST, Cell
 from keras_bert.data.tagged import (
     AnnotatedTexts,
     TaggedSentences,
     annotated_texts,
     kinds_of,
 )
+from keras_bert.data.texts import is_text
 from keras_bert.layers.crf import CRF, CRFLoss
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.heads import dense_head
@@ -314,16 +314,12 @@ class BertTokenClassifier(Labelled):
         return found, token_weights(found.numpy(), given)
 
     def _checked_rows(self, x, y, sample_weight):
-        if not is_ragged(x.get("token_ids")) and y is not None:
+        if y is not None:
             y = self.encode_labels(np.asarray(y))
             sample_weight = token_weights(y, sample_weight)
         return super()._checked_rows(x, y, sample_weight)
 
     def dataset_preparer(self, dataset, labelled):
-        if keras.tree.flatten(dataset.element_spec)[0].dtype.name == "string":
-            raise ValueError(
-                "a token classifier takes datasets of ids; texts and words go to fit in lists"
-            )
         prepare = super().dataset_preparer(dataset, labelled)
 
         def with_token_weights(*batch):
@@ -493,7 +489,7 @@ class BertTokenClassifier(Labelled):
         Returns:
             For sentences a list of N float32 arrays [words, K]; for ids float32 [N, T, K].
         """
-        if isinstance(x, dict | Table) or hasattr(x, "element_spec"):
+        if not are_examples(x):
             return super().predict(x, batch_size, **kwargs)
 
         def scores(outputs, rows):
@@ -543,7 +539,7 @@ class BertTokenClassifier(Labelled):
         Raises:
             ValueError: if the labels mark no entities.
         """
-        if isinstance(x, str | bytes):
+        if is_text(x):
             return self.tag([x], batch_size, **kwargs)[0]
         if self.labels is None:
             raise ValueError("the model has no labels, so that entities have no names")
@@ -593,15 +589,6 @@ class BertTokenClassifier(Labelled):
     @property
     def scores_by_default(self) -> bool:
         return self.labels is not None and all(map(marks_entity, self.labels))
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_classes": self.num_classes,
-            "labels": self.labels,
-            "dropout": self.dropout,
-            "crf": self.crf,
-            "temperature": self.temperature,
-        }
 
     def logits_and_labels(self, x, y, batch_size=None, **kwargs):
         if self.crf:

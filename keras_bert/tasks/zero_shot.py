@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_bert.data.texts import check_texts
+from keras_bert.data.texts import check_texts, is_text
 from keras_bert.tasks.classifier import BertClassifier
 
 
@@ -58,7 +58,7 @@ def zero_shot(
         raise ValueError(f"template={template!r}: expected {{}} in the candidate's place")
     several = several or len(candidates) == 1
     entailment, contradiction = _inference_labels(classifier, several)
-    one = isinstance(texts, str | bytes)
+    one = is_text(texts)
     texts = [texts] if one else check_texts(texts)
     shape = (len(texts), len(candidates))
     if not texts:

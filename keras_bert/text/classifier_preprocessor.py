@@ -5,7 +5,7 @@ import keras_hub
 import numpy as np
 from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
-from keras_bert.arguments import check_count, check_number
+from keras_bert.arguments import check_choice, check_count, check_number
 from keras_bert.text import windows
 from keras_bert.text.padding import pack
 from keras_bert.text.tokenizer import BertTokenizer
@@ -67,8 +67,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
                 f"sequence_length={sequence_length}: expected at least 4, for [CLS], [SEP], [SEP] "
                 "and one piece of text"
             )
-        if padding not in PADDINGS:
-            raise ValueError(f"padding={padding!r}: expected one of {', '.join(PADDINGS)}")
+        check_choice("padding", padding, PADDINGS)
         check_number("tail", tail, most=1)
         if tail and "tail" not in self.settings:
             raise ValueError(

@@ -9,6 +9,7 @@ import keras_hub
 from keras.src.saving import serialization_lib
 from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
+from keras_bert.arguments import check_choice, needed
 from keras_bert.text.vocabulary import check_vocabulary, read_vocabulary, write_vocabulary
 
 VOCABULARY_FILE = "vocab.txt"
@@ -386,8 +387,7 @@ def _checked(name: str, value: Any) -> Any:
         if type(value) is not int or value < 1:
             raise ValueError(f"max_word_length={value!r}: expected a positive integer")
     elif name == "splitting":
-        if value not in SPLITTINGS:
-            raise ValueError(f"splitting={value!r}: expected one of {', '.join(SPLITTINGS)}")
+        check_choice("splitting", value, SPLITTINGS)
     elif not isinstance(value, bool) and (name != "strip_accents" or value is not None):
         expected = "None, True or False" if name == "strip_accents" else "True or False"
         raise ValueError(f"{name}={value!r}: expected {expected}")
@@ -406,10 +406,6 @@ def _check_added(added: Sequence[str], exact: Sequence[str], tokens: Sequence[st
 
 def _line_module() -> Any:
     """Imports the part that needs TensorFlow, which importing the package does not."""
-    try:
+    with needed("BertTokenizer", "TensorFlow and TensorFlow Text", "tensorflow-text"):
         from keras_bert.text import lines
-    except ImportError as error:
-        raise ImportError(
-            "BertTokenizer needs TensorFlow and TensorFlow Text: `pip install tensorflow-text`."
-        ) from error
     return lines

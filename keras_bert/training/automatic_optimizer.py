@@ -42,13 +42,7 @@ def automatic_optimizer(model, settings: dict, steps: int | None):
 
 
 def start_schedule(model, settings: dict, steps: int | None) -> None:
-    """Sets an optimizer whose schedule covers a run.
-
-    Args:
-        model: a task that already has an optimizer.
-        settings: as `automatic_optimizer`.
-        steps: as `automatic_optimizer`; None is logged as a warning.
-    """
+    """Gives a task an `automatic_optimizer` for a run; steps=None is logged as a warning."""
     if steps is None:
         logger.warning(
             "the dataset does not say its size, so the learning rate stays at %g: pass "
@@ -69,11 +63,6 @@ def restarted(model, settings: dict, steps: int | None) -> bool:
     """Restarts the optimizer in use from zero, if that is all that a new one would do.
 
     Functions traced with it stay valid, whatever the length and rate of the schedule.
-
-    Args:
-        model: as `start_schedule`.
-        settings: as `automatic_optimizer`.
-        steps: as `automatic_optimizer`.
 
     Returns:
         Whether it did; False if another optimizer is in use, or one with other settings.

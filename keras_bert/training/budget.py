@@ -4,6 +4,7 @@ from time import monotonic
 
 import keras
 
+from keras_bert.arguments import check_above_zero
 from keras_bert.training.schedules import ShareSchedule
 
 
@@ -34,10 +35,8 @@ class TimeBudget(keras.callbacks.Callback):
 
     def __init__(self, seconds: float, schedule: ShareSchedule | None = None, until: float = 1.0):
         super().__init__()
-        if not seconds > 0:
-            raise ValueError(f"seconds={seconds}: expected a number above 0")
-        if not 0 < until <= 1:
-            raise ValueError(f"until={until}: expected a share, 0 < until <= 1")
+        check_above_zero("seconds", seconds)
+        check_above_zero("until", until, most=1)
         self.seconds, self.until = seconds, until
         self.schedule = schedule
         self._before, self._begin = 0.0, None

@@ -5,6 +5,7 @@ import json
 
 import keras
 
+from keras_bert.arguments import check_number
 from keras_bert.training.losses import TaskLoss
 from keras_bert.training.task_metrics import CHOICES, CLASSES, LABELS
 
@@ -65,8 +66,7 @@ def check_label_smoothing(value: float, loss) -> None:
     Raises:
         ValueError: if it is.
     """
-    if not 0 <= value < 1:
-        raise ValueError(f"label_smoothing={value}: expected a number from 0 to below 1")
+    check_number("label_smoothing", value, below=1)
     if value and loss != "auto":
         raise ValueError(f"label_smoothing={value}: give it to loss={loss!r} itself")
 

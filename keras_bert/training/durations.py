@@ -2,6 +2,8 @@
 
 import math
 
+from keras_bert.arguments import check_above_zero
+
 
 def total_steps(
     rows: int | None,
@@ -40,8 +42,7 @@ def total_steps(
         return int(steps)
     if examples is not None:
         return math.ceil(examples / batch_size)
-    if not 0 < epochs < math.inf:
-        raise ValueError(f"epochs={epochs}: expected a number above 0")
+    check_above_zero("epochs", epochs)
     if rows is None:
         raise ValueError(
             f"epochs={epochs}, but the number of rows is unknown: pass steps or examples"

@@ -10,6 +10,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.arguments import check_above_zero
+
 logger = logging.getLogger("keras_bert")
 
 
@@ -434,8 +436,7 @@ class Muon(Optimizer):
             raise ValueError(f"momentum={momentum}: expected 0 <= momentum < 1")
         if newton_schulz_steps < 1:
             raise ValueError(f"newton_schulz_steps={newton_schulz_steps}: expected 1 or more")
-        if not 0 < rms < math.inf:
-            raise ValueError(f"rms={rms}: expected a number above 0")
+        check_above_zero("rms", rms)
         super().__init__(learning_rate, weight_decay, **kwargs)
         self.momentum, self.rms = momentum, rms
         self.newton_schulz_steps = newton_schulz_steps

@@ -1,5 +1,7 @@
 """Helpers of callbacks that run every N steps."""
 
+from keras_bert.arguments import check_count
+
 
 class EverySteps:
     """Tracks when N more steps of a run are done, even if one call makes several steps.
@@ -12,9 +14,7 @@ class EverySteps:
     """
 
     def __init__(self, steps: int):
-        if steps < 1:
-            raise ValueError(f"every_steps={steps}: expected 1 or more")
-        self.steps = steps
+        self.steps = check_count("every_steps", steps)
         self._done = 0
 
     def start(self, done: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import keras
 import safetensors.numpy
 
+from keras_bert.arguments import check_count
 from keras_bert.atomic import write_folder
 from keras_bert.training.state import read_state, variables_by_name, write_state
 
@@ -61,10 +62,9 @@ class Resume(keras.callbacks.Callback):
         on_change: str = "error",
     ):
         super().__init__()
-        if every_steps is not None and every_steps < 1:
-            raise ValueError(f"every_steps={every_steps}: expected 1 or more, or None")
-        if keep < 1:
-            raise ValueError(f"keep={keep}: expected 1 or more")
+        if every_steps is not None:
+            check_count("every_steps", every_steps)
+        check_count("keep", keep)
         if mode not in ("max", "min"):
             raise ValueError(f'mode={mode!r}: expected "max" or "min"')
         if on_change not in ("error", "warn"):

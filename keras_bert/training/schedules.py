@@ -5,6 +5,8 @@ import math
 import keras
 from keras import ops
 
+from keras_bert.arguments import check_choice
+
 DECAYS = ("linear", "polynomial", "cosine", "constant")
 
 
@@ -240,8 +242,7 @@ def _check_shape(peak, decay, power, end, hold) -> None:
     """Raises a ValueError if the settings of a curve are inconsistent."""
     if not 0 <= peak < math.inf:
         raise ValueError(f"peak={peak}: expected a rate of 0 or more")
-    if decay not in DECAYS:
-        raise ValueError(f"decay={decay!r}: expected one of {', '.join(DECAYS)}")
+    check_choice("decay", decay, DECAYS)
     if not 0 < power < math.inf or (power != 1 and decay != "polynomial"):
         raise ValueError(
             f"power={power} with decay={decay!r}: expected a power above 0, other than 1 only "

@@ -5,6 +5,8 @@ import os
 
 import keras
 
+from keras_bert.arguments import check_choice
+
 KINDS = ("auto", "one", "mirrored", "multiworker", "tpu")
 SLURM_PORTS = 20_000  # the first of the ports for workers
 
@@ -37,8 +39,7 @@ def strategy(kind: str = "auto", *, devices: list[str] | None = None, tpu: str |
         RuntimeError: if a requested TPU or GPU does not exist, or a strategy of several workers is
             not created at program start, or SLURM's hosts are not in order.
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
+    check_choice("kind", kind, KINDS)
     if devices is not None and kind not in ("one", "mirrored"):
         raise ValueError(f'devices={devices} only fits "one" and "mirrored", not {kind!r}')
     if tpu is not None and kind != "tpu":
@@ -81,8 +82,7 @@ def layout_map(device_mesh, axis: str = "model"):
 
     Reference: Shoeybi et al. 2019, Megatron-LM, arXiv:1909.08053, section 3.
     """
-    if axis not in device_mesh.axis_names:
-        raise ValueError(f"axis={axis!r}: expected one of {', '.join(device_mesh.axis_names)}")
+    check_choice("axis", axis, device_mesh.axis_names)
     columns, rows, units = (None, axis), (axis, None), (axis,)
     layouts = keras.distribution.LayoutMap(device_mesh)
     layouts["(.*/)?embeddings/word/embeddings"] = columns

@@ -8,6 +8,7 @@ from time import perf_counter
 
 import keras
 
+from keras_bert.arguments import check_above_zero
 from keras_bert.training.pace import EverySteps, fresh_counters
 
 logger = logging.getLogger("keras_bert")
@@ -51,8 +52,8 @@ class Throughput(keras.callbacks.Callback):
         log: Callable[[dict], None] | None = None,
     ):
         super().__init__()
-        if peak_flops is not None and not 0 < peak_flops < math.inf:
-            raise ValueError(f"peak_flops={peak_flops}: expected a number above 0, or None")
+        if peak_flops is not None:
+            check_above_zero("peak_flops", peak_flops)
         self._beat = EverySteps(every_steps)
         self.peak_flops = peak_flops
         self._log = log or _log_line

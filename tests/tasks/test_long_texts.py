@@ -264,5 +264,5 @@ def test_what_cannot_be_trained_in_windows():
         model.fit(LONG, [0, 1, 2], overlap=10, verbose=0)
     with pytest.raises(ValueError, match="overlap= needs texts, got dict"):
         model.fit(model.preprocessor(LONG), [0, 1, 2], overlap=2, verbose=0)
-    with pytest.raises(ValueError, match="3 texts but 2 labels"):
+    with pytest.raises(ValueError, match="labels of length 2: expected 3, as many as texts"):
         model.fit(LONG, [0, 1], overlap=2, verbose=0)

@@ -84,7 +84,7 @@ def test_logits_permute_with_the_choices(model):
     # Each row by itself, and the head by hand.
     flat = {name: value.reshape(32, 16) for name, value in ids.items()}
     np.testing.assert_allclose(model(flat), logits.ravel(), rtol=1e-5, atol=1e-6)
-    with pytest.raises(ValueError, match=r"shape \(32, 16\); expected .examples, choices, tokens"):
+    with pytest.raises(ValueError, match=r"shape \(32, 16\): expected .examples, choices, tokens"):
         model.predict(flat)
     pooled = np.asarray(model.backbone(flat)["pooled_output"])
     by_hand = pooled @ np.asarray(model.head.kernel) + np.asarray(model.head.bias)

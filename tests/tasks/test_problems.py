@@ -157,7 +157,7 @@ def test_other_forms_keep_the_problem(tmp_path, problem):
         ("multi_label", np.array([[0, 2]] * 2), r"shape \(2, 2\).*expected 0 or 1 for each of 3"),
         ("regression", [0.5, float("nan")], "row 1 is not finite"),
         ("regression", ["0.5", "high"], "label 'high' in row 1 is no number"),
-        ("regression", [[1, 2], [3, 4]], r"labels have shape \(2, 2\); expected numbers of shape"),
+        ("regression", [[1, 2], [3, 4]], r"labels of shape \(2, 2\): expected numbers of shape"),
     ],
 )
 def test_labels_that_are_wrong(problem, labels, match):

@@ -233,7 +233,7 @@ def test_other_errors(fitted):
         preprocessor(7)
     rows = fitted.make_rows(([TEXT], [SPANS]))[0]
     rows["entity_positions"] = np.array([[2, 77]], "int32")
-    with pytest.raises(ValueError, match="entity_positions run from 2 to 77; expected 0 to 31"):
+    with pytest.raises(ValueError, match="entity_positions from 2 to 77: expected 0 to 31"):
         fitted.predict(rows)
     far = (["box " * 31 + "key"], [[(0, 123), (124, 127)]])
     for ask in (fitted.predict, lambda x: fitted.relate(*x)):

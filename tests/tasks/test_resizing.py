@@ -235,3 +235,16 @@ def test_a_task_with_a_frozen_head_is_copied():
     name = "masked_lm_head/dense/kernel"
     np.testing.assert_array_equal(found[name], expected[name])
     assert len(found[WORDS]) == len(expected[WORDS]) + 1
+
+
+def test_a_copy_keeps_the_settings_of_the_tasks_that_its_own_derives_from():
+    class Shouting(BertPretrainer):
+        def __init__(self, backbone, voice="loud", **kwargs):
+            self.voice = voice
+            super().__init__(backbone, **kwargs)
+
+    model = Shouting(backbone(), voice="louder", next_sentence=False, head_epsilon=1e-5)
+    assert {"voice": "louder", "head_epsilon": 1e-5}.items() <= model.get_config().items()
+    copy = resize(model, max_sequence_length=5, positions="cut")
+    assert (copy.voice, copy.head_epsilon) == ("louder", 1e-5)
+    assert not copy.has_next_sentence

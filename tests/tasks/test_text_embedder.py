@@ -199,7 +199,7 @@ def test_errors(deep, regression):
         deep.embed(pairs)
     ids = dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), np.ones((3, 7), "int32"))
     assert deep.predict(ids, verbose=0).shape == (3, 16)
-    with pytest.raises(ValueError, match=r"shape \(3, 7\); expected those of pairs, .N, 2, T"):
+    with pytest.raises(ValueError, match=r"shape \(3, 7\): expected those of pairs, .N, 2, T"):
         deep.fit(ids)
     for wrong, match in (
         ({"pooling": "sum"}, "pooling='sum': expected some of cls, mean, max, pooler"),
