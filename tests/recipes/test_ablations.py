@@ -108,7 +108,7 @@ def test_variants_are_flags_of_the_recipe():
     [
         (["--variants", "nonsense"], "--variants: unknown nonsense; known are base, "),
         (["--add", "x"], "--add 'x': expected NAME=FLAGS"),
-        (["--tasks", "cola"], "--tasks needs --glue_dir"),
+        (["--tasks", "cola"], "--tasks cola needs --glue_dir"),
     ],
 )
 def test_flags_that_are_wrong(more, message, capsys):

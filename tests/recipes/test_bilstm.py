@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from bilstm_tagger import BiLSTMTagger
+from bilstm import BiLSTMTagger
 
 
 def test_padding_changes_nothing_and_files_come_back(tmp_path):
