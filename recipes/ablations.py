@@ -94,7 +94,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--add", nargs="+", default=[], metavar="NAME=FLAGS", help="more, as flags of pretrain"
     )
     parser.add_argument("--base", default="", help="flags of pretrain that change the base")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=int, nargs="+", help="default: 0, and those of --tables")
     parser.add_argument("--steps", type=int, help="of every run")
     parser.add_argument("--minutes", type=float, help="of every run, or at most so many")
     parser.add_argument(
@@ -134,7 +134,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     args.presets = dict(text.split("=", 1) for text in args.presets)
     added = [name for name in known if name not in VARIANTS and name not in args.variants]
     args.flags = {name: known[name] for name in [*args.variants, *added]}
-    args.jobs = [Job("tasks", name, seed) for seed in args.seeds for name in args.flags]
+    args.jobs = [Job("tasks", name, seed) for seed in args.seeds or [0] for name in args.flags]
     for title in args.tables:
         table = TABLES[title]
         variants = args.presets if table.variants is None else table.variants
@@ -143,7 +143,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
             args.flags = {n: known.get(n, f).format(**shares) for n, f in variants.items()} | (
                 args.flags
             )
-        args.jobs += [Job(title, name, seed) for seed in table.seeds for name in variants]
+        args.jobs += [
+            Job(title, name, seed) for seed in args.seeds or table.seeds for name in variants
+        ]
     for job in args.jobs:
         for task in tasks_of(args, job)[0]:
             data = DATA[TASKS[task].split()[0]]
@@ -506,9 +508,9 @@ def report(args: argparse.Namespace, results: list[dict]) -> None:
     for title in args.tables:
         table = TABLES[title]
 
-        def of(name, table=table):
+        def of(name, seeds=args.seeds or table.seeds):
             names = args.presets if name is None else [name]
-            return [r for r in results if r["variant"] in names and r["seed"] in table.seeds]
+            return [r for r in results if r["variant"] in names and r["seed"] in seeds]
 
         print(f"\n{table.title}\n\n{table.show(of)}", flush=True)
 
