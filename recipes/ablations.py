@@ -20,7 +20,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import threading
 import time
 import traceback
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -135,17 +134,13 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     added = [name for name in known if name not in VARIANTS and name not in args.variants]
     args.flags = {name: known[name] for name in [*args.variants, *added]}
     args.jobs = [Job("tasks", name, seed) for seed in args.seeds or [0] for name in args.flags]
+    shares = {"quarter": (args.steps or 0) // 4, "half": (args.steps or 0) // 2}
     for title in args.tables:
         table = TABLES[title]
-        variants = args.presets if table.variants is None else table.variants
-        if table.variants is not None:
-            shares = {"quarter": (args.steps or 0) // 4, "half": (args.steps or 0) // 2}
-            args.flags = {n: known.get(n, f).format(**shares) for n, f in variants.items()} | (
-                args.flags
-            )
-        args.jobs += [
-            Job(title, name, seed) for seed in args.seeds or table.seeds for name in variants
-        ]
+        for name, flags in (table.variants or {}).items():
+            args.flags.setdefault(name, known.get(name, flags).format(**shares))
+        names = args.presets if table.variants is None else table.variants
+        args.jobs += [Job(title, n, seed) for seed in args.seeds or table.seeds for n in names]
     for job in args.jobs:
         for task in tasks_of(args, job)[0]:
             data = DATA[TASKS[task].split()[0]]
@@ -349,7 +344,6 @@ class Runs:
         self.count = len(places)
         self.end = time.time() + 60 * (args.total_minutes or 1e9)
         self.processes: set[subprocess.Popen] = set()
-        self.locks = {job.run: threading.Lock() for job in args.jobs}
 
     def stop(self, *_) -> None:
         """Ends all runs, each after the step that it makes; for signals."""
@@ -358,22 +352,24 @@ class Runs:
             process.send_signal(signal.SIGTERM)
 
     def run(self, job: Job) -> str | None:
-        """Waits for a place, and runs; gives the reason why it did not finish, or None."""
-        with self.locks[job.run]:  # another part of it may be at work
-            made = job.name in self.args.presets
-            result = read_json(Path(self.args.output_dir) / job.run / RESULT)
-            if (made or "steps" in result) and not missing_tasks(self.args, job, result):
-                return None
-            place = gpu, cores = self.free.get()
-            try:
-                if not made:
-                    problem = self._process(job._replace(part="pretrain"), gpu, cores)
-                    if problem or not tasks_of(self.args, job)[0]:
-                        return problem
-                # A new process finds the programs that others have compiled since.
-                return self._process(job, gpu, cores)
-            finally:
-                self.free.put(place)
+        """Waits for a place, and runs; gives the reason why it did not finish, or None.
+
+        No two jobs of a run may be at work at once.
+        """
+        made = job.name in self.args.presets
+        result = read_json(Path(self.args.output_dir) / job.run / RESULT)
+        if (made or "steps" in result) and not missing_tasks(self.args, job, result):
+            return None
+        place = gpu, cores = self.free.get()
+        try:
+            if not made:
+                problem = self._process(job._replace(part="pretrain"), gpu, cores)
+                if problem or not tasks_of(self.args, job)[0]:
+                    return problem
+            # A new process finds the programs that others have compiled since.
+            return self._process(job, gpu, cores)
+        finally:
+            self.free.put(place)
 
     def _process(self, job: Job, gpu: str, cores: set) -> str | None:
         folder = Path(self.args.output_dir) / job.run
@@ -554,14 +550,17 @@ def main(argv: list[str] | None = None) -> list[dict]:
         if problem or args.tables:
             print(f"{label}: {problem or 'done'} ({time.time() - begin:.0f} s)", flush=True)
 
-    with ThreadPoolExecutor(len(args.jobs)) as pool:  # who waits for a run has no place
-        futures = {pool.submit(runs.run, job): job for job in args.jobs}
-        pending = set(futures)
-        while pending:
+    waiting, running = list(args.jobs), {}
+    with ThreadPoolExecutor(runs.count) as pool:
+        while waiting or running:
+            for job in list(waiting):
+                at_work = {other.run for other in running.values()}
+                if len(running) < runs.count and job.run not in at_work:
+                    waiting.remove(job)
+                    running[pool.submit(runs.run, job)] = job
             # Once a second, or a signal that another thread received would wait for a run's end.
-            done, pending = wait(pending, 1.0, FIRST_COMPLETED)
-            for future in done:
-                show(futures[future], future)
+            for future in wait(running, 1.0, FIRST_COMPLETED).done:
+                show(running.pop(future), future)
     for number, handler in before.items():
         signal.signal(number, handler)
     results = all_results()

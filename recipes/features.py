@@ -97,6 +97,35 @@ def batches(
     return dataset.apply(tf.data.experimental.assert_cardinality(count)).prefetch(2)
 
 
+def choices(args: argparse.Namespace, num_layers: int, dim: int) -> tuple:
+    """The layers to read, how they are combined, and what is trained on.
+
+    Args:
+        args: the flags.
+        num_layers: of the BERT.
+        dim: of its states.
+
+    Returns:
+        (layers, combine, choices): of each choice by its name its columns of the features, and how
+        many states there are to be weighed.
+    """
+    if not args.table7:
+        weighted = args.combine == "weighted"
+        choice = slice(None), len(args.layers) if weighted else 1
+        return args.layers, "concatenate" if weighted else args.combine, {"": choice}
+    found = {}
+    for name, (layers, how) in TABLE_7.items():
+        if layers == "all":
+            layers = range(1, num_layers + 1)
+        if -min(layers) > num_layers:
+            print(f"{name}: left out, the BERT has {num_layers} layers", flush=True)
+            continue
+        first, last = (layer % (num_layers + 1) for layer in (layers[0], layers[-1]))
+        columns = slice(first * dim, (last + 1) * dim)
+        found[name] = columns, len(layers) if how == "weighted" else 1
+    return [*range(num_layers + 1)], "concatenate", found
+
+
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
     data = read_tagged_parts(args)
@@ -104,26 +133,7 @@ def main(argv: list[str] | None = None) -> dict:
     labels = tag_names(*(part.tags for part in data.values()))
     checkpoint = open_checkpoint(args.preset)
     backbone = checkpoint.backbone(dtype=args.dtype)
-    total = backbone.num_layers + 1
-    choices = TABLE_7 if args.table7 else {"": (args.layers, args.combine)}
-    # By name: where a choice's states lie in the features, and how many of them are weighed.
-    plan, read, combine = {}, [], "concatenate"
-    if args.table7:
-        read = [*range(total)]
-    elif args.combine == "weighted":
-        read = args.layers
-    else:
-        read, combine = args.layers, args.combine
-    for name, (layers, how) in choices.items():
-        layers = range(1, total) if layers == "all" else layers
-        columns = slice(None)
-        if args.table7:
-            if min(layers) < -total:
-                print(f"{name}: the preset has {backbone.num_layers} layers", flush=True)
-                continue
-            places = [layer % total for layer in layers]
-            columns = slice(places[0] * backbone.hidden_dim, (places[-1] + 1) * backbone.hidden_dim)
-        plan[name] = (columns, len(layers) if how == "weighted" else 1)
+    read, combine, plan = choices(args, backbone.num_layers, backbone.hidden_dim)
     todo = [(name, seed) for seed in args.seed for name in plan]
     found = {job: done(args, *job) for job in todo}
     if None in found.values():
