@@ -15,6 +15,7 @@ LABELS |= {"squad": "SQuAD", "ner": "NER, fine-tuned", "features": "NER, frozen"
 # Shares of [MASK], the same token and a random one, in the order of the paper's rows.
 MASKS = [(80, 10, 10), (100, 0, 0), (80, 0, 20), (80, 20, 0), (0, 20, 80), (0, 0, 100)]
 SIZES = [(3, 256), (6, 256), (9, 256), (12, 256), (3, 384), (6, 384)]
+LARGEST_FIRST = sorted(SIZES, key=lambda size: -size[0] * size[1] ** 2)
 PAIRS = ["mnli", "qnli", "mrpc"]
 NO_NSP = "--objective mlm --cross_documents"
 CAUSAL = "--objective lm --cross_documents --predictions 127"
@@ -147,7 +148,9 @@ def masks(of: Callable) -> str:
 def layers(of: Callable) -> str:
     """Table 7: F1 of dev and test by preset."""
     names = list(dict.fromkeys(result["variant"] for result in of(None)))
-    choices = list(dict.fromkeys(c for r in of(None) for c in r.get("layers", {})["by_layers"]))
+    choices = list(
+        dict.fromkeys(c for r in of(None) for c in r.get("layers", {}).get("by_layers", {}))
+    )
     rows = []
     for choice in ["fine-tuned", *choices]:
         line = [choice]
@@ -221,7 +224,7 @@ TABLES = {
     ),
     "sizes": Table(
         "Table 6: sizes",
-        {size_name(size): "--size L{}_H{}".format(*size) for size in reversed(SIZES)},
+        {size_name(size): "--size L{}_H{}".format(*size) for size in LARGEST_FIRST},
         {"": ["mnli", "mrpc", "sst2"]},
         sizes,
     ),
