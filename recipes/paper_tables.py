@@ -94,8 +94,41 @@ def perplexity(results: list[dict], key: str = "mlm_perplexity") -> list[float]:
     return [r["own_heldout"][key] for r in results if (r.get("own_heldout") or {}).get(key)]
 
 
+# Student's t of 95% for 2, 3, ... differences.
+T95 = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262]
+
+
+def differences(of: Callable, tasks: list[str], pairs: dict[str, tuple]) -> str:
+    """Mean differences of the runs with the same seed, with their 95% confidence interval.
+
+    Args:
+        of: the runs of a variant.
+        tasks: the columns.
+        pairs: by its label (variant, ending of its tasks, the one it is compared with, its ending).
+    """
+    rows = []
+    for label, (first, ending, second, other) in pairs.items():
+        line = [label]
+        for task in tasks:
+            found = []
+            for one in of(first):
+                for two in of(second):
+                    if one["seed"] == two["seed"]:
+                        a, b = score_of([one], task + ending), score_of([two], task + other)
+                        found += [x - y for x, y in zip(a, b, strict=False)]
+            digits = 1 if task == "squad" else 3
+            text = f"{np.mean(found):+.{digits}f}" if found else "-"
+            if 1 < len(found) <= len(T95) + 1:
+                half = T95[len(found) - 2] * np.std(found, ddof=1) / np.sqrt(len(found))
+                low, high = np.mean(found) - half, np.mean(found) + half
+                text += f" [{low:+.{digits}f}, {high:+.{digits}f}]"
+            line.append(text)
+        rows.append(line)
+    return markdown(["difference", *(LABELS[task] for task in tasks)], rows)
+
+
 def objectives(of: Callable) -> str:
-    """Table 5, and the held-out curves."""
+    """Table 5, its differences, and the held-out curves."""
     tasks = [*PAIRS, "sst2", "cola", "squad"]
     rows = []
     names = {"base": "masked + next sentence", "no_nsp": "no next sentence"}
@@ -106,7 +139,13 @@ def objectives(of: Callable) -> str:
         cells = [task_cell(of(name), task + suffix) for task in tasks]
         rows.append([label, str(len(of(name))), *cells])
     text = markdown(["", "runs", *(LABELS[task] for task in tasks)], rows)
-    return f"{text}\n\n{curves(of)}"
+    pairs = {
+        "no next sentence - with it": ("no_nsp", "", "base", ""),
+        "left to right - both directions": ("causal", "", "no_nsp", ""),
+        "left to right with BiLSTM - without": ("causal", "+bilstm", "causal", ""),
+        "left to right with BiLSTM - both directions": ("causal", "+bilstm", "no_nsp", ""),
+    }
+    return f"{text}\n\n{differences(of, tasks, pairs)}\n\n{curves(of)}"
 
 
 def curves(of: Callable) -> str:
@@ -194,7 +233,13 @@ def ways(of: Callable) -> str:
         tagged = {"+frozen": "features", "": "ner"}.get(suffix)
         cells = [task_cell(of(name), task + suffix) for task in tasks]
         rows.append([label, *cells, task_cell(of(name), tagged) if tagged else "-"])
-    return markdown(["", *(LABELS[task] for task in tasks), "NER"], rows)
+    text = markdown(["", *(LABELS[task] for task in tasks), "NER"], rows)
+    pairs = {
+        "fine-tuned - frozen, both directions": ("no_nsp", "", "no_nsp", "+frozen"),
+        "fine-tuned - frozen, left to right": ("causal", "", "causal", "+frozen"),
+        "both directions - left to right, frozen": ("no_nsp", "+frozen", "causal", "+frozen"),
+    }
+    return f"{text}\n\n{differences(of, tasks, pairs)}"
 
 
 # === The tables ===

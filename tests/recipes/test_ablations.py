@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from keras_bert.training import interval
 from keras_bert_cli import pretrain_flags as pretrain
 from recipes import ablations
 
@@ -131,6 +132,11 @@ def test_tables_of_the_results_so_far(tmp_path, capsys):
         result["curve"] = [{"step": 2, "mlm_accuracy": 0.1 + seed / 10}]
         result["mnli"] = {"accuracy": {"mean": accuracy}, "by_seed": by_seed}
         (folder / "result.json").write_text(json.dumps(result))
+        folder = tmp_path / f"no_nsp-seed{seed}"
+        folder.mkdir()
+        other = accuracy + (0.01, 0.02, 0.06)[seed]
+        result |= {"variant": "no_nsp", "mnli": {"accuracy": {"mean": other}, "by_seed": [{}]}}
+        (folder / "result.json").write_text(json.dumps(result))
     (tmp_path / "mini-seed1").mkdir()  # its features are still being trained on
     result = {"variant": "mini", "seed": 1, "ner": {"by_seed": [{"dev_f1": 0.8, "test_f1": 0.75}]}}
     (tmp_path / "mini-seed1" / "result.json").write_text(json.dumps(result))
@@ -140,7 +146,11 @@ def test_tables_of_the_results_so_far(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     (row,) = [line for line in lines if line.startswith("| masked + next sentence | 3")]
     assert row == "| masked + next sentence | 3 | 0.620 ± 0.016 | - | - | - | - | - |"
-    assert "| 2 | 0.200 ± 0.082 | - | - |" in lines  # the curve
+    curve = "0.200 ± 0.082"
+    assert f"| 2 | {curve} | {curve} | - |" in lines
+    (row,) = [line for line in lines if line.startswith("| no next sentence - with it")]
+    expected = interval([0.01, 0.02, 0.06])  # of the package
+    assert f"| {expected.mean:+.3f} [{expected.low:+.3f}, {expected.high:+.3f}] |" in row
     assert "| 80 | 10 | 10 | 0.600 ± 0.010 | - | - |" in lines  # of the first alone, over tasks
     assert "| fine-tuned | 0.8000 | 0.7500 |" in lines
     assert "| 6 | 256 | 9.1 M | - | 0.600 ± 0.010 | - | - |" in lines
