@@ -27,7 +27,7 @@ from pathlib import Path
 from queue import Queue
 from typing import NamedTuple
 
-from paper_tables import CAUSAL, HEADLINES, NO_NSP, TABLES
+from paper_tables import CAUSAL, HEADLINES, NO_NSP, TABLES, draw_curves
 
 # Flags of keras-bert pretrain. The first is that of the shipped preset's first phase.
 BASE = (
@@ -85,6 +85,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--presets", nargs="+", default=[], metavar="NAME=PRESET", help="for the table of layers"
     )
     parser.add_argument("--table", action="store_true", help="only print the results so far")
+    parser.add_argument(
+        "--picture", type=Path, help="with --table: a PNG of the held-out curves of objectives"
+    )
     parser.add_argument("--output_dir", default="runs/ablations")
     parser.add_argument(
         "--variants", nargs="*", help="names; none: only --add; default: all, without --tables"
@@ -141,6 +144,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
             args.flags.setdefault(name, known.get(name, flags).format(**shares))
         names = args.presets if table.variants is None else table.variants
         args.jobs += [Job(title, n, seed) for seed in args.seeds or table.seeds for n in names]
+    if args.picture and not (args.table and "objectives" in args.tables):
+        parser.error("--picture needs --table and --tables objectives")
     for job in args.jobs:
         for task in tasks_of(args, job)[0]:
             data = DATA[TASKS[task].split()[0]]
@@ -509,6 +514,8 @@ def report(args: argparse.Namespace, results: list[dict]) -> None:
             return [r for r in results if r["variant"] in names and r["seed"] in seeds]
 
         print(f"\n{table.title}\n\n{table.show(of)}", flush=True)
+        if args.picture and title == "objectives":
+            draw_curves(of, args.picture)
 
 
 def results_so_far(args: argparse.Namespace) -> list[dict]:

@@ -4,6 +4,7 @@ Each says which runs it needs, and prints their results. Results: recipes/README
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -148,20 +149,43 @@ def objectives(of: Callable) -> str:
     return f"{text}\n\n{differences(of, tasks, pairs)}\n\n{curves(of)}"
 
 
+CURVES = {"base": "masked + next sentence", "no_nsp": "masked", "causal": "left to right"}
+
+
+def curve_points(of: Callable, name: str) -> dict[int, list[float]]:
+    """Held-out accuracies of a variant's runs by step."""
+    points: dict[int, list[float]] = {}
+    for run in of(name):
+        for point in run.get("curve", []):
+            if point.get("mlm_accuracy"):
+                points.setdefault(point["step"], []).append(point["mlm_accuracy"])
+    return points
+
+
 def curves(of: Callable) -> str:
     """Held-out accuracy over steps: of masked tokens, or of the next token."""
-    names = {"base": "masked + next sentence", "no_nsp": "masked", "causal": "left to right"}
-    points = {
-        name: [{p["step"]: p.get("mlm_accuracy") for p in run.get("curve", [])} for run in of(name)]
-        for name in names
-    }
-    steps = sorted({step for runs in points.values() for run in runs for step in run})
-    rows = [
-        [f"{step:,}"]
-        + [cell([run[step] for run in points[name] if run.get(step)]) for name in names]
-        for step in steps
-    ]
-    return markdown(["step", *names.values()], rows)
+    points = [curve_points(of, name) for name in CURVES]
+    steps = sorted({step for column in points for step in column})
+    rows = [[f"{step:,}", *(cell(column.get(step, [])) for column in points)] for step in steps]
+    return markdown(["step", *CURVES.values()], rows)
+
+
+def draw_curves(of: Callable, path: Path) -> None:
+    """Draws them: means, and bands from the lowest to the highest run."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
+    axes = figure.subplots()
+    labels = ["masked tokens, with next sentences", "masked tokens", "next tokens, left to right"]
+    for name, label in zip(CURVES, labels, strict=True):
+        if points := sorted(curve_points(of, name).items()):
+            steps, values = zip(*points, strict=True)
+            (line,) = axes.plot(steps, [np.mean(v) for v in values], marker=".", label=label)
+            low, high = [min(v) for v in values], [max(v) for v in values]
+            axes.fill_between(steps, low, high, color=line.get_color(), alpha=0.15)
+    axes.set(xlabel="steps", ylabel="held-out accuracy", xlim=(0, None))
+    axes.legend()
+    figure.savefig(path, dpi=110)
 
 
 def fewer_steps(of: Callable) -> str:

@@ -142,7 +142,9 @@ def test_tables_of_the_results_so_far(tmp_path, capsys):
     (tmp_path / "mini-seed1" / "result.json").write_text(json.dumps(result))
     names = ["objectives", "masks", "sizes", "layers"]
     command = [*REQUIRED, *DATA, "--output_dir", str(tmp_path), "--tables", *names, "--table"]
-    ablations.main(command)
+    picture = tmp_path / "curves.png"
+    ablations.main([*command, "--picture", str(picture)])
+    assert picture.read_bytes().startswith(b"\x89PNG")
     lines = capsys.readouterr().out.splitlines()
     (row,) = [line for line in lines if line.startswith("| masked + next sentence | 3")]
     assert row == "| masked + next sentence | 3 | 0.620 ± 0.016 | - | - | - | - | - |"
@@ -175,6 +177,7 @@ def test_variants_are_flags_of_the_recipe():
         (["--tasks", "cola"], "--tasks cola needs --glue_dir"),
         (["--tables", "masks"], "--tasks mnli needs --glue_dir"),
         (["--presets", "mini"], "--presets 'mini': expected NAME=PRESET"),
+        (["--picture", "p"], "--picture needs --table and --tables objectives"),
     ],
 )
 def test_flags_that_are_wrong(more, message, capsys):
