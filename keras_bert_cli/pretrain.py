@@ -141,6 +141,7 @@ def masking(args, number: int, steps: list[int], heldout: bool) -> dict:
         return {}
     first, last = args.mask_rate[0], args.mask_rate[-1]
     settings = {"unit": args.mask_unit, "rate": last}
+    settings |= {"mask_share": args.mask_share, "random_share": args.random_share}
     if heldout or first == last:
         return settings
     if args.rate_steps:

@@ -43,6 +43,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--rate_steps", type=int, help="of phase 1 until the second --mask_rate; default: all"
     )
+    parser.add_argument(
+        "--mask_share", type=float, default=0.8, help="of the masked tokens, that become [MASK]"
+    )
+    parser.add_argument(
+        "--random_share", type=float, default=0.1, help="that become a random token; the rest stay"
+    )
     parser.add_argument("--mask_unit", choices=("piece", "word"), default="piece")
     parser.add_argument("--optimizer", choices=OPTIMIZERS, default="adamw")
     parser.add_argument("--learning_rate", type=float, default=1e-4)

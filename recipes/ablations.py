@@ -2,13 +2,16 @@
 
 Each variant is the base with one change. A run is scored on held-out text at one set of masks, on
 minimal pairs, and after fine-tuning on tasks of GLUE. Runs that are done are not repeated, one that
-was stopped continues, and one that fails does not stop the others.
-Data: folders made by keras-bert corpus, pairs by tools/make_minimal_pairs.py, GLUE's files.
+was stopped continues, and one that fails does not stop the others. --tables makes the runs that
+tables 5 to 8 of Devlin et al. 2019 need, and prints them.
+Data: folders made by keras-bert corpus, pairs by tools/make_minimal_pairs.py, GLUE's files, a file
+of SQuAD, CoNLL-2003's folder.
 Results: recipes/README.md.
 Run: python recipes/ablations.py --corpus DIR --heldout DIR --pairs pairs.jsonl --minutes 6
 """
 
 import argparse
+import importlib
 import io
 import json
 import os
@@ -22,6 +25,9 @@ import traceback
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from queue import Queue
+from typing import NamedTuple
+
+from paper_tables import CAUSAL, HEADLINES, NO_NSP, TABLES, draw_curves
 
 from heldout_figure import draw, figure_path
 
@@ -32,7 +38,7 @@ BASE = (
 )
 VARIANTS = {
     "base": "",
-    "no_nsp": "--objective mlm --cross_documents",
+    "no_nsp": NO_NSP,
     "masks": "--mask_rate 0.3 0.15 --predictions 39",
     "short": "--lengths 64 128 --shares 0.7 0.3 --predictions 10 20 --batch_sizes 512 256",
     "peak": "--learning_rate 1.5e-3 --warmup 0.1",
@@ -43,19 +49,27 @@ VARIANTS = {
     "dropout": "--dropout 0.1",
     "words": "--mask_unit word",
     "decay": "--weight_decay 0.1",
-    "causal": "--objective lm --cross_documents --predictions 127",
+    "causal": CAUSAL,
 }
-# Flags of glue.py, as for the shipped preset.
+# A recipe and its flags, for GLUE as for the shipped preset. Of those of glue.py and squad.py there
+# are two more: NAME+bilstm, and NAME+frozen, where the BERT below the BiLSTM is not trained.
 TASKS = {
-    "cola": "--sequence_length 64 --batch_size 32 --epochs 4 --learning_rate 1e-4",
-    "mrpc": "--sequence_length 128 --batch_size 32 --epochs 4 --learning_rate 3e-4",
-    "sst2": "--sequence_length 64 --batch_size 128 --epochs 3 --learning_rate 2e-4",
-    "qnli": "--sequence_length 128 --batch_size 32 --epochs 3 --learning_rate 1e-4",
-    "mnli": "--sequence_length 128 --batch_size 32 --epochs 3 --learning_rate 1e-4",
-    "rte": "--sequence_length 128 --batch_size 32 --epochs 4 --learning_rate 1e-4",
-    "stsb": "--sequence_length 128 --batch_size 32 --epochs 4 --learning_rate 1e-4",
+    "cola": "glue --sequence_length 64 --batch_size 32 --epochs 4 --learning_rate 1e-4",
+    "mrpc": "glue --sequence_length 128 --batch_size 32 --epochs 4 --learning_rate 3e-4",
+    "sst2": "glue --sequence_length 64 --batch_size 128 --epochs 3 --learning_rate 2e-4",
+    "qnli": "glue --sequence_length 128 --batch_size 32 --epochs 3 --learning_rate 1e-4",
+    "mnli": "glue --sequence_length 128 --batch_size 32 --epochs 3 --learning_rate 1e-4",
+    "rte": "glue --sequence_length 128 --batch_size 32 --epochs 4 --learning_rate 1e-4",
+    "stsb": "glue --sequence_length 128 --batch_size 32 --epochs 4 --learning_rate 1e-4",
+    "squad": "squad --sequence_length 128 --batch_size 32 --epochs 3 --learning_rate 2e-4",
+    "ner": "ner --sequence_length 128 --batch_size 32 --epochs 3 --learning_rate 2e-4",
+    "features": "features --epochs 4 --resume",  # the last four layers
+    "layers": "features --epochs 4 --resume --table7",
 }
-HEADLINES = {"cola": "matthews", "mrpc": "f1", "stsb": "spearman"}  # the others: accuracy
+ON_TOP = {"bilstm": "--bilstm", "frozen": "--bilstm --frozen --learning_rate 1e-3"}
+for _task in [name for name, flags in TASKS.items() if flags.startswith(("glue", "squad"))]:
+    TASKS |= {f"{_task}+{name}": f"{TASKS[_task]} {flags}" for name, flags in ON_TOP.items()}
+DATA = {"glue": "glue_dir", "squad": "squad", "ner": "ner_dir", "features": "ner_dir"}
 RESULT = "result.json"
 
 
@@ -65,15 +79,26 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--heldout", required=True, help="and of one to evaluate on")
     parser.add_argument("--pairs", help="minimal pairs, JSON lines")
     parser.add_argument("--glue_dir", help="GLUE folder, for --tasks")
+    parser.add_argument("--squad", help="a file of SQuAD; a third of its articles is scored on")
+    parser.add_argument("--ner_dir", help="folder of CoNLL-2003, or with --scheme of others")
+    parser.add_argument("--scheme", choices=("iob2", "iob1"), default="iob1", help="of its tags")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=[], help="the paper's")
+    parser.add_argument(
+        "--presets", nargs="+", default=[], metavar="NAME=PRESET", help="for the table of layers"
+    )
+    parser.add_argument("--table", action="store_true", help="only print the results so far")
+    parser.add_argument(
+        "--picture", type=Path, help="with --table: a PNG of the held-out curves of objectives"
+    )
     parser.add_argument("--output_dir", default="runs/ablations")
     parser.add_argument(
-        "--variants", nargs="*", default=[*VARIANTS], help="names; none: only --add"
+        "--variants", nargs="*", help="names; none: only --add; default: all, without --tables"
     )
     parser.add_argument(
         "--add", nargs="+", default=[], metavar="NAME=FLAGS", help="more, as flags of pretrain"
     )
     parser.add_argument("--base", default="", help="flags of pretrain that change the base")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=int, nargs="+", help="default: 0, and those of --tables")
     parser.add_argument("--steps", type=int, help="of every run")
     parser.add_argument("--minutes", type=float, help="of every run, or at most so many")
     parser.add_argument(
@@ -98,74 +123,150 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--part_mb", type=float, default=15, help="size of the preset's files there"
     )
-    parser.add_argument("--worker", nargs=2, metavar=("NAME", "SEED"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--worker", nargs=3, metavar=("PART", "NAME", "SEED"), help=argparse.SUPPRESS
+    )
     args = parser.parse_args(argv)
     if not (args.steps or args.minutes):
         parser.error("one of the arguments --steps and --minutes is required")
-    if args.tasks and not args.glue_dir:
-        parser.error("--tasks needs --glue_dir")
     known = dict(VARIANTS)
     for text in args.add:
         name, equals, flags = text.partition("=")
         if not equals or not name.isidentifier():
             parser.error(f"--add {text!r}: expected NAME=FLAGS")
         known[name] = flags
+    if args.variants is None:
+        args.variants = [] if args.tables else [*VARIANTS]
     if unknown := [name for name in args.variants if name not in known]:
         parser.error(f"--variants: unknown {', '.join(unknown)}; known are {', '.join(known)}")
+    if wrong := [text for text in args.presets if not text.partition("=")[2]]:
+        parser.error(f"--presets {wrong[0]!r}: expected NAME=PRESET")
+    args.presets = dict(text.split("=", 1) for text in args.presets)
     added = [name for name in known if name not in VARIANTS and name not in args.variants]
     args.flags = {name: known[name] for name in [*args.variants, *added]}
+    args.jobs = [Job("tasks", name, seed) for seed in args.seeds or [0] for name in args.flags]
+    shares = {"quarter": (args.steps or 0) // 4, "half": (args.steps or 0) // 2}
+    for title in args.tables:
+        table = TABLES[title]
+        for name, flags in (table.variants or {}).items():
+            args.flags.setdefault(name, known.get(name, flags).format(**shares))
+        names = args.presets if table.variants is None else table.variants
+        args.jobs += [Job(title, n, seed) for seed in args.seeds or table.seeds for n in names]
+    if args.picture and not (args.table and "objectives" in args.tables):
+        parser.error("--picture needs --table and --tables objectives")
+    for job in args.jobs:
+        for task in tasks_of(args, job)[0]:
+            data = DATA[TASKS[task].split()[0]]
+            if not getattr(args, data):
+                parser.error(f"--tasks {task} needs --{data}")
     return args
+
+
+class Job(NamedTuple):
+    """A run and a part of its tasks: those of --tasks, or of a table.
+
+    Attributes:
+        part: "tasks", or the table.
+        name: of the variant or preset.
+        seed: of pre-training.
+    """
+
+    part: str
+    name: str
+    seed: int
+
+    @property
+    def run(self) -> str:
+        """The name of the run's folder."""
+        return f"{self.name}-seed{self.seed}"
+
+
+def tasks_of(args: argparse.Namespace, job: Job) -> tuple[list[str], list[int]]:
+    """The tasks of a job, and the seeds to fine-tune with."""
+    if job.part == "tasks":
+        return args.tasks, args.task_seeds
+    table = TABLES[job.part]
+    return table.tasks_of(job.name), (
+        [job.seed] if job.name in args.presets else list(table.task_seeds)
+    )
 
 
 # === One run, in a process of its own ===
 
 
-def work(args: argparse.Namespace, name: str, seed: int) -> None:
-    """Trains and scores one run, or what is missing of it."""
-    folder = Path(args.output_dir) / f"{name}-seed{seed}"
+def missing_tasks(args: argparse.Namespace, job: Job, result: dict) -> list[str]:
+    """The tasks of a job that its run has no result of."""
+    tasks, seeds = tasks_of(args, job)
+    found = {task: result.get(task, {}) for task in tasks}
+    return [
+        task
+        for task in tasks
+        if len(found[task].get("by_seed", [])) < len(seeds) and "by_layers" not in found[task]
+    ]
+
+
+def work(args: argparse.Namespace, job: Job) -> None:
+    """Makes one part of a run, or what is missing of it: pre-training, or its tasks."""
+    folder = Path(args.output_dir) / job.run
     result = read_json(folder / RESULT)
-    if "heldout" not in result:
-        from keras_bert_cli import pretrain
-
-        flags = shlex.split(" ".join([BASE, args.base, args.flags[name]]))
-        flags += ["--corpus", args.corpus, "--heldout", args.heldout, "--seed", str(seed)]
-        flags += ["--output_dir", str(folder), "--report_every", str(args.report_every)]
-        flags += ["--dtype", args.dtype, "--strategy", "one", "--resume"]
-        for flag in ("steps", "minutes"):
-            if getattr(args, flag):
-                flags += [f"--{flag}", str(getattr(args, flag))]
-        if "--mask_rate" in flags and args.rate_steps and not args.steps:
-            flags += ["--rate_steps", str(args.rate_steps)]
-        begin = time.time()
-        trained = pretrain.main(flags)
-        phases = [trained[key] for key in trained if key.startswith("phase")]
-        result |= {
-            "variant": name,
-            "seed": seed,
-            "flags": args.flags[name],
-            "weights": trained["parameters"],
-            "steps": sum(phase["steps"] for phase in phases),
-            "seconds": sum(phase["seconds"] for phase in phases),
-            "own_heldout": phases[-1].get("heldout"),
-            "curve": read_json(folder / "heldout.json"),
-        }
-        result |= score(args, folder / "preset")
-        result["seconds_in_all"] = time.time() - begin
-        halve(folder / "preset")
-        write_json(folder / RESULT, result)
-    for task in args.tasks:
-        if len(result.get(task, {}).get("by_seed", [])) >= len(args.task_seeds):
-            continue
-        import glue
-
-        flags = ["--task", task, "--preset", str(folder / "preset"), "--data_dir", args.glue_dir]
-        flags += ["--train_split", "train", "train_slice", "--dev_split", "dev_slice", "dev"]
-        flags += [*shlex.split(TASKS[task]), "--dtype", args.dtype, "--padding", "full"]
-        flags += ["--output_dir", str(folder / "tasks"), "--strategy", "one"]
-        flags += ["--seed", *map(str, args.task_seeds)]
+    if job.part == "pretrain":
+        if "steps" not in result or not (folder / "preset").exists():
+            write_json(folder / RESULT, result | pretrained(args, job, folder))
+        return
+    preset = args.presets.get(job.name, str(folder / "preset"))
+    seeds = tasks_of(args, job)[1]
+    for task in missing_tasks(args, job, result):
+        recipe, *flags = shlex.split(TASKS[task])
+        flags += ["--preset", preset, "--dtype", args.dtype, "--seed", *map(str, seeds)]
+        flags += ["--output_dir", str(folder / "tasks" / task)]
+        if recipe != "features":
+            flags += ["--padding", "full", "--strategy", "one"]
+        if recipe == "glue":
+            flags += ["--task", task.partition("+")[0], "--data_dir", args.glue_dir]
+            flags += ["--train_split", "train", "train_slice", "--dev_split", "dev_slice", "dev"]
+        elif recipe == "squad":
+            flags += ["--train", str(Path(args.squad).absolute()), "--held_out", "0.33"]
+        else:
+            flags += ["--data_dir", args.ner_dir, "--scheme", args.scheme]
         flags += ["--limit", str(args.task_limit)] if args.task_limit else []
-        result[task] = glue.main(flags)
+        begin = time.time()
+        found = importlib.import_module(recipe).main(flags)
+        result |= {"variant": job.name, "seed": job.seed}
+        result[task] = found | {"seconds": time.time() - begin}
         write_json(folder / RESULT, result)
+
+
+def pretrained(args: argparse.Namespace, job: Job, folder: Path) -> dict:
+    """Trains a run; gives its result, with scores unless the tables are wanted, which have none."""
+    from keras_bert_cli import pretrain
+
+    own = args.flags[job.name]
+    flags = ["--corpus", args.corpus, "--heldout", args.heldout, "--seed", str(job.seed)]
+    flags += ["--output_dir", str(folder), "--report_every", str(args.report_every)]
+    flags += ["--dtype", args.dtype, "--strategy", "one", "--resume"]
+    for flag in ("steps", "minutes"):
+        if getattr(args, flag):
+            flags += [f"--{flag}", str(getattr(args, flag))]
+    flags += shlex.split(" ".join([BASE, args.base, own]))
+    if "--mask_rate" in flags and args.rate_steps and not args.steps:
+        flags += ["--rate_steps", str(args.rate_steps)]
+    begin = time.time()
+    trained = pretrain.main(flags)
+    phases = [trained[key] for key in trained if key.startswith("phase")]
+    result = {
+        "variant": job.name,
+        "seed": job.seed,
+        "flags": own,
+        "weights": trained["parameters"],
+        "steps": sum(phase["steps"] for phase in phases),
+        "seconds": sum(phase["seconds"] for phase in phases),
+        "own_heldout": phases[-1].get("heldout"),
+        "curve": read_json(folder / "heldout.json"),
+    }
+    if not args.tables:
+        result |= score(args, folder / "preset")
+        halve(folder / "preset")
+    return result | {"seconds_in_all": time.time() - begin}
 
 
 def score(args: argparse.Namespace, preset: Path) -> dict:
@@ -263,45 +364,60 @@ class Runs:
         for process in list(self.processes):
             process.send_signal(signal.SIGTERM)
 
-    def run(self, name: str, seed: int) -> str | None:
-        """Waits for a place, and runs; gives the reason why it did not finish, or None."""
-        place = gpu, cores = self.free.get()
-        folder = Path(self.args.output_dir) / f"{name}-seed{seed}"
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            left = self.end - time.time()
-            if left < 1:
-                return "no time was left to start it"
-            environment = os.environ | {"CUDA_VISIBLE_DEVICES": gpu or "-1"}
-            environment["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"  # several share a card
-            with (folder / "output.txt").open("a") as output:
-                process = subprocess.Popen(
-                    [sys.executable, __file__, *self.argv, "--worker", name, str(seed)],
-                    env=environment,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                )
-                self.processes.add(process)
-                os.sched_setaffinity(process.pid, cores)
-                try:
-                    code = process.wait(left)
-                except subprocess.TimeoutExpired:
-                    process.send_signal(signal.SIGTERM)  # saves the step that runs
-                    try:
-                        process.wait(15)
-                    except subprocess.TimeoutExpired:
-                        process.kill()
-                        process.wait()
-                    return "the time was over; the same command continues it"
-                finally:
-                    self.processes.discard(process)
-            if self.end == 0.0:
-                return "stopped; the same command continues it"
-            if code:
-                return f"ended with status {code}: {tail(folder / 'output.txt')}"
+    def run(self, job: Job) -> str | None:
+        """Waits for a place, and runs; gives the reason why it did not finish, or None.
+
+        No two jobs of a run may be at work at once.
+        """
+        made = job.name in self.args.presets
+        result = read_json(Path(self.args.output_dir) / job.run / RESULT)
+        if (made or "steps" in result) and not missing_tasks(self.args, job, result):
             return None
+        place = gpu, cores = self.free.get()
+        try:
+            if not made:
+                problem = self._process(job._replace(part="pretrain"), gpu, cores)
+                if problem or not tasks_of(self.args, job)[0]:
+                    return problem
+            # A new process finds the programs that others have compiled since.
+            return self._process(job, gpu, cores)
         finally:
             self.free.put(place)
+
+    def _process(self, job: Job, gpu: str, cores: set) -> str | None:
+        folder = Path(self.args.output_dir) / job.run
+        folder.mkdir(parents=True, exist_ok=True)
+        left = self.end - time.time()
+        if left < 1:
+            return "no time was left to start it"
+        environment = os.environ | {"CUDA_VISIBLE_DEVICES": gpu or "-1"}
+        environment["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"  # several share a card
+        with (folder / "output.txt").open("a") as output:
+            process = subprocess.Popen(
+                [sys.executable, __file__, *self.argv, "--worker", *map(str, job)],
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            self.processes.add(process)
+            os.sched_setaffinity(process.pid, cores)
+            try:
+                code = process.wait(left)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGTERM)  # saves the step that runs
+                try:
+                    process.wait(15)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+                return "the time was over; the same command continues it"
+            finally:
+                self.processes.discard(process)
+        if self.end == 0.0:
+            return "stopped; the same command continues it"
+        if code:
+            return f"ended with status {code}: {tail(folder / 'output.txt')}"
+        return None
 
 
 def tail(path: Path, lines: int = 12) -> str:
@@ -336,7 +452,8 @@ def row(result: dict, tasks: list[str]) -> str:
         number(of("pairs", "macro_accuracy")),
     ]
     for task in tasks:
-        found = result.get(task, {}).get(HEADLINES.get(task, "accuracy"))
+        metric = HEADLINES.get(task.partition("+")[0], "accuracy")
+        found = result.get(task, {}).get(metric)
         cells.append(f"{found['mean']:.3f}±{found['deviation']:.3f}" if found else "-")
     return "| " + " | ".join(cells) + " |"
 
@@ -388,47 +505,82 @@ def pack(args: argparse.Namespace, results: list[dict]) -> None:
     print(f"packed {name}: `cat preset.tar.xz.* | tar xJ`", flush=True)
 
 
+def report(args: argparse.Namespace, results: list[dict]) -> None:
+    """Prints all results, or the paper's tables."""
+    if not args.tables:
+        print(heading(args.tasks))
+        print("\n".join(row(result, args.tasks) for result in results), flush=True)
+        for result in results:
+            curve = [(p["step"], round(p.get("mlm_accuracy") or 0, 3)) for p in result["curve"]]
+            print(f"{result['variant']}-{result['seed']}, held-out accuracy by step: {curve}")
+        return
+    for title in args.tables:
+        table = TABLES[title]
+
+        def of(name, seeds=args.seeds or table.seeds):
+            names = args.presets if name is None else [name]
+            return [r for r in results if r["variant"] in names and r["seed"] in seeds]
+
+        print(f"\n{table.title}\n\n{table.show(of)}", flush=True)
+        if args.picture and title == "objectives":
+            draw_curves(of, args.picture)
+
+
+def results_so_far(args: argparse.Namespace) -> list[dict]:
+    """The results of all runs that have some, in the order of the jobs."""
+    found = {job.run: read_json(Path(args.output_dir) / job.run / RESULT) for job in args.jobs}
+    return [result for result in found.values() if result]
+
+
 def main(argv: list[str] | None = None) -> list[dict]:
     argv = sys.argv[1:] if argv is None else argv
     args = parse(argv)
     if args.worker:
-        work(args, args.worker[0], int(args.worker[1]))
+        part, name, seed = args.worker
+        work(args, Job(part, name, int(seed)))
         return []
+    fields = fields_of(args.pairs)
+
+    def all_results():
+        return [result | {"fields": fields} for result in results_so_far(args)]
+
+    if args.table:
+        results = all_results()
+        report(args, results)
+        return results
     runs, begin = Runs(args, argv), time.time()
     before = {n: signal.signal(n, runs.stop) for n in (signal.SIGTERM, signal.SIGINT)}
-    jobs = [(name, seed) for seed in args.seeds for name in args.flags]
-    fields = fields_of(args.pairs)
-    print(heading(args.tasks), flush=True)
-    results: list[dict] = []
+    if not args.tables:
+        print(heading(args.tasks), flush=True)
 
-    def report(name: str, seed: int, future: Future) -> None:
+    def show(job: Job, future: Future) -> None:
         try:
             problem = future.result()
         except Exception:
             problem = traceback.format_exc()
-        result = read_json(Path(args.output_dir) / f"{name}-seed{seed}" / RESULT)
-        if result:
-            results.append(result | {"fields": fields})
-            print(row(results[-1], args.tasks), flush=True)
-        if problem:
-            print(f"{name}-seed{seed}: {problem}", flush=True)
+        result = read_json(Path(args.output_dir) / job.run / RESULT)
+        if "weights" in result and not args.tables:
+            print(row(result | {"fields": fields}, args.tasks), flush=True)
+        label = job.run if job.part == "tasks" else f"{job.run}, {job.part}"
+        if problem or args.tables:
+            print(f"{label}: {problem or 'done'} ({time.time() - begin:.0f} s)", flush=True)
 
+    waiting, running = list(args.jobs), {}
     with ThreadPoolExecutor(runs.count) as pool:
-        futures = {pool.submit(runs.run, *job): job for job in jobs}
-        pending = set(futures)
-        while pending:
+        while waiting or running:
+            for job in list(waiting):
+                at_work = {other.run for other in running.values()}
+                if len(running) < runs.count and job.run not in at_work:
+                    waiting.remove(job)
+                    running[pool.submit(runs.run, job)] = job
             # Once a second, or a signal that another thread received would wait for a run's end.
-            done, pending = wait(pending, 1.0, FIRST_COMPLETED)
-            for future in done:
-                report(*futures[future], future)
+            for future in wait(running, 1.0, FIRST_COMPLETED).done:
+                show(running.pop(future), future)
     for number, handler in before.items():
         signal.signal(number, handler)
-    results.sort(key=lambda r: jobs.index((r["variant"], r["seed"])))
-    print(f"\nAll, {time.time() - begin:.0f} s:\n{heading(args.tasks)}")
-    print("\n".join(row(result, args.tasks) for result in results), flush=True)
-    for result in results:
-        curve = [(p["step"], round(p.get("mlm_accuracy") or 0, 3)) for p in result["curve"]]
-        print(f"{result['variant']}-{result['seed']}, held-out accuracy by step: {curve}")
+    results = all_results()
+    print(f"\nAll, {time.time() - begin:.0f} s:")
+    report(args, results)
     if args.pack:
         pack(args, results)
     if args.figure:

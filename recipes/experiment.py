@@ -147,12 +147,15 @@ def run_seeds(
             )
         if model is None:
             model = fresh
+            model.backbone.trainable = not getattr(args, "frozen", False)
             model.compile(
                 learning_rate=args.learning_rate,
                 epsilon=args.epsilon,
                 accumulation_steps=args.accumulation_steps,
                 steps_per_execution=args.steps_per_execution,
                 packing=SWITCH[args.packing],
+                # cuDNN's LSTM is out of XLA's reach, and XLA's own takes minutes to compile.
+                jit_compile=False if getattr(args, "bilstm", False) else "auto",
             )
         else:
             model.copy_state(fresh)

@@ -10,7 +10,7 @@ import argparse
 import json
 from functools import partial
 
-from recipe_flags import GLUE, flags, need
+from recipe_flags import GLUE, add_bilstm_flag, flags, need
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -20,6 +20,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     names = "its name; of several the first that is there, such as train train_slice"
     parser.add_argument("--train_split", nargs="+", default=["train"], help=names)
     parser.add_argument("--dev_split", nargs="+", default=["dev"], help=names)
+    add_bilstm_flag(parser)
     parser.add_argument("--report", action="store_true", help="pictures and the worst mistakes")
     args = parser.parse_args(argv)
     if args.report:
@@ -37,6 +38,7 @@ from keras_bert.data import glue
 from keras_bert.metrics import evaluate
 from keras_bert.training import strategy
 
+from bilstm import BiLSTMClassifier
 from experiment import run_seeds
 
 
@@ -56,8 +58,9 @@ def run(args: argparse.Namespace, devices, name: str) -> dict:
     train, train_split = read(args, name, args.train_split)
     dev, dev_split = read(args, name, args.dev_split)
     train = train.head(args.limit)
+    kind = BiLSTMClassifier if args.bilstm else keras_bert.BertClassifier
     make = partial(
-        keras_bert.BertClassifier.from_preset,
+        kind.from_preset,
         labels=list(task.label_names) or None,
         problem="regression" if task.regression else "single_label",
         skip_mismatch=True,  # a head for other labels is replaced

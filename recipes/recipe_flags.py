@@ -48,6 +48,13 @@ def flags(
     return parser
 
 
+def add_bilstm_flag(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags --bilstm and --frozen."""
+    text = "new LSTMs in both directions on the last layer, trained along; without XLA"
+    parser.add_argument("--bilstm", action="store_true", help=text)
+    parser.add_argument("--frozen", action="store_true", help="the BERT is not trained")
+
+
 def add_tagged_flags(parser: argparse.ArgumentParser) -> None:
     """Adds the flags that `read_tagged_parts` reads."""
     parser.add_argument("--data_dir", help="folder with the three files")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from recipe_flags import flags, need
+from recipe_flags import add_bilstm_flag, flags, need
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -27,6 +27,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--stride", type=int, help="128, or half a window of short rows")
     parser.add_argument("--max_answer_length", type=int, default=30)
+    add_bilstm_flag(parser)
     args = parser.parse_args(argv)
     if (args.dev is None) == (args.held_out is None):
         parser.error("expected one of --dev and --held_out")
@@ -43,6 +44,7 @@ from keras_bert.data import SquadExample, hold_out_articles, read_squad, write_p
 from keras_bert.metrics import cmrc_scores, squad_v1_scores, squad_v2_scores
 from keras_bert.training import strategy
 
+from bilstm import BiLSTMQuestionAnswerer
 from experiment import run_seeds
 
 SCORERS = {"1.1": squad_v1_scores, "2.0": squad_v2_scores, "cmrc": cmrc_scores}
@@ -92,7 +94,8 @@ def main(argv: list[str] | None = None) -> dict:
         scores = SCORERS[args.version](references, texts)
         return {"version": args.version, **scores, "null_threshold": model.null_threshold}
 
-    make = partial(keras_bert.BertQuestionAnswerer.from_preset, stride=args.stride)
+    kind = BiLSTMQuestionAnswerer if args.bilstm else keras_bert.BertQuestionAnswerer
+    make = partial(kind.from_preset, stride=args.stride)
     data = {"x": train, "validation_data": learnable(dev)}
     return run_seeds(args, devices, make, data, score, monitor="val_loss", mode="min")
 

@@ -98,7 +98,7 @@ class BertClassifier(Labelled):
 
         # === Functional model ===
         inputs = backbone.input
-        pooled = backbone(inputs)["pooled_output"]  # [B, H]
+        pooled = self.encode(inputs)["pooled_output"]  # [B, H]
         logits = self.head(self.head_dropout(pooled))  # [B, K]
         # Known before the model is compiled, which construction ends with.
         self.problem = problem

@@ -123,7 +123,7 @@ class BertMaskedLM(Calibrated):
 
         # === Functional model ===
         positions = keras.Input((None,), dtype="int32", name="mask_positions")
-        encoded = backbone(backbone.input)
+        encoded = self.encode(backbone.input)
         outputs = {"mlm": self.masked_lm_head(encoded["sequence_output"], positions)}  # [B, P, V]
         outputs |= self._further_outputs(encoded)
         inputs = {**backbone.input, "mask_positions": positions}

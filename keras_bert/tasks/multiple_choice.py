@@ -86,7 +86,7 @@ class BertMultipleChoice(Calibrated):
 
         # === Functional model === of the rows of all choices, R = B * C
         inputs = backbone.input
-        pooled = backbone(inputs)["pooled_output"]  # [R, H]
+        pooled = self.encode(inputs)["pooled_output"]  # [R, H]
         scores = self.head(self.head_dropout(pooled))[:, 0]  # [R]
         there = ops.any(ops.not_equal(inputs["padding_mask"], 0), axis=-1)
         scores = ops.where(there, scores, NO_CHOICE)

@@ -120,7 +120,7 @@ class BertQuestionAnswerer(Calibrated):
 
         # === Functional model ===
         inputs = backbone.input
-        tokens = backbone(inputs)["sequence_output"]  # [B, T, H]
+        tokens = self.encode(inputs)["sequence_output"]  # [B, T, H]
         logits = self.head(self.head_dropout(tokens))  # [B, T, 2]
         # Not [:, :, None]: LiteRT has no op for it.
         real = keras.ops.expand_dims(inputs["padding_mask"], -1) != 0

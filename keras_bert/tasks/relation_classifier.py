@@ -83,7 +83,7 @@ class BertRelationClassifier(Labelled):
 
         # === Functional model ===
         positions = keras.Input((2,), dtype="int32", name="entity_positions")
-        sequence = backbone(backbone.input)["sequence_output"]  # [B, T, H]
+        sequence = self.encode(backbone.input)["sequence_output"]  # [B, T, H]
         states = self.entity_states(sequence, positions)  # [B, 2 H]
         logits = self.head(self.head_dropout(states))  # [B, K]
         inputs = {**backbone.input, "entity_positions": positions}

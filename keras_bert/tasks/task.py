@@ -579,6 +579,21 @@ class BertTask(keras_hub.models.Task):
         key = tuple(sorted(options.items()))
         return {"serving_default": Answer(self.asks, self.example, rows, answers, None, key)}
 
+    def encode(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Computes the states that the heads read; called once, by the constructor.
+
+        A class of your own can put layers between backbone and heads: Keras layers on symbolic
+        tensors. They are trained, saved and exported with the heads.
+
+        Args:
+            inputs: the backbone's symbolic inputs.
+
+        Returns:
+            The backbone's outputs: `sequence_output` [B, T, D], `pooled_output` [B, D] and those
+            that were asked for.
+        """
+        return self.backbone(inputs)
+
     # === From and to checkpoints ===
 
     @property

@@ -129,7 +129,7 @@ class BertTextEmbedder(BertTask):
 
         # === Functional model === of the rows of all texts
         inputs = backbone.input
-        encoded = backbone(inputs)
+        encoded = self.encode(inputs)
         if poolings == ["pooler"]:
             vectors = keras.ops.cast(encoded["pooled_output"], "float32")  # [B, H]
         else:

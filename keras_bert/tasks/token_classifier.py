@@ -132,7 +132,7 @@ class BertTokenClassifier(Labelled):
 
         # === Functional model ===
         inputs = backbone.input
-        encoded = backbone(inputs)["sequence_output"]  # [B, T, H]
+        encoded = self.encode(inputs)["sequence_output"]  # [B, T, H]
         logits = self.head(self.head_dropout(encoded))  # [B, T, K]
         if crf:
             logits = self.chain(logits)

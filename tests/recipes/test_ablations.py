@@ -1,5 +1,6 @@
 """The recipe that compares variants of pre-training."""
 
+import importlib
 import json
 import os
 import signal
@@ -12,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from keras_bert.training import interval
 from keras_bert_cli import pretrain_flags as pretrain
 from recipes import ablations, heldout_figure
+
+import paper_tables
 
 ROOT = Path(__file__).parents[2]
 # Takes the place of a run's process: writes a result, fails, or lasts.
@@ -120,6 +124,68 @@ def test_a_signal_ends_the_runs_and_what_is_done_is_reported(tmp_path, monkeypat
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
+DATA = ["--glue_dir", "g", "--squad", "s", "--ner_dir", "n", "--presets", "mini=p"]
+
+
+def test_tables_make_the_runs_that_they_need():
+    args = ablations.parse([*REQUIRED[:-1], "8", *DATA, "--tables", *paper_tables.TABLES])
+    flags = {job.name: args.flags.get(job.name) for job in args.jobs}
+    assert flags.pop("mini") is None  # is not pre-trained
+    for name, given in flags.items():
+        own = pretrain.parse([*ablations.BASE.split(), *REQUIRED, *given.split()])
+        assert (own.objective == "lm") == name.startswith("causal")
+        assert own.steps == {"quarter": 2, "half": 4}.get(name.rpartition("_")[2], 3)
+    shares = paper_tables.MASKS[2]
+    own = pretrain.parse([*REQUIRED, *flags[paper_tables.masks_name(shares)].split()])
+    assert (own.mask_share, own.random_share) == (0.8, 0.2) and shares == (80, 0, 20)
+    causal = ablations.Job("objectives", "causal", 2)
+    tasks, seeds = ablations.tasks_of(args, causal)
+    assert causal in args.jobs and "squad+bilstm" in tasks and seeds == [0]
+    assert ablations.tasks_of(args, ablations.Job("layers", "mini", 2)) == (["ner", "layers"], [2])
+    result = {task: {"by_seed": [{}]} for task in tasks[1:]}
+    assert ablations.missing_tasks(args, causal, result) == tasks[:1]
+    for task in ablations.TASKS:  # of every recipe
+        words = ablations.TASKS[task].split()
+        more = {"glue": ["--task", task.partition("+")[0]], "squad": ["--train", "t", "--dev", "d"]}
+        recipe = importlib.import_module(words[0])
+        recipe.parse(["--preset", "p", *words[1:], *more.get(words[0], [])])
+
+
+def test_tables_of_the_results_so_far(tmp_path, capsys):
+    for seed, accuracy in enumerate((0.60, 0.62, 0.64)):
+        folder = tmp_path / f"base-seed{seed}"
+        folder.mkdir()
+        by_seed = [{"accuracy": accuracy - 0.01}, {"accuracy": accuracy + 0.01}]
+        result = {"variant": "base", "seed": seed, "weights": 9.1e6, "steps": 4}
+        result["curve"] = [{"step": 2, "mlm_accuracy": 0.1 + seed / 10}]
+        result["mnli"] = {"accuracy": {"mean": accuracy}, "by_seed": by_seed}
+        (folder / "result.json").write_text(json.dumps(result))
+        folder = tmp_path / f"no_nsp-seed{seed}"
+        folder.mkdir()
+        other = accuracy + (0.01, 0.02, 0.06)[seed]
+        result |= {"variant": "no_nsp", "mnli": {"accuracy": {"mean": other}, "by_seed": [{}]}}
+        (folder / "result.json").write_text(json.dumps(result))
+    (tmp_path / "mini-seed1").mkdir()  # its features are still being trained on
+    result = {"variant": "mini", "seed": 1, "ner": {"by_seed": [{"dev_f1": 0.8, "test_f1": 0.75}]}}
+    (tmp_path / "mini-seed1" / "result.json").write_text(json.dumps(result))
+    names = ["objectives", "masks", "sizes", "layers"]
+    command = [*REQUIRED, *DATA, "--output_dir", str(tmp_path), "--tables", *names, "--table"]
+    picture = tmp_path / "curves.png"
+    ablations.main([*command, "--picture", str(picture)])
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    lines = capsys.readouterr().out.splitlines()
+    (row,) = [line for line in lines if line.startswith("| masked + next sentence | 3")]
+    assert row == "| masked + next sentence | 3 | 0.620 ± 0.016 | - | - | - | - | - |"
+    curve = "0.200 ± 0.082"
+    assert f"| 2 | {curve} | {curve} | - |" in lines
+    (row,) = [line for line in lines if line.startswith("| no next sentence - with it")]
+    expected = interval([0.01, 0.02, 0.06])  # of the package
+    assert f"| {expected.mean:+.3f} [{expected.low:+.3f}, {expected.high:+.3f}] |" in row
+    assert "| 80 | 10 | 10 | 0.600 ± 0.010 | - | - |" in lines  # of the first alone, over tasks
+    assert "| fine-tuned | 0.8000 | 0.7500 |" in lines
+    assert "| 6 | 256 | 9.1 M | - | 0.600 ± 0.010 | - | - |" in lines
+
+
 def test_variants_are_flags_of_the_recipe():
     for name, flags in ablations.VARIANTS.items():
         given = ["--corpus", "c", "--heldout", "h", "--steps", "10"]
@@ -136,7 +202,10 @@ def test_variants_are_flags_of_the_recipe():
     [
         (["--variants", "nonsense"], "--variants: unknown nonsense; known are base, "),
         (["--add", "x"], "--add 'x': expected NAME=FLAGS"),
-        (["--tasks", "cola"], "--tasks needs --glue_dir"),
+        (["--tasks", "cola"], "--tasks cola needs --glue_dir"),
+        (["--tables", "masks"], "--tasks mnli needs --glue_dir"),
+        (["--presets", "mini"], "--presets 'mini': expected NAME=PRESET"),
+        (["--picture", "p"], "--picture needs --table and --tables objectives"),
     ],
 )
 def test_flags_that_are_wrong(more, message, capsys):

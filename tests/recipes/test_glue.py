@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_bert import BertClassifier
+from keras_bert import BertBackbone, BertClassifier
+from keras_bert.tasks import BertTask
 from recipes import glue
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny_one_block"
@@ -52,6 +53,22 @@ def test_recipe_writes_what_it_promises(data, tmp_path, task, metric):
         accuracy = np.mean(model.predict(dev.texts, verbose=0).argmax(1) == dev.labels)
         assert metrics["accuracy"] == pytest.approx(accuracy)
         assert metrics["val_accuracy_by_epoch"][-1] == pytest.approx(accuracy)
+
+
+@pytest.mark.slow
+def test_lstms_on_a_frozen_bert(data, tmp_path):
+    flags = f"--task sst2 --preset {TINY} --data_dir {data} --output_dir {tmp_path / 'runs'}"
+    flags += " --epochs 1 --batch_size 8 --sequence_length 12 --seed 0 1 --bilstm --frozen"
+    assert glue.main(flags.split())["runs"] == 2
+    before = BertBackbone.from_preset(str(TINY)).get_weights()
+    heads = []
+    for seed in (0, 1):
+        task = BertTask.from_preset(tmp_path / "runs" / f"sst2-seed{seed}" / "preset")
+        assert type(task).__name__ == "BiLSTMClassifier"
+        for one, other in zip(before, task.backbone.get_weights(), strict=True):
+            np.testing.assert_array_equal(one, other)
+        heads.append(task.get_layer("bilstm").get_weights()[0])
+    assert np.abs(heads[0] - heads[1]).max() > 1e-3
 
 
 @pytest.mark.slow

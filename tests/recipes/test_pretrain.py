@@ -71,17 +71,18 @@ def test_phases_that_do_not_fit_are_refused(corpus, tmp_path, capsys):
 def test_masking_rate_of_each_phase(corpus, tmp_path):
     args = pretrain_flags.parse([*flags(corpus, tmp_path, "8"), "--mask_rate", "0.4", "0.2"])
     first, second = (pretrain.masking(args, n, [6, 2], heldout=False) for n in (0, 1))
+    same = {"unit": "piece", "mask_share": 0.8, "random_share": 0.1}
     assert first == {
-        "unit": "piece",
+        **same,
         "rate": 0.4,
         "final_rate": pytest.approx(0.25),
         "rate_steps": 6,
     }
     assert second["rate"] == pytest.approx(0.25) and second["final_rate"] == pytest.approx(0.2)
-    assert pretrain.masking(args, 0, [6, 2], heldout=True) == {"unit": "piece", "rate": 0.2}
+    assert pretrain.masking(args, 0, [6, 2], heldout=True) == {**same, "rate": 0.2}
     args.rate_steps = 4
     assert pretrain.masking(args, 0, [0, 0], heldout=False)["rate_steps"] == 4
-    assert pretrain.masking(args, 1, [0, 0], heldout=False) == {"unit": "piece", "rate": 0.2}
+    assert pretrain.masking(args, 1, [0, 0], heldout=False) == {**same, "rate": 0.2}
 
 
 def test_optimizers_by_name():
