@@ -27,9 +27,8 @@ from pathlib import Path
 from queue import Queue
 from typing import NamedTuple
 
-from paper_tables import CAUSAL, HEADLINES, NO_NSP, TABLES, draw_curves
-
 from heldout_figure import draw, figure_path
+from paper_tables import CAUSAL, CURVES, HEADLINES, NO_NSP, TABLES
 
 # Flags of keras-bert pretrain. The first is that of the shipped preset's first phase.
 BASE = (
@@ -87,9 +86,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--presets", nargs="+", default=[], metavar="NAME=PRESET", help="for the table of layers"
     )
     parser.add_argument("--table", action="store_true", help="only print the results so far")
-    parser.add_argument(
-        "--picture", type=Path, help="with --table: a PNG of the held-out curves of objectives"
-    )
     parser.add_argument("--output_dir", default="runs/ablations")
     parser.add_argument(
         "--variants", nargs="*", help="names; none: only --add; default: all, without --tables"
@@ -152,8 +148,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
             args.flags.setdefault(name, known.get(name, flags).format(**shares))
         names = args.presets if table.variants is None else table.variants
         args.jobs += [Job(title, n, seed) for seed in args.seeds or table.seeds for n in names]
-    if args.picture and not (args.table and "objectives" in args.tables):
-        parser.error("--picture needs --table and --tables objectives")
     for job in args.jobs:
         for task in tasks_of(args, job)[0]:
             data = DATA[TASKS[task].split()[0]]
@@ -506,7 +500,10 @@ def pack(args: argparse.Namespace, results: list[dict]) -> None:
 
 
 def report(args: argparse.Namespace, results: list[dict]) -> None:
-    """Prints all results, or the paper's tables."""
+    """Prints all results, or the paper's tables, and draws the figure if one is asked for."""
+    if args.figure:
+        labels = CURVES if args.tables else None
+        print("\n".join(draw(results, args.metric, args.figure, labels)), flush=True)
     if not args.tables:
         print(heading(args.tasks))
         print("\n".join(row(result, args.tasks) for result in results), flush=True)
@@ -522,8 +519,6 @@ def report(args: argparse.Namespace, results: list[dict]) -> None:
             return [r for r in results if r["variant"] in names and r["seed"] in seeds]
 
         print(f"\n{table.title}\n\n{table.show(of)}", flush=True)
-        if args.picture and title == "objectives":
-            draw_curves(of, args.picture)
 
 
 def results_so_far(args: argparse.Namespace) -> list[dict]:
@@ -583,8 +578,6 @@ def main(argv: list[str] | None = None) -> list[dict]:
     report(args, results)
     if args.pack:
         pack(args, results)
-    if args.figure:
-        print("\n".join(draw(results, args.metric, args.figure)), flush=True)
     return results
 
 

@@ -38,13 +38,16 @@ def curves(results: list[dict], metric: str) -> dict[str, dict[int, list[float]]
     }
 
 
-def draw(results: list[dict], metric: str, path: Path) -> list[str]:
+def draw(
+    results: list[dict], metric: str, path: Path, labels: dict[str, str] | None = None
+) -> list[str]:
     """Draws a held-out metric by step, the mean over seeds with a band of one deviation.
 
     Args:
         results: of the runs.
         metric: a name in heldout.json, such as "mlm_accuracy" or "mlm_perplexity".
         path: PNG, PDF or SVG to write.
+        labels: variants to draw, and their names in the legend; by default all, by their own.
 
     Returns:
         A line for each variant, with its last point.
@@ -57,14 +60,16 @@ def draw(results: list[dict], metric: str, path: Path) -> list[str]:
     figure = Figure(figsize=(4.8, 3.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes, lines = figure.add_subplot(), []
-    for variant, points in curves(results, metric).items():
+    found = curves(results, metric)
+    labels = labels or {variant: variant for variant in found}
+    for variant, points in ((v, found[v]) for v in labels if v in found):
         if not points:
             lines.append(f"{variant}: its seeds have no step in common")
             continue
         mean = [statistics.fmean(values) for values in points.values()]
         deviation = [statistics.pstdev(values) for values in points.values()]
         seeds = len(next(iter(points.values())))
-        label = f"{variant} ({seeds} seed{'s' * (seeds > 1)})"
+        label = f"{labels[variant]} ({seeds} seed{'s' * (seeds > 1)})"
         (line,) = axes.plot(list(points), mean, marker=".", label=label)
         if seeds > 1:
             low = [m - d for m, d in zip(mean, deviation, strict=True)]

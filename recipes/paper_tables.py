@@ -4,7 +4,6 @@ Each says which runs it needs, and prints their results. Results: recipes/README
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -149,6 +148,7 @@ def objectives(of: Callable) -> str:
     return f"{text}\n\n{differences(of, tasks, pairs)}\n\n{curves(of)}"
 
 
+# The variants of the held-out curves.
 CURVES = {"base": "masked + next sentence", "no_nsp": "masked", "causal": "left to right"}
 
 
@@ -168,24 +168,6 @@ def curves(of: Callable) -> str:
     steps = sorted({step for column in points for step in column})
     rows = [[f"{step:,}", *(cell(column.get(step, [])) for column in points)] for step in steps]
     return markdown(["step", *CURVES.values()], rows)
-
-
-def draw_curves(of: Callable, path: Path) -> None:
-    """Draws them: means, and bands from the lowest to the highest run."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
-    axes = figure.subplots()
-    labels = ["masked tokens, with next sentences", "masked tokens", "next tokens, left to right"]
-    for name, label in zip(CURVES, labels, strict=True):
-        if points := sorted(curve_points(of, name).items()):
-            steps, values = zip(*points, strict=True)
-            (line,) = axes.plot(steps, [np.mean(v) for v in values], marker=".", label=label)
-            low, high = [min(v) for v in values], [max(v) for v in values]
-            axes.fill_between(steps, low, high, color=line.get_color(), alpha=0.15)
-    axes.set(xlabel="steps", ylabel="held-out accuracy", xlim=(0, None))
-    axes.legend()
-    figure.savefig(path, dpi=110)
 
 
 def fewer_steps(of: Callable) -> str:

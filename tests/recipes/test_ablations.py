@@ -171,7 +171,7 @@ def test_tables_of_the_results_so_far(tmp_path, capsys):
     names = ["objectives", "masks", "sizes", "layers"]
     command = [*REQUIRED, *DATA, "--output_dir", str(tmp_path), "--tables", *names, "--table"]
     picture = tmp_path / "curves.png"
-    ablations.main([*command, "--picture", str(picture)])
+    ablations.main([*command, "--figure", str(picture)])
     assert picture.read_bytes().startswith(b"\x89PNG")
     lines = capsys.readouterr().out.splitlines()
     (row,) = [line for line in lines if line.startswith("| masked + next sentence | 3")]
@@ -205,7 +205,6 @@ def test_variants_are_flags_of_the_recipe():
         (["--tasks", "cola"], "--tasks cola needs --glue_dir"),
         (["--tables", "masks"], "--tasks mnli needs --glue_dir"),
         (["--presets", "mini"], "--presets 'mini': expected NAME=PRESET"),
-        (["--picture", "p"], "--picture needs --table and --tables objectives"),
     ],
 )
 def test_flags_that_are_wrong(more, message, capsys):
