@@ -83,8 +83,8 @@ def draw(
         for level in ("major", "minor"):  # 1800, not 1.8 x 10^3
             getattr(axes.yaxis, f"set_{level}_formatter")(LogFormatter())
     axes.grid(alpha=0.3)
-    if axes.lines:
-        axes.legend()
+    if axes.lines:  # above the axes, where it hides no curve
+        figure.legend(loc="outside upper left", frameon=False, fontsize="small")
     content = io.BytesIO()
     with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):  # text stays text
         figure.savefig(content, format=path.suffix[1:], dpi=200)
