@@ -180,9 +180,14 @@ def train(
     from keras_bert_cli.train import Settings
     from keras_bert_cli.train import train as work
 
-    renamed = _pairs("--rename_label", rename_label, "OLD=NEW")
-    rest = (tuple(text or ()), tuple(label or ()), delimiter, separator, skip_bad_rows, None)
-    rest = (*rest, renamed)
+    given = {
+        "texts": tuple(text or ()),
+        "labels": tuple(label or ()),
+        "delimiter": delimiter,
+        "separator": separator,
+        "skip_bad_rows": skip_bad_rows,
+        "renamed": _pairs("--rename_label", rename_label, "OLD=NEW"),
+    }
     settings = Settings(
         preset,
         dev_share,
@@ -198,8 +203,8 @@ def train(
     )
     found = work(
         task.value,
-        Source(file, *rest),
-        dev and Source(dev, *rest),
+        Source(file, **given),
+        dev and Source(dev, **given),
         settings,
         output,
         dry_run=dry_run,
@@ -600,9 +605,17 @@ def _opened(run, file, text, label, delimiter, separator, skip_bad_rows):
     columns = found.columns
     texts = tuple(text or (columns.texts if columns else ()))
     labels = tuple(label or (columns.labels if columns else ()))
-    scale, renamed = found.facts.get("scale"), found.facts.get("renamed") or {}
-    rest = (delimiter, separator, skip_bad_rows, scale, renamed)
-    return found, found.kind, Source(file, texts, labels, *rest)
+    source = Source(
+        file,
+        texts,
+        labels,
+        delimiter=delimiter,
+        separator=separator,
+        skip_bad_rows=skip_bad_rows,
+        scale=found.facts.get("scale"),
+        renamed=found.facts.get("renamed") or {},
+    )
+    return found, found.kind, source
 
 
 def run(arguments: list[str] | None = None) -> int:

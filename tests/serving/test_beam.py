@@ -178,7 +178,11 @@ def test_the_handler_in_a_pipeline_of_ones_own(export, expected):
     rows += [("none", {"b": 1}), ("wrong", 5)]
     wanted = [(f"k{i}", [round(v, 4) for v in expected[t]]) for i, t in enumerate(TEXTS)]
     wanted += [
-        ("none", "no column 'text' for the input 'text'; the columns are ['b']"),
+        (
+            "none",
+            "no column 'text' for the input 'text'; the columns are ['b']: name it by "
+            "columns={'text': ...}, or --column text=... of the command",
+        ),
         ("wrong", "expected a dict or a string, got int"),
     ]
 
