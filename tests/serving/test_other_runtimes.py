@@ -170,7 +170,7 @@ def test_an_op_that_the_runtime_lacks_is_named_and_the_old_file_stays(other, tmp
 
 def test_a_missing_package_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"needs tf2onnx and onnx, .*keras3-bert\[runtimes\]"):
+    with pytest.raises(ImportError, match=r"needs tf2onnx and onnx: .*keras3-bert\[runtimes\]"):
         to_onnx(None, tmp_path / "model.onnx")
 
 
