@@ -162,9 +162,10 @@ class Batcher:
             self._in_work -= _rows_in(waiting)
         return bool(waiting)
 
-    def _join(self, job: Job, _) -> None:
+    def _join(self, job: Job, answer: asyncio.Future) -> None:
         """Answers a job when its parts are answered, or one of them has failed."""
         if job.answer.done():
+            answer.exception()  # retrieved, or asyncio would log that of a second failure
             return
         done = [part.answer for part in job.parts if part.answer.done()]
         for answer in done:

@@ -1,6 +1,7 @@
 """Batches across requests: joined, split again, bounded, given up. Without TensorFlow."""
 
 import asyncio
+import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -218,6 +219,24 @@ def test_a_divided_job_fails_and_is_given_up_as_a_whole():
         assert batcher.waiting == 0 and gone.answer.cancelled()
         assert not any(b"gone" in texts for _, texts in model.batches)
         assert (await submit(batcher, "a").answer)["size"].tolist() == [1]
+
+    divided(test)
+
+
+def test_a_job_that_fails_in_several_parts_is_reported_once():
+    async def test(batcher, model):
+        logged = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, said: logged.append(said))
+        wrong = submit(batcher, *["bad"] * 8)
+        await model.was_entered()
+        await model.was_entered()
+        model.gate.set()
+        with pytest.raises(ValueError, match="bad text"):
+            await wrong.answer
+        await batcher.drained()
+        del wrong
+        gc.collect()  # asyncio logs exceptions that nobody retrieved when their futures go
+        assert len(model.batches) == 2 and not logged
 
     divided(test)
 
