@@ -164,17 +164,14 @@ class Batcher:
 
     def _join(self, job: Job, answer: asyncio.Future) -> None:
         """Answers a job when its parts are answered, or one of them has failed."""
+        error = answer.exception()  # retrieved of every part, or asyncio would log it
         if job.answer.done():
-            answer.exception()  # retrieved, or asyncio would log that of a second failure
             return
-        done = [part.answer for part in job.parts if part.answer.done()]
-        for answer in done:
-            if answer.exception() is not None:
-                self._drop(job)
-                job.answer.set_exception(answer.exception())
-                return
-        if len(done) == len(job.parts):
-            found = [answer.result() for answer in done]
+        if error is not None:
+            self._drop(job)
+            job.answer.set_exception(error)
+        elif all(part.answer.done() and not part.answer.exception() for part in job.parts):
+            found = [part.answer.result() for part in job.parts]
             job.answer.set_result(
                 {n: np.concatenate([part[n] for part in found]) for n in found[0]}
             )

@@ -223,18 +223,21 @@ def test_a_divided_job_fails_and_is_given_up_as_a_whole():
     divided(test)
 
 
-def test_a_job_that_fails_in_several_parts_is_reported_once():
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_job_that_fails_in_several_parts_is_reported_once(order):
     async def test(batcher, model):
         logged = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, said: logged.append(said))
         wrong = submit(batcher, *["bad"] * 8)
         await model.was_entered()
         await model.was_entered()
-        model.gate.set()
+        for part in wrong.parts[::order]:  # at once, before the loop can tell of the first
+            part.answer.set_exception(ValueError("bad text"))
         with pytest.raises(ValueError, match="bad text"):
             await wrong.answer
+        model.gate.set()
         await batcher.drained()
-        del wrong
+        del wrong, part
         gc.collect()  # asyncio logs exceptions that nobody retrieved when their futures go
         assert len(model.batches) == 2 and not logged
 
