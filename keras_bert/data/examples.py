@@ -12,9 +12,14 @@ def is_dataset(x: Any) -> bool:
     return hasattr(x, "element_spec")
 
 
+def are_ids(x: Any) -> bool:
+    """Whether data are rows of ids, in a dict by the name of the model's input."""
+    return isinstance(x, dict)
+
+
 def are_examples(x: Any) -> bool:
     """Whether data are examples to parse, as opposed to ids, a table, or a `tf.data.Dataset`."""
-    return x is not None and not isinstance(x, dict | Table) and not is_dataset(x)
+    return not (x is None or are_ids(x) or isinstance(x, Table) or is_dataset(x))
 
 
 def part_of(values: Any, rows: Any) -> Any:

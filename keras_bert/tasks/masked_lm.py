@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.contract import check_batch
-from keras_bert.data.examples import Examples, are_examples, is_dataset
+from keras_bert.data.examples import Examples, are_examples, are_ids, is_dataset
 from keras_bert.data.texts import as_strings, is_text
 from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.metrics import Perplexity, best_temperature
@@ -427,7 +427,7 @@ class BertMaskedLM(Calibrated):
         self._check_no_labels(y)
         dataset = is_dataset(x)
         if not dataset or holds_texts(x):
-            if isinstance(x, dict) or x is None or not self._learns_from_texts():
+            if are_ids(x) or x is None or not self._learns_from_texts():
                 raise TypeError(
                     f"expected {'texts or ' if self._learns_from_texts() else ''}a tf.data.Dataset "
                     f"of batches by keras_bert.data.contract, got {'texts in ' if dataset else ''}"
@@ -473,7 +473,7 @@ class BertMaskedLM(Calibrated):
             TypeError: if x are texts.
             ValueError: if ids or positions are out of range.
         """
-        if not isinstance(x, dict) and (not is_dataset(x) or holds_texts(x)):
+        if not are_ids(x) and (not is_dataset(x) or holds_texts(x)):
             raise TypeError(
                 f"predict takes ids with mask_positions, got {type(x).__name__}: for texts with "
                 "[MASK]s call fill"

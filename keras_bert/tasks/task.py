@@ -21,7 +21,7 @@ from keras_bert.arguments import check_above_zero, check_batch_size, check_count
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import load_tuned_part, open_checkpoint, save_tuned_part
 from keras_bert.checkpoints.preset import FILES
-from keras_bert.data.examples import Examples, are_examples, is_dataset, part_of
+from keras_bert.data.examples import Examples, are_examples, are_ids, is_dataset, part_of
 from keras_bert.data.ragged import dense_parts, is_ragged, joined, joined_rows, without_padding
 from keras_bert.data.sources import check_columns
 from keras_bert.data.table_rows import CLASS, Cell, Table, is_file_name, is_table
@@ -1159,7 +1159,7 @@ class BertTask(keras_hub.models.Task):
             # The last batch of a table may be filled up.
             return keras.tree.map_structure(lambda v: v[: getattr(source, "size", None)], outputs)
         batch_size = check_batch_size(batch_size)
-        if isinstance(x, dict):
+        if are_ids(x):
             ids = checked_ids(self, x)
             check_columns(ids, None, None)
             return run_rows(self, ids, batch_size, kwargs)
@@ -1270,7 +1270,7 @@ class BertTask(keras_hub.models.Task):
         """
         kwargs = {"verbose": 0} | (kwargs or {})
         answer = self.signatures(**options)["serving_default"]
-        if isinstance(x, dict):
+        if are_ids(x):
             ids = checked_ids(self, x)
             outputs = run_rows(self, ids, check_batch_size(batch_size), kwargs)
             found = answer.answers(outputs, Rows(ids))
@@ -1390,7 +1390,7 @@ class BertTask(keras_hub.models.Task):
         if isinstance(x, Table):
             raise TypeError("expected examples in memory, not a Table, which evaluate takes")
         x, y = self._labelled(x, y, "scores")
-        return x, self._encoded(y) if isinstance(x, dict) else y
+        return x, self._encoded(y) if are_ids(x) else y
 
     def _read_fit_data(self, x, y, sample_weight, validation_data, share: float) -> tuple:
         """(x, y, sample_weight, validation_data) of `fit`, parsed; the last one if split off."""
@@ -1434,7 +1434,7 @@ class BertTask(keras_hub.models.Task):
         Returns:
             x, (x, y) or (x, y, sample_weight), as Keras packs them.
         """
-        if isinstance(x, dict):
+        if are_ids(x):
             return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
         return super().preprocess_samples(x, y, sample_weight)
 
@@ -1499,7 +1499,7 @@ class BertTask(keras_hub.models.Task):
             return table_source(self, x, batch_size, shuffle, seed, class_weight, labelled)
         if is_dataset(x):
             return dataset_source(self, x, class_weight, labelled)
-        if not isinstance(x, dict):
+        if not are_ids(x):
             x, y, sample_weight = self.ragged_rows(x, y, sample_weight)
         elif not is_ragged(x.get("token_ids")):  # such rows come from this package
             x, y, sample_weight = self._checked_rows(x, y, sample_weight)

@@ -15,7 +15,7 @@ from keras_bert.checkpoints.sentence_transformers import (
     read_embedding_settings,
     write_embedding_settings,
 )
-from keras_bert.data.examples import Examples, is_dataset
+from keras_bert.data.examples import Examples, are_ids, is_dataset
 from keras_bert.data.table_rows import LIST, NUMERIC, Cell, Table
 from keras_bert.data.texts import is_text, text_columns
 from keras_bert.layers.activations import get_activation
@@ -516,7 +516,7 @@ class BertTextEmbedder(BertTask):
         most = 2 if self.pair_loss == "cosine" else math.inf
         if isinstance(x, Examples):
             x = x.columns
-        if isinstance(x, dict):
+        if are_ids(x):
             shape = np.shape(x.get("token_ids"))
             if len(shape) != 3 or not 2 <= shape[1] <= most:
                 raise ValueError(f"token_ids of shape {shape}: expected those of pairs, [N, 2, T]")
