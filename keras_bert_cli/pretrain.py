@@ -155,9 +155,13 @@ def masking(args, number: int, steps: list[int], heldout: bool) -> dict:
 
 def make_model(args, tokenizer, next_sentence: bool) -> keras_bert.BertPretrainer:
     """A pretrainer with new weights, or with those of a checkpoint with this vocabulary."""
+    settings = {"causal": args.objective == "lm", "dtype": args.dtype}
+    dropout = 0.1 if args.dropout is None and not args.preset else args.dropout
+    if dropout is not None:
+        settings |= {"hidden_dropout": dropout, "attention_dropout": dropout}
     if args.preset:
         model = keras_bert.BertPretrainer.from_preset(
-            args.preset, next_sentence=next_sentence, dtype=args.dtype
+            args.preset, next_sentence=next_sentence, **settings
         )
         found = model.backbone.vocabulary_size
         if found != tokenizer.vocabulary_size():
@@ -167,13 +171,10 @@ def make_model(args, tokenizer, next_sentence: bool) -> keras_bert.BertPretraine
             )
         return model
     backbone = keras_bert.BertBackbone.from_size(
-        args.size,
+        args.size or "mini",
         vocabulary_size=tokenizer.vocabulary_size(),
         max_sequence_length=max(args.lengths),
-        hidden_dropout=args.dropout,
-        attention_dropout=args.dropout,
-        causal=args.objective == "lm",
-        dtype=args.dtype,
+        **settings,
     )
     preprocessor = keras_bert.BertMaskedLMPreprocessor(tokenizer, max(args.lengths))
     return keras_bert.BertPretrainer(backbone, next_sentence, preprocessor)

@@ -17,7 +17,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--heldout", help="one to evaluate on, at masks that stay the same")
     parser.add_argument("--output_dir", default="runs/pretrain")
     parser.add_argument(
-        "--size", default="mini", help="a published size or LAYERS and WIDTH: L6_H384"
+        "--size", help="a published size or LAYERS and WIDTH: L6_H384 (default: mini)"
     )
     parser.add_argument("--preset", help="go on with this BERT instead of a new one")
     parser.add_argument("--steps", type=int, help="updates of all phases together")
@@ -56,7 +56,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--hold", type=float, default=0.0, help="share at the peak before decay")
     parser.add_argument("--warmup", type=float, default=0.02, help="share of the run")
     parser.add_argument("--weight_decay", type=float, default=0.01)
-    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--dropout", type=float, help="default: 0.1, or that of --preset")
     parser.add_argument("--accumulation_steps", type=int, default=1)
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
     parser.add_argument("--strategy", choices=STRATEGIES, default="auto", help="of devices")
@@ -73,6 +73,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         parser.error(f"expected one value a phase in each: {found}")
     if abs(sum(args.shares) - 1) > 1e-6:
         parser.error(f"--shares add up to {sum(args.shares)}, expected 1")
+    if args.size and args.preset:
+        parser.error(f"--size {args.size}: --preset has a size of its own, expected one of the two")
     if len(args.mask_rate) > 2:
         parser.error(f"--mask_rate has {len(args.mask_rate)} values, expected one or two")
     if len(args.mask_rate) == 1 and args.rate_steps:

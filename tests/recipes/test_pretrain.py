@@ -5,6 +5,7 @@ import json
 import pytest
 
 import keras_bert
+from keras_bert.data import read_index
 from keras_bert_cli import pretrain, pretrain_flags
 
 pytest.importorskip("apache_beam")
@@ -54,6 +55,7 @@ def test_phases_that_do_not_fit_are_refused(corpus, tmp_path, capsys):
         (["--shares", "0.5", "0.4"], "add up to 0.9"),
         (["--mask_rate", "0.4", "0.2", "0.1"], "--mask_rate has 3 values"),
         (["--rate_steps", "5"], "--rate_steps needs two values of --mask_rate"),
+        (["--preset", "p"], "--size L1_H64: --preset has a size of its own"),
     ):
         with pytest.raises(SystemExit):
             pretrain.main([*flags(corpus, tmp_path, "8"), *more])
@@ -100,3 +102,21 @@ def test_minutes_end_a_run_with_a_falling_rate(corpus, tmp_path):
     assert results["phase1"]["steps"] >= 1 and results["phase1"]["heldout"]["mlm_perplexity"] > 1
     curve = json.loads((tmp_path / "heldout.json").read_text())
     assert curve[-1]["step"] == results["phase1"]["steps"]
+
+
+def test_flags_change_a_preset(corpus, tmp_path):
+    tokenizer = read_index(corpus).make_tokenizer()
+    backbone = keras_bert.BertBackbone.from_size(
+        "L1_H64", vocabulary_size=tokenizer.vocabulary_size(), max_sequence_length=16
+    )
+    preprocessor = keras_bert.BertMaskedLMPreprocessor(tokenizer, 16)
+    keras_bert.BertPretrainer(backbone, True, preprocessor).save_to_preset(str(tmp_path / "p"))
+    common = ["--corpus", corpus, "--preset", str(tmp_path / "p"), "--steps", "1"]
+    for more, dropout, causal in (
+        ([], 0.1, False),
+        (["--dropout", "0", "--objective", "lm"], 0, True),
+    ):
+        model = pretrain.make_model(pretrain_flags.parse([*common, *more]), tokenizer, not causal)
+        found = model.backbone
+        assert (found.hidden_dropout, found.attention_dropout) == (dropout, dropout)
+        assert found.causal is causal
