@@ -3,6 +3,7 @@
 Imports TensorFlow and tensorflow_text, so import this module lazily.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -133,6 +134,34 @@ class LineTokenizer:
 
 def _int32(pieces: Pieces) -> Pieces:
     return Pieces(*(tf.cast(field, tf.int32) for field in pieces))
+
+
+@functools.lru_cache(maxsize=4)
+def line_tokenizer(
+    tokens: tuple[str, ...],
+    lowercase: bool,
+    strip_accents: bool,
+    exact: tuple[tuple[str, int], ...],
+    max_word_length: int,
+    added: tuple[tuple[str, int], ...],
+    splitting: str,
+) -> LineTokenizer:
+    """A `LineTokenizer`, the same for the same arguments, so that tokenizers share its traces.
+
+    Making one for 30,000 tokens and tracing it takes half a second.
+
+    Args:
+        tokens: as `LineTokenizer`.
+        lowercase: as `LineTokenizer`.
+        strip_accents: as `LineTokenizer`.
+        exact: the items of that of `LineTokenizer`.
+        max_word_length: as `LineTokenizer`.
+        added: the items of that of `LineTokenizer`.
+        splitting: as `LineTokenizer`.
+    """
+    return LineTokenizer(
+        tokens, lowercase, strip_accents, dict(exact), max_word_length, dict(added), splitting
+    )
 
 
 def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:

@@ -189,14 +189,14 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         if self._lines is None:
             exact = [*(self.special_tokens if self.special_tokens_in_text else ())]
             exact += self.exact_tokens
-            self._lines = _line_module().LineTokenizer(
-                tokens,
-                lowercase=self.lowercase,
-                strip_accents=self.lowercase if self.strip_accents is None else self.strip_accents,
-                exact={token: self._ids[token] for token in exact},
-                added={token: self._ids[token] for token in self.added_tokens},
-                max_word_length=self.max_word_length,
-                splitting=self.splitting,
+            self._lines = _line_module().line_tokenizer(
+                tuple(tokens),
+                self.lowercase,
+                self.lowercase if self.strip_accents is None else self.strip_accents,
+                tuple((token, self._ids[token]) for token in exact),
+                self.max_word_length,
+                tuple((token, self._ids[token]) for token in self.added_tokens),
+                self.splitting,
             )
         return self._lines
 

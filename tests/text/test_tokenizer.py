@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 import keras_bert.text
+from keras_bert.text.lines import line_tokenizer
 from keras_bert.text.tokenizer import SPECIAL_TOKENS, BertTokenizer
 from keras_bert.text.vocabulary import read_vocabulary, write_vocabulary
 
@@ -483,3 +484,20 @@ def test_tokens_that_are_found_whole_under_each_splitting(splitting, expected):
     with pytest.raises(ValueError, match="splitting='words': expected one of bert"):
         tokenizer.splitting = "words"
     assert tokenizer.splitting == splitting
+
+
+def test_tokenizers_alike_share_what_is_traced():
+    first = BertTokenizer(TOY_VOCAB)
+    expected = first("the quick fox").numpy()
+    made = line_tokenizer.cache_info().misses
+    alike = BertTokenizer(list(TOY_VOCAB))
+    assert alike("the quick fox").numpy().tolist() == expected.tolist()
+    assert line_tokenizer.cache_info().misses == made
+    # Another setting or vocabulary is another tokenizer, also in one that has been used.
+    alike.lowercase = False
+    turned = BertTokenizer([*TOY_VOCAB[:5], *reversed(TOY_VOCAB[5:])])
+    assert [TOY_VOCAB[i] for i in first("THE")] == ["the"]
+    assert [TOY_VOCAB[i] for i in alike("THE")] == ["[UNK]"]
+    words = [turned.get_vocabulary()[i] for i in turned("the quick fox")]
+    assert words == [TOY_VOCAB[i] for i in expected]
+    assert line_tokenizer.cache_info().misses == made + 2
