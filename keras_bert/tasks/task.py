@@ -146,7 +146,6 @@ class BertTask(keras_hub.models.Task):
     fill_value = 0.0  # padding of such an output for truncated rows
     labels_by_token = False  # whether the last axis of labels and weights is T too
     reads_several = False  # whether ids [B, C, T], C texts per example, give outputs [B, C, ...]
-    packs_texts = True  # whether several texts can share a row of the encoder
     most_texts = 2  # maximum number of texts in an example; None for any
     reads_first_tokens = False  # whether the head reads only the first token of a text
     needs_labels = True  # for rows in memory, in training and evaluation
@@ -1246,9 +1245,10 @@ class BertTask(keras_hub.models.Task):
             yield part.columns, {name: np.asarray(value) for name, value in found.items()}
 
     def _tensors(self, data: Examples) -> list:
-        kinds = [*self.asks.values()]
-        kinds += [TEXT] * (len(data.columns) - len(kinds))
-        return [kind.tensor(column) for kind, column in zip(kinds, data.columns, strict=False)]
+        kinds = [*self.asks.items()]
+        kinds += [("text_pair", TEXT)] * (len(data.columns) - len(kinds))
+        pairs = zip(kinds, data.columns, strict=False)
+        return [kind.tensor(column, name) for (name, kind), column in pairs]
 
     def answers_to(
         self, x, batch_size: int | None = None, kwargs: dict | None = None, **options
@@ -1593,6 +1593,8 @@ class BertTask(keras_hub.models.Task):
         trained = {id(weight) for weight in self.trainable_weights}
         frozen = [weight.path for weight in own if id(weight) not in trained]
         config = super().get_config() | kept_settings(self)
+        if not self.compiled:  # or the file's task would have an optimizer that is not in it
+            config["compile"] = False
         return config | ({"frozen": frozen} if frozen else {})
 
     @classmethod
@@ -1645,7 +1647,8 @@ class BertTask(keras_hub.models.Task):
         keras.saving.load_weights(self, filepath, objects_to_skip=skipped)
 
     def _not_of_the_task(self) -> list:
-        return [*self.backbone._flatten_layers(), self.optimizer]
+        layers = self.backbone._flatten_layers()
+        return [*layers, self.optimizer] if self.compiled else list(layers)
 
     def copy_state(self, other: keras.Model) -> None:
         """Copies another model's weights and random state, keeping the compiled settings.
