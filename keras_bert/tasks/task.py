@@ -134,25 +134,41 @@ class BertTask(keras_hub.models.Task):
         *args: as `keras.Model`.
         **kwargs: as `keras.Model`: `inputs`, `outputs`, `name`, `trainable` and `compile`.
 
+    Attributes:
+        asks: the columns of an example by name, in order.
+        example: values of each column, for the contract of an export.
+        head_kind: one of `keras_bert.checkpoints.contents.HEADS`, or None.
+        output_kind: one of `keras_bert.training.task_metrics`, or a dict of them by output.
+        outputs_by_token: whether an output's axis 1 of the row's length is one of tokens.
+        fill_value: padding of such an output for truncated rows.
+        labels_by_token: whether the last axis of labels and weights is T too.
+        reads_several: whether ids [B, C, T], C texts per example, give outputs [B, C, ...]. They
+            are not packed.
+        most_texts: maximum number of texts in an example of texts alone; None for any.
+        reads_first_tokens: whether the head reads only the first token of a text.
+        needs_labels: whether rows in memory need labels, in training and evaluation.
+        at_once: number of examples answered at once, which bounds memory.
+        answers_read_rows: whether `answers` reads its argument `rows`, if rows are examples.
+        column_names: arguments of `fit`, `evaluate` and `predict` that name columns of a table.
+
     Raises:
         TypeError: if an argument is unknown.
     """
 
     asks: dict[str, Column] = {"text": TEXT}
     example: dict[str, list] = {"text": EXAMPLES}
-    head_kind: str | None = None  # of `keras_bert.checkpoints.contents.HEADS`
-    output_kind: str | dict[str, str] = CLASSES  # of `keras_bert.training.task_metrics`
-    outputs_by_token = False  # whether an output's axis 1 of the row's length is one of tokens
-    fill_value = 0.0  # padding of such an output for truncated rows
-    labels_by_token = False  # whether the last axis of labels and weights is T too
-    reads_several = False  # whether ids [B, C, T], C texts per example, give outputs [B, C, ...]
-    most_texts = 2  # maximum number of texts in an example; None for any
-    reads_first_tokens = False  # whether the head reads only the first token of a text
-    needs_labels = True  # for rows in memory, in training and evaluation
-    at_once = CHUNK  # examples answered at once, which bounds memory
-    answers_read_rows = True  # whether `answers` reads its argument `rows`, if rows are examples
+    head_kind: str | None = None
+    output_kind: str | dict[str, str] = CLASSES
+    outputs_by_token = False
+    fill_value = 0.0
+    labels_by_token = False
+    reads_several = False
+    most_texts = 2
+    reads_first_tokens = False
+    needs_labels = True
+    at_once = CHUNK
+    answers_read_rows = True
     functions = None  # of `keras_bert.tasks.run_rows`, created on first use
-    # Arguments of `fit`, `evaluate` and `predict` that name columns of a table.
     column_names: tuple[str, ...] = ("text", "text_pair", "label", "weight")
 
     def __init__(self, *args, **kwargs):

@@ -142,12 +142,17 @@ def test_it_is_saved_compiled_or_not(ranker, tmp_path, compiled):
     assert Ranker.from_preset(tmp_path / "preset").compiled
 
 
-def test_a_client_of_its_export_may_pad_more(ranker, tmp_path):
-    ranker.export(tmp_path / "served", verbose=0)
-    serve = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
-    passages = tf.constant(padded(PASSAGES, more=2))
-    found = serve(question=tf.constant(QUESTIONS), passages=passages)["score"].numpy()
-    np.testing.assert_allclose(
-        found[:, :4], ranker.predict((QUESTIONS, PASSAGES)), rtol=1e-5, atol=1e-6
-    )
-    assert (found[:, 4:] == MISSING).all()
+def test_a_dataset_trains_as_lists_do(ranker):
+    task = Ranker(**made(Ranker))
+    losses = []
+    for data in (
+        ((QUESTIONS, PASSAGES), LABELS),
+        (tf.data.Dataset.from_tensor_slices(((QUESTIONS, padded(PASSAGES)), LABELS)).batch(2),),
+    ):
+        task.copy_state(ranker)
+        task.compile(learning_rate=1e-2)
+        size = {"batch_size": 2} if len(data) == 2 else {}
+        history = task.fit(*data, epochs=3, shuffle=False, verbose=0, **size).history
+        losses.append(history["loss"])
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+    assert losses[0][2] < losses[0][0]
