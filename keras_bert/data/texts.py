@@ -1,5 +1,6 @@
 """Validation of texts passed by users."""
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -19,7 +20,7 @@ def check_texts(texts: Any, name: str = "texts") -> list:
         A list of str or bytes.
 
     Raises:
-        TypeError: if an item is not a text, such as the NaN of an empty cell.
+        TypeError: if there is no list, or an item is not a text, such as the NaN of an empty cell.
         ValueError: if a text contains a lone surrogate.
     """
     if hasattr(texts, "columns"):
@@ -28,7 +29,13 @@ def check_texts(texts: Any, name: str = "texts") -> list:
         texts = texts.numpy()
     if is_text(texts):
         raise TypeError(f"{name}: expected a list of strings, not a string")
-    texts = texts.tolist() if hasattr(texts, "tolist") else list(texts)
+    if hasattr(texts, "tolist"):
+        texts = texts.tolist()
+    elif isinstance(texts, Iterable):
+        texts = list(texts)
+    if not isinstance(texts, list):
+        kind = type(texts).__name__
+        raise TypeError(f"{name}={texts!r:.80} of type {kind}: expected a list of strings")
     for row, text in enumerate(texts):
         if not is_text(text):
             pairs = isinstance(text, tuple | list) and len(text) == 2

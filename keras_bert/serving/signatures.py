@@ -44,20 +44,31 @@ class Column(NamedTuple):
 
         return tf.TensorSpec(self.shape, self.dtype, name=name)
 
-    def tensor(self, values):
+    def tensor(self, values, name: str):
         """Converts checked values to a tensor.
 
         Args:
             values: B values, a list or an array.
+            name: the column's name in errors.
 
         Returns:
-            A tensor [B, ...]; a ragged one for lists of strings in place of strings.
+            A tensor [B, ...]; for lists in a column of one axis a ragged one.
+
+        Raises:
+            ValueError: if lists in a column of two axes differ in length.
         """
         import tensorflow as tf
 
         if not len(values):
             return tf.zeros([0, *(size or 0 for size in self.shape[1:])], self.dtype)
         lists = isinstance(values, list) and len(values) and isinstance(values[0], list)
+        if lists and len(self.shape) == 2:
+            for row, value in enumerate(values):
+                if len(value) != len(values[0]):
+                    raise ValueError(
+                        f"{name}: row {row} has {len(value)} values and row 0 {len(values[0])}: "
+                        'expected lists of one length; `examples` pads them, texts with ""'
+                    )
         if not lists or len(self.shape) > 1:
             return tf.constant(values, self.dtype)
         flat = tf.constant([item for row in values for item in row], self.dtype)

@@ -65,7 +65,6 @@ class BertMultipleChoice(Calibrated):
     output_kind = CHOICES
     answers_read_rows = False
     reads_several = True
-    packs_texts = False
     column_names = ("context", "choices", "label", "weight")
     _most_choices = 0  # of an example in a table
 

@@ -38,7 +38,7 @@ def may_pack(task) -> bool:
     reason = None
     if keras.config.backend() != "tensorflow":
         reason = f"Keras runs on {keras.config.backend()}, not on TensorFlow"
-    elif not task.packs_texts:
+    elif task.reads_several:
         reason = f"a {type(task).__name__} has batches of its own"
     elif task.backbone.output_attentions:
         reason = "the backbone gives attention_probabilities, which are those of rows"

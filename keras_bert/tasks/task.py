@@ -134,26 +134,41 @@ class BertTask(keras_hub.models.Task):
         *args: as `keras.Model`.
         **kwargs: as `keras.Model`: `inputs`, `outputs`, `name`, `trainable` and `compile`.
 
+    Attributes:
+        asks: the columns of an example by name, in order.
+        example: values of each column, for the contract of an export.
+        head_kind: one of `keras_bert.checkpoints.contents.HEADS`, or None.
+        output_kind: one of `keras_bert.training.task_metrics`, or a dict of them by output.
+        outputs_by_token: whether an output's axis 1 of the row's length is one of tokens.
+        fill_value: padding of such an output for truncated rows.
+        labels_by_token: whether the last axis of labels and weights is T too.
+        reads_several: whether ids [B, C, T], C texts per example, give outputs [B, C, ...]. They
+            are not packed.
+        most_texts: maximum number of texts in an example of texts alone; None for any.
+        reads_first_tokens: whether the head reads only the first token of a text.
+        needs_labels: whether rows in memory need labels, in training and evaluation.
+        at_once: number of examples answered at once, which bounds memory.
+        answers_read_rows: whether `answers` reads its argument `rows`, if rows are examples.
+        column_names: arguments of `fit`, `evaluate` and `predict` that name columns of a table.
+
     Raises:
         TypeError: if an argument is unknown.
     """
 
     asks: dict[str, Column] = {"text": TEXT}
     example: dict[str, list] = {"text": EXAMPLES}
-    head_kind: str | None = None  # of `keras_bert.checkpoints.contents.HEADS`
-    output_kind: str | dict[str, str] = CLASSES  # of `keras_bert.training.task_metrics`
-    outputs_by_token = False  # whether an output's axis 1 of the row's length is one of tokens
-    fill_value = 0.0  # padding of such an output for truncated rows
-    labels_by_token = False  # whether the last axis of labels and weights is T too
-    reads_several = False  # whether ids [B, C, T], C texts per example, give outputs [B, C, ...]
-    packs_texts = True  # whether several texts can share a row of the encoder
-    most_texts = 2  # maximum number of texts in an example; None for any
-    reads_first_tokens = False  # whether the head reads only the first token of a text
-    needs_labels = True  # for rows in memory, in training and evaluation
-    at_once = CHUNK  # examples answered at once, which bounds memory
-    answers_read_rows = True  # whether `answers` reads its argument `rows`, if rows are examples
+    head_kind: str | None = None
+    output_kind: str | dict[str, str] = CLASSES
+    outputs_by_token = False
+    fill_value = 0.0
+    labels_by_token = False
+    reads_several = False
+    most_texts = 2
+    reads_first_tokens = False
+    needs_labels = True
+    at_once = CHUNK
+    answers_read_rows = True
     functions = None  # of `keras_bert.tasks.run_rows`, created on first use
-    # Arguments of `fit`, `evaluate` and `predict` that name columns of a table.
     column_names: tuple[str, ...] = ("text", "text_pair", "label", "weight")
 
     def __init__(self, *args, **kwargs):
@@ -1246,9 +1261,10 @@ class BertTask(keras_hub.models.Task):
             yield part.columns, {name: np.asarray(value) for name, value in found.items()}
 
     def _tensors(self, data: Examples) -> list:
-        kinds = [*self.asks.values()]
-        kinds += [TEXT] * (len(data.columns) - len(kinds))
-        return [kind.tensor(column) for kind, column in zip(kinds, data.columns, strict=False)]
+        kinds = [*self.asks.items()]
+        kinds += [("text_pair", TEXT)] * (len(data.columns) - len(kinds))
+        pairs = zip(kinds, data.columns, strict=False)
+        return [kind.tensor(column, name) for (name, kind), column in pairs]
 
     def answers_to(
         self, x, batch_size: int | None = None, kwargs: dict | None = None, **options
@@ -1593,6 +1609,8 @@ class BertTask(keras_hub.models.Task):
         trained = {id(weight) for weight in self.trainable_weights}
         frozen = [weight.path for weight in own if id(weight) not in trained]
         config = super().get_config() | kept_settings(self)
+        if not self.compiled:  # or the file's task would have an optimizer that is not in it
+            config["compile"] = False
         return config | ({"frozen": frozen} if frozen else {})
 
     @classmethod
@@ -1645,7 +1663,8 @@ class BertTask(keras_hub.models.Task):
         keras.saving.load_weights(self, filepath, objects_to_skip=skipped)
 
     def _not_of_the_task(self) -> list:
-        return [*self.backbone._flatten_layers(), self.optimizer]
+        layers = self.backbone._flatten_layers()
+        return [*layers, self.optimizer] if self.compiled else list(layers)
 
     def copy_state(self, other: keras.Model) -> None:
         """Copies another model's weights and random state, keeping the compiled settings.

@@ -86,7 +86,6 @@ class BertTextEmbedder(BertTask):
     most_texts = None
     answers_read_rows = False
     reads_several = True
-    packs_texts = False
     column_names = ("text", "text_pair", "negatives", "label", "weight")
 
     def __init__(

@@ -207,9 +207,11 @@ def _is_known(metric: km.Metric) -> bool:
     """Whether it reads labels and outputs as Keras's own do."""
     if isinstance(metric, F1 | MatthewsCorrelation):
         return True
-    update = next(cls for cls in type(metric).__mro__ if "update_state" in vars(cls))
-    wraps_own = type(metric) is km.MeanMetricWrapper
-    return update.__module__.startswith("keras.") and not wraps_own
+    classes = type(metric).__mro__
+    update = next(cls for cls in classes if "update_state" in vars(cls))
+    kerass = next(cls for cls in classes if cls.__module__.startswith("keras."))
+    # The wrapper and a user's subclass of it call a function of the user's own.
+    return update.__module__.startswith("keras.") and kerass is not km.MeanMetricWrapper
 
 
 def _refusal(metric: km.Metric, kind: str) -> str | None:

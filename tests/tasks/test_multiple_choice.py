@@ -305,6 +305,9 @@ def test_errors_name_the_line_and_the_text(model):
         model.choose(data)
     with pytest.raises(TypeError, match=r"choices of row 1: choices\[2\]=nan of type float"):
         model.choose(CONTEXTS[:2], [CHOICES[0], ["a", "b", float("nan")]])
+    for missing in (None, np.nan):
+        with pytest.raises(TypeError, match=r"choices of row 1: choices=(None|nan) of type .*list"):
+            model.predict((["a", "b"], [["b", "c"], missing]))
     with pytest.raises(TypeError, match="the choices of row 0 are one string"):
         model.choose(CONTEXTS[:1], ["dry"])
     with pytest.raises(ValueError, match="expected a tuple .contexts, choices., got list"):
