@@ -85,7 +85,7 @@ def test_every_task_has_a_report(cls, tmp_path):
         assert sorted(report.mistakes.tolist()) == np.flatnonzero(a.score < 1).tolist()
         assert report.calibration.count.sum() == len(a.score)
     assert sum(one.count for one in report.slices["length"]) == len(a.score)
-    page = report.to_html(tmp_path / "errors.html").read_text("utf-8")
+    page = report.to_html(tmp_path / "errors.html", worst=len(a.score)).read_text("utf-8")
     assert not re.search(r"https?://|@import|url\(", page)
     for item in report.mistakes:
         assert a.right[item] in Page(page).cells
