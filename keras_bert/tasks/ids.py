@@ -173,13 +173,17 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
             )
         for name, output in outputs.items():
             labels, weight = given.get(name), weights.get(name, weights.get(None))
-            if labels is None or not labels.dtype.is_integer:
+            if labels is None or labels.dtype.is_bool:
                 continue
             classes = output.shape[-1] if len(output.shape) > 1 else None
-            if classes is None:  # as many classes as tokens or choices
+            axes = len(output.shape) if classes is not None else 2  # [B, T] or [B, C]
+            for_each = labels.shape.rank == axes and (labels.shape[-1] != 1 or classes == 1)
+            if labels.dtype.is_floating and (for_each or labels.shape.rank is None):
+                limit = (None, 1)  # probabilities
+            elif classes is None:  # as many classes as tokens or choices
                 known = x["token_ids"].shape[1]
                 limit = (tf.shape(x["token_ids"])[1], known - 1 if known else "T - 1")
-            elif labels.shape.rank == len(output.shape) and (labels.shape[-1] != 1 or classes == 1):
+            elif for_each:
                 limit = (2, 1)  # 0 or 1 for each
             else:
                 limit = (classes, classes - 1)
@@ -199,11 +203,20 @@ def _by_output(part) -> dict:
 
 
 def _in_range(name: str, values, limit, last):
-    """Checks that values are from 0 to below a limit; `last` names the last one in the message."""
+    """Checks that values are whole numbers from 0 to below a limit, named `last` in the message.
+
+    Without a limit they may be any numbers from 0 to `last`.
+    """
     import tensorflow as tf
 
     values = tf.reshape(values, [-1])
-    wrong = tf.boolean_mask(values, (values < 0) | (values >= tf.cast(limit, values.dtype)))
+    if limit is None:
+        right = (values >= 0) & (values <= last)
+    else:
+        right = (values >= 0) & (values < tf.cast(limit, values.dtype))
+        right &= values == tf.round(values)
+    wrong = tf.boolean_mask(values, ~right)
+    expected = "whole numbers from " if values.dtype.is_floating and limit is not None else ""
     return tf.debugging.Assert(
-        tf.size(wrong) == 0, [f"{name}: expected 0 to {last}, got", wrong[:1]]
+        tf.size(wrong) == 0, [f"{name}: expected {expected}0 to {last}, got", wrong[:1]]
     )
