@@ -2,7 +2,7 @@
 
 Repeats the rows of a table to files of each size, in a temporary folder, and reads them in a
 process of its own: one pass that checks and counts the rows, then batches as `fit` reads them. With
---fit it trains on the smallest preset instead of only reading. Prints one JSON line for each size.
+--fit it trains the smallest preset instead of only reading. Prints one JSON line for each size.
 Run: python tools/benchmark_table.py train.tsv --text sentence --rows 50000 500000 5000000
 """
 
@@ -27,7 +27,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--sequence_length", type=int, default=128)
     parser.add_argument("--packing", action="store_true", help="packs texts")
     parser.add_argument("--read", type=int, default=None, help="rows to read; by default all")
-    parser.add_argument("--fit", action="store_true", help="trains, on one batch in 100")
+    parser.add_argument("--fit", type=int, default=0, help="steps to train instead of reading")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
 
@@ -95,14 +95,12 @@ def read(args: argparse.Namespace) -> dict:
     size = source.size if not args.packing else round(source.texts_per_step * source.steps)
     found = {"rows": size, "before_mb": before, "checked_mb": megabytes("VmRSS")}
     found["check_cpu_seconds_a_million"] = round(checked / size * 1e6, 1)
-    steps = (
-        source.steps if args.read is None else min(source.steps, args.read * source.steps // size)
-    )
     cpu, start, most = time.process_time(), time.perf_counter(), 0
     if args.fit:
-        model.fit(table, batch_size=args.batch_size, steps=max(1, steps // 100), verbose=0)
-        found["fit_steps"] = max(1, steps // 100)
+        model.fit(table, batch_size=args.batch_size, steps=args.fit, verbose=0)
     else:
+        share = 1 if args.read is None else min(1, args.read / size)
+        steps = round(share * source.steps)
         for number, _ in enumerate(source.stream().take(steps)):
             if number % 50 == 0:
                 most = max(most, megabytes("VmRSS"))
@@ -124,7 +122,7 @@ def main(argv: list[str] | None = None) -> list[dict]:
             path = Path(folder) / f"rows{args.extension}"
             write(path, seed.texts, seed.labels, rows)
             flags = [f"--batch_size={args.batch_size}", f"--sequence_length={args.sequence_length}"]
-            flags += ["--packing"] * args.packing + ["--fit"] * args.fit
+            flags += ["--packing"] * args.packing + [f"--fit={args.fit}"]
             flags += [] if args.read is None else [f"--read={args.read}"]
             command = [sys.executable, __file__, str(path), "--here", *flags]
             run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
