@@ -346,7 +346,10 @@ def serve(
     ] = 0.002,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="Batches at once. Without: 1 on a GPU, else one a core, up to 4."),
+        typer.Option(
+            min=1,
+            help="Batches at once. Without: 1 on a GPU or in ONNX, else one a core, up to 4.",
+        ),
     ] = None,
     api_key_file: Annotated[
         Path | None, typer.Option("--api_key_file", help="Keys that clients have to send.")

@@ -656,7 +656,8 @@ def create_app(
             with several, a batch starts as soon as one is free.
         max_queue: maximum number of rows that wait before a model; beyond that, requests are
             answered with 503 and `Retry-After`.
-        threads: batches run at the same time, of each model. By default 1 with a GPU; otherwise one
+        threads: batches run at the same time, of each model. By default 1 with a GPU and for an
+            export with format="onnx", which divides a batch between the cores itself; otherwise one
             for each core, up to 4. If it is the number of cores, TensorFlow computes each batch on
             one core, unless its intra-op threads are set or it already runs.
         max_body: maximum number of bytes of a request's body.

@@ -264,6 +264,7 @@ def test_threads_follow_from_the_machine(monkeypatch):
     assert chosen_threads(1) == 1 and chosen == [1]  # as the user says: both cores for each batch
     cores |= set(range(16))
     assert chosen_threads(None) == 4 and chosen == [1]
+    assert chosen_threads(None, onnx=True) == 1 and chosen_threads(3, onnx=True) == 3
     devices.append("GPU:0")
     assert chosen_threads(None) == 1
     devices.clear()
