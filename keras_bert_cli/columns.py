@@ -126,7 +126,7 @@ def _cells(path: Path, names: list[str], delimiter: str | None) -> dict[str, lis
         rows = read_rows(path, names, delimiter=delimiter, broken=[])
         first = [cells for _, cells in itertools.islice(rows, ROWS)]
         return {name: [cells[i] for cells in first] for i, name in enumerate(names)}
-    objects = [row for _, row in itertools.islice(read_objects(path), ROWS)]
+    objects = [row for _, row in itertools.islice(read_objects(path, columns=names), ROWS)]
     found = {name: [_cell(row.get(name)) for row in objects] for name in names}
     return {name: column for name, column in found.items() if None not in column}
 

@@ -422,7 +422,7 @@ class Tag(Kind):
             found = read_entities(source.path)
             return Table(Examples((found.texts,), found.entities, found.lines))
         lines, columns = [], ([], [])
-        for line, row in read_objects(source.path):
+        for line, row in read_objects(source.path, columns=(words, tags)):
             pair = [row.get(words), row.get(tags)]
             if not all(isinstance(v, list) and all(isinstance(s, str) for s in v) for v in pair):
                 raise ValueError(
