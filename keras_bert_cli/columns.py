@@ -121,14 +121,26 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _cells(path: Path, names: list[str], delimiter: str | None) -> dict[str, list]:
-    """The first cells of columns, without those of objects that hold neither text nor label."""
+    """The first cells of columns, without those of objects that hold neither text nor label.
+
+    Rows in which a column is empty or of another kind than in most rows say nothing of the column:
+    they are left out here, and the reader of the file names them.
+    """
     if header_delimiter(path, delimiter) is not None:
         rows = read_rows(path, names, delimiter=delimiter, broken=[])
         first = [cells for _, cells in itertools.islice(rows, ROWS)]
-        return {name: [cells[i] for cells in first] for i, name in enumerate(names)}
-    objects = [row for _, row in itertools.islice(read_objects(path), ROWS)]
-    found = {name: [_cell(row.get(name)) for row in objects] for name in names}
-    return {name: column for name, column in found.items() if None not in column}
+        found = {name: [cells[i] for cells in first] for i, name in enumerate(names)}
+        return {name: _usual(column) or column for name, column in found.items()}
+    objects = [row for _, row in itertools.islice(read_objects(path, columns=names), ROWS)]
+    found = {name: _usual([_cell(row.get(name)) for row in objects]) for name in names}
+    return {name: column for name, column in found.items() if column}
+
+
+def _usual(column: list[str | list[str] | None]) -> list:
+    """The texts of a column, or its lists, if half of its cells or more are such; else none."""
+    texts = [cell for cell in column if isinstance(cell, str) and cell.strip()]
+    lists = [cell for cell in column if isinstance(cell, list)]
+    return next((kept for kept in (texts, lists) if 2 * len(kept) >= len(column)), [])
 
 
 def _cell(value) -> str | list[str] | None:
@@ -155,7 +167,7 @@ def _label_column(cells: dict[str, list], wanted: Sequence[str], kind: str):
     if name is not None:
         return (name,), "by its name"
     if kind in ("number", "optional"):
-        numbers = [n for n, column in cells.items() if column and all(map(_is_number, column))]
+        numbers = [n for n, column in cells.items() if _are_numbers(column)]
         # A column of whole numbers that all differ counts the rows.
         numbers = [n for n in numbers if len(set(cells[n])) < len(cells[n])]
         return ((numbers[-1],), "the last column of numbers") if numbers else ((), "")
@@ -183,7 +195,7 @@ def _text_columns(cells: dict[str, list], pairs: bool | None):
     texts = {
         name: mean(map(len, column))
         for name, column in cells.items()
-        if column and all(isinstance(c, str) for c in column) and not all(map(_is_number, column))
+        if column and all(isinstance(c, str) for c in column) and not _are_numbers(column)
     }
     if pairs:
         longest = sorted(texts, key=texts.get)[-2:]
@@ -195,5 +207,7 @@ def _text_columns(cells: dict[str, list], pairs: bool | None):
     return ((max(texts, key=texts.get),), "the longest texts") if texts else ((), "")
 
 
-def _is_number(cell) -> bool:
-    return isinstance(cell, str) and NUMBER.fullmatch(cell.strip()) is not None
+def _are_numbers(column: list) -> bool:
+    """Whether more than half of the cells are numbers."""
+    numbers = [c for c in column if isinstance(c, str) and NUMBER.fullmatch(c.strip())]
+    return 2 * len(numbers) > len(column)

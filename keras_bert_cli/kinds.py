@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from keras_bert.data import read_entities, read_relations, read_squad, read_table, read_tagged
+from keras_bert.data.choices import read_choices
 from keras_bert.data.examples import Examples
+from keras_bert.data.relations import read_relations
 from keras_bert.data.rows import column_names, name_lines, read_objects
-from keras_bert.data.tables import NUMBER
-from keras_bert.data.tagged import AnnotatedTexts, tag_names
+from keras_bert.data.squad import read_squad
+from keras_bert.data.tables import NUMBER, read_table
+from keras_bert.data.tagged import AnnotatedTexts, read_entities, read_tagged, tag_names
 from keras_bert.serving.bulk_rows import RowReader, find_files
 from keras_bert_cli.bad_rows import WrongRowsError, read_without_bad_rows
 from keras_bert_cli.columns import Columns, find_columns
@@ -422,7 +424,7 @@ class Tag(Kind):
             found = read_entities(source.path)
             return Table(Examples((found.texts,), found.entities, found.lines))
         lines, columns = [], ([], [])
-        for line, row in read_objects(source.path):
+        for line, row in read_objects(source.path, columns=(words, tags)):
             pair = [row.get(words), row.get(tags)]
             if not all(isinstance(v, list) and all(isinstance(s, str) for s in v) for v in pair):
                 raise ValueError(
@@ -525,8 +527,6 @@ class Choose(Kind):
     def read_strictly(self, source, labelled=True):
         names = column_names(source.path, source.delimiter)
         if {"sent1", "sent2", "ending0"} <= set(names):
-            from keras_bert.data import read_choices
-
             found = read_choices(source.path)
             return Table(Examples((found.contexts, found.choices), found.labels, found.lines))
         label = next(iter(source.labels), "label")
@@ -727,6 +727,29 @@ def _in_order(name: str) -> tuple:
     """Sorts numbers by their values, before names."""
     number = NUMBER.fullmatch(name.strip())
     return (0, float(name), name) if number else (1, 0.0, name)
+
+
+def read_both(kind: Kind, source: Source, dev: Source | None) -> tuple[Table, Table | None]:
+    """Reads a file to train on, and one to choose the best epoch by if there is one.
+
+    Args:
+        kind: the kind of task.
+        source: the file to train on.
+        dev: the other; it is read by the columns, the scale and the renamed labels of the first.
+
+    Returns:
+        The examples of both.
+
+    Raises:
+        ValueError: as `Kind.read`.
+    """
+    table = kind.read(source)
+    if dev is None:
+        return table, None
+    dev = replace(dev, scale=table.scale)
+    if table.columns is not None:
+        dev = replace(dev, texts=table.columns.texts, labels=table.columns.labels)
+    return table, kind.read(dev)
 
 
 def annotated(table: Table):

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from keras_bert_cli.first_readers import readers_alone, whole_package
 from keras_bert_cli.terminal import (
     FAILED,
     INTERRUPTED,
@@ -174,12 +175,9 @@ def train(
 
     Its preset, scores and pictures go to the folder of the run.
     """
-    _start(file, dev)
+    _check_files(file, dev)
+    _check_preset(preset)
     output = output or Path("runs") / file.name.removesuffix(".gz").split(".")[0]
-    from keras_bert_cli.kinds import Source
-    from keras_bert_cli.train import Settings
-    from keras_bert_cli.train import train as work
-
     given = {
         "texts": tuple(text or ()),
         "labels": tuple(label or ()),
@@ -188,6 +186,18 @@ def train(
         "skip_bad_rows": skip_bad_rows,
         "renamed": _pairs("--rename_label", rename_label, "OLD=NEW"),
     }
+    with readers_alone():
+        from keras_bert_cli.kinds import KINDS, Source, read_both
+        from keras_bert_cli.runs import check_output
+
+        if not dry_run:
+            check_output(output, resume)
+        source, dev_source = Source(file, **given), dev and Source(dev, **given)
+        tables = read_both(KINDS[task.value], source, dev_source)
+    _start()
+    from keras_bert_cli.train import Settings
+    from keras_bert_cli.train import train as work
+
     settings = Settings(
         preset,
         dev_share,
@@ -203,12 +213,12 @@ def train(
     )
     found = work(
         task.value,
-        Source(file, **given),
-        dev and Source(dev, **given),
+        source,
+        dev_source,
+        tables,
         settings,
         output,
         dry_run=dry_run,
-        resume=resume,
         limit=limit,
     )
     terminal.result(found)
@@ -230,12 +240,21 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a trained model on a labelled file."""
-    _start(file)
-    from keras_bert_cli.kinds import KINDS
+    _check_files(file)
+    _check_preset(run)
+    options = (text, label, delimiter, separator, skip_bad_rows)
+    with readers_alone():
+        from keras_bert_cli.kinds import KINDS
+        from keras_bert_cli.runs import Run
+
+        found, table = Run(run), None
+        if found.facts:  # which say the kind of task; of a preset, the model does
+            table = KINDS[found.kind].read(_labelled(found, file, *options))
+    _start()
     from keras_bert_cli.train import draw, scores, shown
 
-    found, kind, source = _opened(run, file, text, label, delimiter, separator, skip_bad_rows)
-    table = KINDS[kind].read(source)
+    kind = found.kind
+    table = KINDS[kind].read(_labelled(found, file, *options)) if table is None else table
     for note in table.notes:
         terminal.note(note)
     values = scores(KINDS[kind], found.model, table, batch_size)
@@ -270,11 +289,9 @@ def predict(
 
     After an interruption, the same command goes on.
     """
-    _start(*file)
+    _check_files(*file)
+    _check_preset(run)
     columns = _pairs("--column", column, "INPUT=COLUMN")
-    from keras_bert.serving.bulk import answer_file
-    from keras_bert_cli.terminal import Progress
-
     answers = output
     if as_csv := output.suffix == ".csv":
         if output.exists() and not restart:
@@ -282,20 +299,31 @@ def predict(
                 f"{output} is there already: replace it by --restart, or choose another --output"
             )
         answers = output.with_name(f"{output.name}.jsonl")
-    if (Path(run) / "saved_model.pb").is_file():
-        model, guess = run, {}
-    else:
+    is_export = (Path(run) / "saved_model.pb").is_file()
+    model, guess = run, {}
+    with readers_alone():
+        from keras_bert.serving.bulk_rows import RowReader, find_files
         from keras_bert_cli.kinds import KINDS
         from keras_bert_cli.runs import Run
 
-        found = Run(run)
-        kind, model, guess = KINDS[found.kind], found.model, {}
-        read = found.columns
-        if text and read:
-            read = read._replace(texts=tuple(text))
-        if read:
-            own, guess = kind.signature(read)
+        # Of folders, `answer_file` says which files are left out.
+        files = None if any(path.is_dir() for path in file) else find_files(file)
+        found = None if is_export else Run(run)
+        if found is not None and (read := found.columns):
+            read = read._replace(texts=tuple(text)) if text else read
+            own, guess = KINDS[found.kind].signature(read)
+            if (
+                files and guess and not columns and signature in (None, own)
+            ):  # its inputs are these texts
+                shapes = {name: {"dtype": "string", "shape": [None]} for name in guess}
+                next(iter(RowReader(files, shapes, guess)), None)  # for columns that are missing
             signature = signature or own
+    _start()
+    from keras_bert.serving.bulk import answer_file
+    from keras_bert_cli.terminal import Progress
+
+    if found is not None:
+        model = found.model
     progress = None
 
     def show(done: int, total: int) -> None:
@@ -316,10 +344,9 @@ def predict(
     )
     if as_csv:
         from keras_bert.serving.bulk import STATE
-        from keras_bert.serving.bulk_rows import find_files
         from keras_bert_cli.answers_csv import write_csv
 
-        write_csv(find_files(file), answers, output)
+        write_csv(files or find_files(file), answers, output)
         for made in (answers, answers.with_name(answers.name + STATE)):
             made.unlink()
     terminal.say(f"{count:,} rows are answered in {output}")
@@ -346,7 +373,10 @@ def serve(
     ] = 0.002,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="Batches at once. Without: 1 on a GPU, else one a core, up to 4."),
+        typer.Option(
+            min=1,
+            help="Batches at once. Without: 1 on a GPU or in ONNX, else one a core, up to 4.",
+        ),
     ] = None,
     api_key_file: Annotated[
         Path | None, typer.Option("--api_key_file", help="Keys that clients have to send.")
@@ -357,7 +387,8 @@ def serve(
     ] = None,
 ) -> None:
     """Answer over HTTP, and on a page in a browser."""
-    _start(api_key_file)
+    _check_files(api_key_file)
+    _start()
     from keras_bert.server import serve as work
     from keras_bert.server.served_model import default_name
 
@@ -552,24 +583,34 @@ def pretrain(context: typer.Context) -> None:
         work(context.args)
 
 
-def _start(*files: Path | None, accelerator: bool = True) -> None:
-    """Imports the package, after checks that need none of it: the import takes seconds.
-
-    Args:
-        *files: must exist.
-        accelerator: False leaves GPUs alone, for work that they do not help.
-    """
+def _check_files(*files: Path | None) -> None:
     for path in files:
         if path is not None and not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
+        if path is not None and ".tfrecord" in path.name:  # TensorFlow reads them
+            _start()
+
+
+def _check_preset(name: str) -> None:
+    """Refuses a folder that is not there; other names are looked up by the package."""
+    if "/" in name and "://" not in name and not Path(name).is_dir():
+        raise FileNotFoundError(f"{name}: no such folder")
+
+
+def _start(accelerator: bool = True) -> None:
+    """Imports the package, after checks that need no TensorFlow: the import takes seconds.
+
+    Args:
+        accelerator: False leaves GPUs alone, for work that they do not help.
+    """
     if sys.stderr.isatty():  # seconds in which nothing else is printed
         terminal.note("loading TensorFlow ...")
     if not accelerator:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
     with quiet_start():
-        import tensorflow_text  # noqa: F401
+        whole_package()  # before TensorFlow, whose settings it makes
 
-        import keras_bert  # noqa: F401
+        import tensorflow_text  # noqa: F401
 
 
 def _short(value) -> str:
@@ -596,26 +637,21 @@ def _pairs(option: str, given: list[str] | None, form: str) -> dict[str, str]:
     return found
 
 
-def _opened(run, file, text, label, delimiter, separator, skip_bad_rows):
-    """A run, its kind, and a file to read by its columns."""
+def _labelled(found, file, text, label, delimiter, separator, skip_bad_rows):
+    """A file to read by the columns of a run."""
     from keras_bert_cli.kinds import Source
-    from keras_bert_cli.runs import Run
 
-    found = Run(run)
     columns = found.columns
-    texts = tuple(text or (columns.texts if columns else ()))
-    labels = tuple(label or (columns.labels if columns else ()))
-    source = Source(
+    return Source(
         file,
-        texts,
-        labels,
+        tuple(text or (columns.texts if columns else ())),
+        tuple(label or (columns.labels if columns else ())),
         delimiter=delimiter,
         separator=separator,
         skip_bad_rows=skip_bad_rows,
         scale=found.facts.get("scale"),
         renamed=found.facts.get("renamed") or {},
     )
-    return found, found.kind, source
 
 
 def run(arguments: list[str] | None = None) -> int:

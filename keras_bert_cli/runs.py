@@ -28,6 +28,22 @@ def write(path: Path, value: dict[str, Any]) -> None:
     write_file(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
+def check_output(output: Path, resume: bool) -> None:
+    """Checks the folder of a new run, or of one to go on with.
+
+    Raises:
+        FileExistsError: if it holds something, and `resume` is False; or a finished run.
+    """
+    if output.is_dir() and any(output.iterdir()) and not resume:
+        raise FileExistsError(
+            f"{output} is there already: go on with it by --resume, or choose another --output"
+        )
+    if output.exists() and not output.is_dir():
+        raise FileExistsError(f"{output} is a file: choose another --output")
+    if resume and (output / PRESET).is_dir():
+        raise FileExistsError(f"{output} holds a finished run: choose another --output")
+
+
 @contextmanager
 def saved_on_interrupt():
     """Turns Ctrl-C into SIGTERM, on which `Resume` finishes the step and saves it."""

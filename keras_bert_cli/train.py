@@ -55,11 +55,11 @@ def train(
     kind_name: str,
     source: Source,
     dev_source: Source | None,
+    tables: tuple[Table, Table | None],
     settings: Settings,
     output: Path,
     *,
     dry_run: bool = False,
-    resume: bool = False,
     limit: int | None = None,
 ) -> dict[str, Any]:
     """Trains a model and writes the folder of the run.
@@ -68,32 +68,28 @@ def train(
         kind_name: a key of `KINDS`.
         source: the file to train on.
         dev_source: the file to choose the best epoch by; None holds rows of the first out.
+        tables: the examples of both, as `read_both` returns them.
         settings: of the run.
-        output: the folder to write.
+        output: the folder to write, or of a run to go on with; see `runs.check_output`.
         dry_run: shows data and settings, and trains nothing.
-        resume: goes on with the run in `output`.
         limit: trains on the first so many rows only.
 
     Returns:
         The content of metrics.json, and the path of the preset.
 
     Raises:
-        FileExistsError: if `output` holds something, and `resume` is False.
-        ValueError: if a file cannot be read, or settings do not fit.
+        ValueError: if settings do not fit.
     """
     kind = KINDS[kind_name]
-    if not dry_run:
-        _check_output(output, resume)
     devices = strategy(settings.strategy)
-    table = kind.read(source)
+    table, dev = tables
     if limit is not None:
         table = table.take(range(min(limit, len(table))))
     notes = list(table.notes)
-    if dev_source is None:
+    if dev is None:
         table, dev = _held_out(kind, table, settings)
         notes.append(f"{len(dev):,} rows are held out to score on (seed {settings.seed})")
     else:
-        dev = kind.read(_with_columns(dev_source, table))
         notes += [note for note in dev.notes if note not in notes]
     keras.utils.set_random_seed(settings.seed)
     tokenizer = keras_bert.BertTokenizer.from_preset(settings.preset)
@@ -160,25 +156,6 @@ def _has(package: str) -> bool:
     except importlib.metadata.PackageNotFoundError:
         return False
     return True
-
-
-def _check_output(output: Path, resume: bool) -> None:
-    if output.is_dir() and any(output.iterdir()) and not resume:
-        raise FileExistsError(
-            f"{output} is there already: go on with it by --resume, or choose another --output"
-        )
-    if output.exists() and not output.is_dir():
-        raise FileExistsError(f"{output} is a file: choose another --output")
-    if resume and (output / runs.PRESET).is_dir():
-        raise FileExistsError(f"{output} holds a finished run: choose another --output")
-
-
-def _with_columns(source: Source, table: Table) -> Source:
-    """The dev file is read by the columns and the scale of the training file."""
-    source = replace(source, scale=table.scale)  # with its renamed labels
-    if table.columns is None:
-        return source
-    return replace(source, texts=table.columns.texts, labels=table.columns.labels)
 
 
 def _held_out(kind: Kind, table: Table, settings: Settings) -> tuple[Table, Table]:

@@ -10,7 +10,8 @@ or `delimiter`:
   header line of a `.csv` file has semicolons and no comma, as spreadsheets write it in many
   countries, semicolons separate the columns.
 - `.jsonl`: one JSON object per line; its keys are the columns. `.parquet` and `.tfrecord` (records
-  of `tf.train.Example`) are read as such objects; the "line" of a row is its number from 1.
+  of `tf.train.Example`) are read as such objects; the "line" of a row is its number from 1. A text
+  in Parquet has at most `LONGEST_TEXT` bytes.
 
 A path with a scheme, such as gs://bucket/file.csv, is opened by `tf.io.gfile`.
 """
@@ -39,10 +40,13 @@ DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
 RECORDS = (".tfrecord", ".tfrecords")
 OBJECTS = (".jsonl", ".parquet", *RECORDS)  # files of objects, without a delimiter
 PARQUET_ROWS = 1024  # read at a time
+HELD = 64 << 20  # bytes of rows of Parquet that are unpacked at once
+LONGEST_TEXT = 16 << 20  # bytes of a text in Parquet
+ROW_BYTES = 16  # that a row counts for beside its values, which may be nulls
 BUFFER = 1 << 20  # bytes read at a time from Parquet and through `tf.io.gfile`
 NAMED_LINES = 5
-# Limits of unpacking a gzip file: a factor of its size, plus a number of bytes. Text compresses by
-# a factor of 3 to 10; a zip bomb by 1,000.
+# Limits of unpacking a gzip or Parquet file: a factor of its size, plus a number of bytes. Text
+# compresses by a factor of 3 to 10; a zip bomb by 1,000.
 MOST_UNPACKED, FREE_BYTES = 100, 64 << 20
 _SURELY_SHOWN = 200  # levels of nesting in JSON
 
@@ -377,6 +381,10 @@ def column_names(
 ) -> list[str]:
     """The names in the header line, or the keys of the first object; moves `at` past a header."""
     delimiter = header_delimiter(path, delimiter)
+    if delimiter is None and extension(path) == ".parquet":
+        with open_bytes(path) as file:
+            opened = open_parquet(path, file)
+            return opened.schema_arrow.names if opened.metadata.num_rows else []
     if delimiter is None:
         return next(([*row] for _, row in read_objects(path)), [])
     return next((cells for _, cells in _split(path, delimiter, at)), [])
@@ -570,12 +578,13 @@ def parquet_groups(path: Path | str) -> list[int]:
         return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
 
 
-def open_parquet(path: Path | str, file: IO[bytes]):
+def open_parquet(path: Path | str, file: IO[bytes], shared: Sequence[str] = ()):
     """Opens a Parquet file.
 
     Args:
         path: its name, for errors.
         file: the file.
+        shared: columns of texts to read as Arrow's dictionaries, by their paths in the schema.
 
     Returns:
         A `pyarrow.parquet.ParquetFile`.
@@ -589,7 +598,9 @@ def open_parquet(path: Path | str, file: IO[bytes]):
         import pyarrow.parquet
     try:
         # Not the whole of a row group at once, which may be larger than memory.
-        found = pyarrow.parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)
+        found = pyarrow.parquet.ParquetFile(
+            file, buffer_size=BUFFER, pre_buffer=False, read_dictionary=shared
+        )
     except pyarrow.ArrowException as error:
         reason = str(error).split("\n")[0]
         raise ValueError(f"{path}, after row 0: not Parquet: {reason}") from error
@@ -603,42 +614,192 @@ def _parquet_rows(
     path: Path | str, at: Place, bad: Bad | None, columns: Collection[str] | None
 ) -> Iterator[tuple[int, dict]]:
     with open_bytes(path) as file:
-        opened = open_parquet(path, file)
-        import pyarrow
+        for line, row in parquet_rows(path, file, columns, at.offset):
+            at.offset = at.line = line
+            if isinstance(row, ValueError):
+                report(bad, line, f"{path}, line {line}: {row}", row)
+            else:
+                yield line, row
 
-        known = opened.schema_arrow.names
-        chosen = None if columns is None else [name for name in known if name in columns]
-        if chosen == []:
-            chosen = known[:1]  # for the error that names the missing column
-        first = 0
-        try:
-            for group in range(opened.metadata.num_row_groups):
-                begin, first = first, first + opened.metadata.row_group(group).num_rows
-                if at.offset >= first:
+
+def parquet_rows(
+    path: Path | str,
+    file: IO[bytes],
+    columns: Collection[str] | None,
+    begin: int = 0,
+    end: int | None = None,
+) -> Iterator[tuple[int, dict | ValueError]]:
+    """Yields (row from 1, its values by column, or why it cannot be read).
+
+    A value that is stored once may be in every row, so that a small file can unpack to any size.
+    Rows are read in batches of about `HELD` bytes at most, or of one row.
+
+    Args:
+        path: the file, for its size and for errors.
+        file: the file.
+        columns: those to read; all if one of them is missing, for the error that lists them.
+        begin: rows in front of the first to read.
+        end: rows in front of the first that is not read; by default all are.
+
+    Raises:
+        ImportError: if pyarrow is not installed.
+        ValueError: with file and row, if the file is damaged, or unpacks to far more than text
+            would.
+    """
+    opened = open_parquet(path, file)
+    import pyarrow
+
+    known = opened.schema_arrow.names
+    chosen = None if columns is None or {*columns} - {*known} else list(columns)
+    size = file_size(path)
+    left = MOST_UNPACKED * size + FREE_BYTES
+
+    def bounded(unpacked: int, row: int) -> int:
+        if unpacked > left:
+            raise ValueError(
+                f"{path}, line {row}: the Parquet file of {size:,} bytes unpacks to more than "
+                f"{MOST_UNPACKED} times its size; write it as JSON lines if that is intended"
+            )
+        return left - unpacked
+
+    row, after = begin, 0
+    try:
+        for group in range(opened.metadata.num_row_groups):
+            first, after = after, after + opened.metadata.row_group(group).num_rows
+            if after <= begin or (end is not None and first >= end):
+                continue
+            chunks = _chunks(opened, group, chosen)
+            bounded(sum(c.total_uncompressed_size + c.num_values for c, _ in chunks), row + 1)
+            rows = _rows_at_once(path, file, group, after - first, chunks)
+            for batch in opened.iter_batches(rows, row_groups=[group], columns=chosen):
+                part = batch.slice(max(0, begin - first))
+                part = part if end is None else part.slice(0, max(0, end - row))
+                first += batch.num_rows
+                if not part.num_rows:
                     continue
-                batches = opened.iter_batches(PARQUET_ROWS, row_groups=[group], columns=chosen)
-                for batch in batches:
-                    end = begin + batch.num_rows
-                    if at.offset < end:
-                        part = batch.slice(at.offset - begin)
-                        try:
-                            rows = part.to_pylist()
-                        except UnicodeDecodeError:  # of some string: row by row, to find it
-                            rows = [None] * part.num_rows
-                        for number, row in enumerate(rows):
-                            at.offset = at.line = at.offset + 1
-                            try:
-                                row = part.slice(number, 1).to_pylist()[0] if row is None else row
-                                row = {name: as_json(value) for name, value in row.items()}
-                            except UnicodeDecodeError as error:
-                                message = f"{path}, line {at.line}: not UTF-8: {error}"
-                                report(bad, at.line, message, error)
-                                continue
-                            yield at.line, row
-                    begin = end
-        except pyarrow.ArrowException as error:
-            reason = str(error).split("\n")[0]
-            raise ValueError(f"{path}, after row {at.line}: not Parquet: {reason}") from error
+                unpacked = sum(map(_unpacked_size, part))
+                left = bounded(unpacked + ROW_BYTES * part.num_rows, row + 1)
+                for value in _python_rows(part, unpacked):
+                    row += 1
+                    yield row, value
+    except pyarrow.ArrowException as error:
+        reason = str(error).split("\n")[0]
+        raise ValueError(f"{path}, after row {row}: not Parquet: {reason}") from error
+
+
+def _chunks(opened, group: int, columns: list[str] | None) -> list[tuple]:
+    """Metadata of the columns of a row group that are read: (of the chunk, of the schema)."""
+    about = opened.metadata.row_group(group)
+    found = [(about.column(i), opened.metadata.schema.column(i)) for i in range(about.num_columns)]
+    return [one for one in found if columns is None or one[1].path.split(".")[0] in columns]
+
+
+def _rows_at_once(
+    path: Path | str, file: IO[bytes], group: int, count: int, chunks: list[tuple]
+) -> int:
+    """The number of rows of a row group, which has `count`, that unpack to about `HELD` bytes.
+
+    The metadata tell how much is stored, but not how long a text is that many rows share. So the
+    first row of such a column is read with its texts as they are stored, which brings all of them.
+    """
+    shared = {
+        leaf.path: chunk.total_uncompressed_size
+        for chunk, leaf in chunks
+        if leaf.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page
+    }
+    longest = _longest_shared(path, file, group, shared) if shared else {}
+    each, most = 0, PARQUET_ROWS
+    for chunk, leaf in chunks:
+        values = max(chunk.num_values, 1)
+        width = chunk.total_uncompressed_size // values
+        if leaf.physical_type != "BYTE_ARRAY":
+            width = max(leaf.length, 12)  # 12 bytes is the widest number
+        elif leaf.path in longest:
+            width = max(width, longest[leaf.path])
+        elif leaf.path in shared or "DELTA_BYTE_ARRAY" in chunk.encodings:
+            # The first row has no text, or hardly any program writes so. A text is at most as long
+            # as all that is stored; few rows at a time cost some microseconds each.
+            few = HELD * count // (chunk.total_uncompressed_size * values or 1)
+            most = min(most, max(few, 16))
+        each += width * values
+    return max(min(most, HELD * count // (each or 1)), 1)
+
+
+def _longest_shared(
+    path: Path | str, file: IO[bytes], group: int, stored: dict[str, int]
+) -> dict[str, int]:
+    """Bytes of the longest text that rows of a row group share, by column; `stored` has theirs."""
+    import pyarrow.compute as pc
+
+    def dictionary(array):
+        while not hasattr(array, "dictionary"):
+            array = array.flatten()
+            array = array[0] if isinstance(array, list) else array  # of a structure, the one read
+        return array.dictionary
+
+    found, opened = {}, open_parquet(path, file, [*stored])
+    for leaf in stored:
+        batch = next(opened.iter_batches(1, row_groups=[group], columns=[leaf]), None)
+        texts = [] if batch is None else dictionary(batch.column(0))
+        if len(texts):
+            found[leaf] = pc.max(pc.binary_length(texts)).as_py() or 0
+        if len(texts) == 1:  # it may come from a page without the shared ones
+            found[leaf] = max(found[leaf], stored[leaf])
+    return found
+
+
+def _unpacked_size(array) -> int:
+    """Bytes of an array of Arrow when each of its texts is a text of its own."""
+    import pyarrow.compute as pc
+
+    if hasattr(array, "dictionary"):
+        return pc.sum(_text_sizes(array)).as_py() or 0
+    if not hasattr(array, "flatten"):
+        return array.nbytes
+    # A map has no `flatten` that works.
+    inner = [array.keys, array.items] if hasattr(array, "items") else array.flatten()
+    parts = inner if isinstance(inner, list) else [inner]
+    return 8 * len(array) + sum(map(_unpacked_size, parts))
+
+
+def _text_sizes(column):
+    """Bytes of each text of a column of Arrow."""
+    import pyarrow.compute as pc
+
+    if hasattr(column, "dictionary"):
+        return pc.binary_length(column.dictionary).take(column.indices)
+    return pc.binary_length(column)
+
+
+def _python_rows(batch, size: int) -> Iterator[dict | ValueError]:
+    """Rows as values of JSON, or the reason that one is none; `size` is that of all, unpacked."""
+    import pyarrow.compute as pc
+    from pyarrow.types import is_binary, is_dictionary, is_large_binary, is_large_string, is_string
+
+    kinds = (is_string, is_binary, is_dictionary, is_large_string, is_large_binary)
+    texts = [field.name for field in batch.schema if any(kind(field.type) for kind in kinds)]
+
+    def too_long(part) -> str | None:
+        longest = ((name, pc.max(_text_sizes(part.column(name))).as_py()) for name in texts)
+        return next((name for name, length in longest if (length or 0) > LONGEST_TEXT), None)
+
+    if size <= HELD and (size <= LONGEST_TEXT or not too_long(batch)):
+        try:
+            rows = batch.to_pylist()
+            yield from [{name: as_json(value) for name, value in row.items()} for row in rows]
+            return
+        except UnicodeDecodeError:  # of some string: row by row, to find it
+            pass
+    for number in range(batch.num_rows):
+        part = batch.slice(number, 1)
+        if name := too_long(part):
+            yield ValueError(f"column {name!r}: expected a text of at most {LONGEST_TEXT:,} bytes")
+            continue
+        try:
+            (row,) = part.to_pylist()
+            yield {name: as_json(value) for name, value in row.items()}
+        except UnicodeDecodeError as error:
+            yield ValueError(f"not UTF-8: {error}")
 
 
 def _record_rows(path: Path | str, at: Place, bad: Bad | None) -> Iterator[tuple[int, dict]]:
@@ -713,7 +874,7 @@ def _json_rows(
     path: Path | str, wanted: Sequence[Column], list_columns: Collection[Column]
 ) -> Iterator[tuple[int, list]]:
     """Yields (line number, the requested values as strings) of a file of objects."""
-    for line, row in read_objects(path):
+    for line, row in read_objects(path, columns=wanted):
         cells = []
         for column in wanted:
             if column not in row:

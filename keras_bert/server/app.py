@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from keras_bert.arguments import check_count, check_number
 from keras_bert.server.batching import Job, QueueFullError
 from keras_bert.server.rest import (
     DEFAULT,
+    LARGE,
     PREDICTION,
     STATUS,
     Limits,
@@ -125,6 +127,7 @@ class ModelServer:
         self.models, self._limits, self._metrics, self._keys = models, limits, metrics, keys
         self.draining, self.in_flight = False, 0
         self.loading: asyncio.Task | None = None
+        self._parser = ThreadPoolExecutor(1, "parse")
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette):
@@ -140,6 +143,7 @@ class ModelServer:
                     await task
             for model in self.models.values():
                 await model.close()
+            self._parser.shutdown(wait=True)
 
     async def _load(self) -> None:
         for model in self.models.values():
@@ -229,7 +233,7 @@ class ModelServer:
             version = model.version(None, None)
             signatures = version.export.contract["signatures"]
             body = await self._body(request.scope, request.receive)
-            asked = parse_predict(body, signatures, self._limits)
+            asked = await self._parsed(parse_predict, body, signatures)
             if asked.rows != 1:
                 raise RequestError(400, f"inputs: {asked.rows} rows; expected 1 to explain")
             columns = [_plain(values.tolist()) for values in asked.inputs.values()]
@@ -303,10 +307,19 @@ class ModelServer:
             body = await self._body(scope, receive)
             if model is None:
                 raise not_found(name, number)
-            version = model.version(number, None if label is None else unquote(label))
+            label = None if label is None else unquote(label)
             if method != "predict":
-                refuse_method(method, body, version.export.signature_defs)
-            asked = parse_predict(body, version.export.contract["signatures"], self._limits)
+                signatures = model.version(number, label).export.signature_defs
+                await self._parsed(partial(refuse_method, method), body, signatures)
+            while True:
+                version = model.version(number, label)
+                asked = await self._parsed(
+                    parse_predict, body, version.export.contract["signatures"]
+                )
+                if (
+                    version.state == "AVAILABLE"
+                ):  # or another took its place while a large body was parsed
+                    break
             try:
                 job = version.batcher.submit(
                     asked.signature, asked.inputs, asked.rows, asked.length
@@ -338,6 +351,17 @@ class ModelServer:
             known = model.name if model else ""
             self._metrics.requests.labels(known, method, str(status)).inc()
             self._metrics.seconds.labels(known).observe(time.monotonic() - begun)
+
+    async def _parsed(self, parse: Callable, body: bytes, signatures: Mapping[str, dict]):
+        """What `parse` makes of a body; of a large one in a thread, one at a time.
+
+        The ids of 8 MB are checked in seconds, during which the event loop answers others. Below
+        `LARGE` it takes less than a millisecond or two, and a thread would cost more than that.
+        """
+        if len(body) <= LARGE:
+            return parse(body, signatures, self._limits)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._parser, parse, body, signatures, self._limits)
 
     async def _body(self, scope, receive) -> bytes:
         limit = self._limits.body
@@ -435,7 +459,9 @@ async def answer_of(job: Job, receive) -> dict[str, np.ndarray]:
             task.cancel()
 
 
-def refuse_method(method: str, body: bytes, signature_defs: Mapping[str, dict]) -> None:
+def refuse_method(
+    method: str, body: bytes, signature_defs: Mapping[str, dict], limits: Limits
+) -> None:
     """Refuses `:classify` and `:regress`, as TensorFlow Serving does for these signatures.
 
     They take `tf.Example`s; exports have signatures of the method predict alone.
@@ -444,11 +470,12 @@ def refuse_method(method: str, body: bytes, signature_defs: Mapping[str, dict]) 
         method: "classify" or "regress".
         body: of the request.
         signature_defs: of the version, by name.
+        limits: of the request.
 
     Raises:
         RequestError: always.
     """
-    request = parse_object(body)
+    request = parse_object(body, limits)
     name = signature_of(request)
     if name not in signature_defs:
         raise RequestError(
@@ -656,7 +683,8 @@ def create_app(
             with several, a batch starts as soon as one is free.
         max_queue: maximum number of rows that wait before a model; beyond that, requests are
             answered with 503 and `Retry-After`.
-        threads: batches run at the same time, of each model. By default 1 with a GPU; otherwise one
+        threads: batches run at the same time, of each model. By default 1 with a GPU and for an
+            export with format="onnx", which divides a batch between the cores itself; otherwise one
             for each core, up to 4. If it is the number of cores, TensorFlow computes each batch on
             one core, unless its intra-op threads are set or it already runs.
         max_body: maximum number of bytes of a request's body.

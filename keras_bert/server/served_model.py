@@ -20,7 +20,7 @@ from keras_bert.data.rows import parse_json
 from keras_bert.server.batching import Batcher
 from keras_bert.server.rest import DEFAULT, RequestError
 from keras_bert.serving.export_contract import read_contract
-from keras_bert.serving.onnx_network import load_functions
+from keras_bert.serving.onnx_network import in_onnx, load_functions
 
 LABELS = "version_labels.json"  # in a base folder: {"stable": 1, "canary": 2}
 SAVED_MODEL = "saved_model.pb"
@@ -272,7 +272,7 @@ class Settings:
         max_batch_size: see `Batcher`.
         max_wait: see `Batcher`.
         max_queue: see `Batcher`.
-        threads: see `Batcher`; of each model. None for what `chosen_threads` says.
+        threads: see `Batcher`; of each version. None for what `chosen_threads` says.
         poll: seconds between two looks into a base folder.
     """
 
@@ -310,10 +310,11 @@ class ServedModel:
     looks: int = 0
 
     def __post_init__(self):
-        self._executor: ThreadPoolExecutor | None = None  # when TensorFlow is there
+        # Threads start when they are needed: no more than the versions' batches take.
+        self._executor = ThreadPoolExecutor(self.settings.threads or _BATCHES, f"model-{self.name}")
         self._loader = ThreadPoolExecutor(1, f"load-{self.name}")
         self._explainer = ThreadPoolExecutor(1, f"explain-{self.name}")
-        self._explaining, self._task, self._threads = 0, None, 1
+        self._explaining, self._task = 0, None
         self._scratch: tempfile.TemporaryDirectory | None = None
         self._tasks: set[asyncio.Task] = set()
 
@@ -399,9 +400,6 @@ class ServedModel:
             RuntimeError: if none could be loaded; its cause is the reason.
         """
         loop = asyncio.get_running_loop()
-        threads = await loop.run_in_executor(self._loader, chosen_threads, self.settings.threads)
-        self._executor = ThreadPoolExecutor(threads, f"model-{self.name}")
-        self._threads = threads
         if self.place.preset is not None:
             self.place.export = await loop.run_in_executor(self._loader, self._exported)
         await self.refresh()
@@ -469,7 +467,7 @@ class ServedModel:
         version = self.versions[number] = Version(number, stamp=stamp)
         log.info("model %s: loading version %d", self.name, number)
         try:
-            export = await loop.run_in_executor(self._loader, Export, folder)
+            export, threads = await loop.run_in_executor(self._loader, self._opened, folder)
         except Exception as error:
             log.error("model %s: version %d was not loaded: %s", self.name, number, error)
             version.state, version.error = "END", f"{type(error).__name__} while it was loaded"
@@ -479,7 +477,7 @@ class ServedModel:
         version.batcher = Batcher(
             export,
             self._executor,
-            self._threads,
+            threads,
             chosen.max_batch_size,
             chosen.max_wait,
             chosen.max_queue,
@@ -489,6 +487,14 @@ class ServedModel:
         version.state = "AVAILABLE"
         log.info("model %s: version %d is available", self.name, number)
         return True
+
+    def _opened(self, folder: Path) -> tuple[Export, int]:
+        """Loads an export, after the number of its threads, which TensorFlow takes before it runs.
+
+        Each version has its own: a new one may have the other form.
+        """
+        threads = chosen_threads(self.settings.threads, in_onnx(read_contract(folder)))
+        return Export(folder), threads
 
     def _retire(self, version: Version) -> None:
         version.state = "UNLOADING"
@@ -506,6 +512,7 @@ class ServedModel:
         """Exports the preset into a folder that only this user can read."""
         self._scratch = tempfile.TemporaryDirectory(prefix="keras_bert-serve-")
         folder = Path(self._scratch.name) / "1"
+        chosen_threads(self.settings.threads)  # before TensorFlow runs
         task = load_task(self.place.preset)
         log.info("exporting %s as %s", self.place.preset, type(task).__name__)
         task.export(folder, verbose=0)
@@ -517,8 +524,7 @@ class ServedModel:
             await version.batcher.drained()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        if self._executor is not None:
-            self._executor.shutdown(wait=True)
+        self._executor.shutdown(wait=True)
         self._loader.shutdown(wait=True)
         self._explainer.shutdown(wait=True)
         if self._scratch is not None:
@@ -531,19 +537,23 @@ def divides(contract: dict[str, Any], signature: str) -> bool:
     return all(spec["shape"] and None not in spec["shape"][1:] for spec in outputs.values())
 
 
-def chosen_threads(threads: int | None) -> int:
+def chosen_threads(threads: int | None, onnx: bool = False) -> int:
     """The number of batches to run at the same time, and TensorFlow's threads to match.
 
     The products of short texts are too small to divide: two cores answer more texts with a batch
-    each than with one batch after the other on both.
+    each than with one batch after the other on both. `OnnxNetwork` divides the rows of a batch
+    between the cores itself; a second batch would only wait for the same cores.
 
     Args:
         threads: as `create_app`.
+        onnx: whether the network runs in ONNX Runtime.
     """
     import tensorflow as tf
 
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    if threads is None and onnx:
+        return 1
     if threads is None:
         threads = 1 if tf.config.list_physical_devices("GPU") else min(cores, _BATCHES)
     threading = tf.config.threading

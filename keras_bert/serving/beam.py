@@ -23,9 +23,9 @@ from keras_bert.arguments import check_batch_size, check_count
 from keras_bert.data.beam_runs import import_beam, pipeline_options, progress
 from keras_bert.data.rows import (
     Place,
-    as_json,
     open_bytes,
     open_parquet,
+    parquet_rows,
     parse_json,
     read_lines,
 )
@@ -47,7 +47,6 @@ FORMAT = 1
 ROWS_PER_SHARD = 20_000
 SHARD_BYTES = 1 << 25  # shards of long texts have fewer rows
 LINE_BYTES = 1 << 26
-PARQUET_ROWS = 1024  # read at a time
 OVERWRITE = "choose another folder, or pass overwrite=True to delete it"
 # Only errors name it: elements of a user's pipeline are from no file.
 ELEMENT = InputFile("batch", "batch", ".jsonl", False)
@@ -638,28 +637,11 @@ def _lines(file: InputFile, begin: int, line: int) -> Iterator[tuple[int, int, s
 def _parquet_rows(file: InputFile, shard: Shard, reader: RowReader) -> Iterator[tuple[int, Any]]:
     with open_bytes(file.path) as stream:
         found = open_parquet(file.path, stream)
-        groups, first, end = [], None, 0
-        for group in range(found.num_row_groups):
-            begin, end = end, end + found.metadata.row_group(group).num_rows
-            if end > shard.begin and begin < shard.begin + shard.rows:
-                groups.append(group)
-                first = begin if first is None else first
         columns = reader.check_columns(file, found.schema_arrow.names)
-        batches = found.iter_batches(PARQUET_ROWS, row_groups=groups, columns=columns)
-        row, left = first, shard.rows
-        for batch in batches:
-            # Cut before rows become objects of Python.
-            cut = batch.slice(max(0, shard.begin - row))
-            row += len(batch)
-            for found_row in cut.slice(0, left).to_pylist():
-                line = shard.line + shard.rows - left
-                left -= 1
-                try:
-                    yield line, {name: as_json(value) for name, value in found_row.items()}
-                except UnicodeDecodeError as error:
-                    yield line, Failure(str(error), repr(found_row))
-            if not left:
-                return
+        end = shard.begin + shard.rows
+        for line, row in parquet_rows(file.path, stream, columns, shard.begin, end):
+            wrong = isinstance(row, ValueError)
+            yield line, Failure(str(row), f"{file.path}, line {line}") if wrong else row
 
 
 # === The folder of answers ===

@@ -248,7 +248,9 @@ class RowReader:
             yield line, None, {name: text.removesuffix("\n").removesuffix("\r")}
 
     def _objects(self, file: InputFile):
-        for line, found in read_objects(file.path):
+        names = column_names(file.path) if file.ending == ".parquet" else []
+        wanted = self.check_columns(file, names) if names else None
+        for line, found in read_objects(file.path, columns=wanted):
             yield line, *self._of_object(file, line, found)
 
     def _of_object(self, file: InputFile, line: int, found: dict) -> tuple[Any, dict]:

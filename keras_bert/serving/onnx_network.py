@@ -460,6 +460,15 @@ def _load_direct(folder: Path, kind: dict[str, Any]) -> dict[str, Direct]:
     return {"serving_default": Direct(rows, folder / ANSWERS)}
 
 
+def in_onnx(contract: dict[str, Any]) -> bool:
+    """Whether the network of an export runs in ONNX Runtime.
+
+    Args:
+        contract: its contract.
+    """
+    return contract.get("onnx") is not None
+
+
 def load_functions(folder: str | Path, contract: dict[str, Any]) -> dict[str, Callable]:
     """Loads an export of either kind.
 
@@ -480,8 +489,9 @@ def load_functions(folder: str | Path, contract: dict[str, Any]) -> dict[str, Ca
         with needed(str(folder), "TensorFlow Text", "tensorflow-text"):
             import tensorflow_text  # noqa: F401
     model = tf.saved_model.load(str(folder))
-    functions, kind = dict(model.signatures), contract.get("onnx")
-    if kind is not None:
+    functions = dict(model.signatures)
+    if in_onnx(contract):
+        kind = contract["onnx"]
         network = OnnxNetwork(Path(folder) / NETWORK, kind["by_token"], kind["rows"])
         split = [name.removesuffix("/rows") for name in functions if name.endswith("/rows")]
         direct = _load_direct(Path(folder), kind)

@@ -1,10 +1,13 @@
 """Which columns are chosen for texts and labels, and what is said where none fits."""
 
+import json
+
 import pytest
 
 from keras_bert.data import hold_out, read_table
 from keras_bert.data.table_rows import FilePart
 from keras_bert_cli.columns import find_columns
+from keras_bert_cli.kinds import KINDS, Source
 
 REVIEWS = [("1", "A lovely film about rain.", "5"), ("2", "Not my cup of tea at all.", "1")] * 4
 
@@ -54,6 +57,47 @@ def test_columns_that_are_missing_are_named(header, options, message, tmp_path):
         find_columns(write(tmp_path / "a.csv", header, rows), **options)
     assert str(tmp_path / "a.csv") in str(caught.value)
     assert str(header) in str(caught.value)
+
+
+GOOD = {"n": 1, "said": "A lovely film about rain.", "kind": "a", "score": 4, "tags": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns", "bad", "message"),
+    [
+        ("classify", ("said", "kind"), {"kind": None}, "line 7: key 'kind': expected a string"),
+        ("classify", ("said", "kind"), {"said": ["b"]}, "line 7: key 'said': expected a string"),
+        ("regress", ("said", "score"), {"score": "n/a"}, "line 7: a label that is not a number"),
+        ("multi-label", ("said", "tags"), {"tags": [{}]}, "line 7: key 'tags': expected strings"),
+    ],
+)
+def test_a_column_that_one_row_lacks_is_found_and_the_row_named(
+    kind, columns, bad, message, tmp_path
+):
+    rows = [GOOD | {"n": i, "kind": "ab"[i % 2], "score": i % 3, "tags": ["xy"[i % 2]]}
+            for i in range(40)]  # fmt: skip
+    rows[6] |= bad
+    keys = {*columns, "n"} if kind == "classify" else {*columns}
+    rows = [{k: v for k, v in row.items() if k in keys} for row in rows]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ValueError, match=f"a.jsonl, {message}"):
+        KINDS[kind].read(Source(path))
+    del rows[6][columns[list(bad) == [columns[1]]]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ValueError, match="a.jsonl, line 7: no key"):
+        KINDS[kind].read(Source(path))
+    table = KINDS[kind].read(Source(path, skip_bad_rows=True))
+    assert table.columns[:2] == ((columns[0],), (columns[1],)) and len(table) == 39
+
+
+def test_a_blank_cell_hides_no_column(tmp_path):
+    rows = [(f"text number {i}", str(i % 5)) for i in range(20)]
+    rows[3] = ("text", "")
+    path = write(tmp_path / "a.csv", ["said", "how much"], rows)
+    assert find_columns(path, label_kind="number")[:2] == (("said",), ("how much",))
+    with pytest.raises(ValueError, match="a.csv, line 5: no label in 1 of 20 rows"):
+        KINDS["regress"].read(Source(path))
 
 
 def test_columns_may_be_separated_by_semicolons(tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -57,6 +58,55 @@ def test_help_imports_nothing_that_takes_seconds():
     command = [sys.executable, "-c", HELP]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+WRONG = """
+import sys
+from keras_bert_cli.main import run
+from keras_bert_cli.first_readers import whole_package
+for command in sys.argv[1:]:
+    assert run(command.split()) == 1, command
+    loaded = {"tensorflow", "keras", "keras_bert"} & set(sys.modules)
+    assert not loaded, (command, loaded)
+rows = sys.modules["keras_bert.data.rows"]
+whole_package()
+import keras_bert
+assert keras_bert.data.rows is rows and keras_bert.data.Table is keras_bert.data.table_rows.Table
+assert keras_bert.tasks.task.Table is keras_bert.data.Table  # one module, not two
+"""
+
+
+def test_wrong_files_are_refused_before_tensorflow_is_imported(tmp_path):
+    (tmp_path / "rows.csv").write_text("text,label\na,x\nb\n")
+    (tmp_path / "good.csv").write_text("text,label\na,x\nb,y\n")
+    (tmp_path / "other.csv").write_text("said,label\na,x\n")
+    (tmp_path / "a.xyz").write_text("text\n")
+    (tmp_path / "a.json").write_text("{")
+    run_folder = tmp_path / "run"
+    (run_folder / "preset").mkdir(parents=True)
+    facts = {"format": 1, "kind": "classify", "columns": {"texts": ["text"], "labels": ["label"]}}
+    (run_folder / "run.json").write_text(json.dumps(facts))
+    commands = {
+        "train classify no.csv": "no.csv: no such file",
+        "train classify rows.csv": "rows.csv, line 3: 1 columns ['b'], but expected 2",
+        "train classify good.csv --dev rows.csv": "rows.csv, line 3: 1 columns",
+        "train classify good.csv --text said": "good.csv, line 1: no column 'said'",
+        "train classify a.xyz": "a.xyz: extension '.xyz': expected .tsv",
+        "train answer a.json": "a.json, line 1: not JSON",
+        "train classify good.csv --preset ./no": "./no: no such folder",
+        "train classify good.csv -o run": "run is there already",
+        "evaluate runs/no good.csv": "runs/no: no such folder",
+        "evaluate run rows.csv": "rows.csv, line 3: 1 columns",
+        "predict run other.csv -o out.jsonl": "other.csv, line 1: no column 'text'",
+        "predict run a.xyz -o out.jsonl": "a.xyz: the ending '.xyz' does not tell the format",
+    }
+    command = [sys.executable, "-c", WRONG, *commands]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    for found, expected in zip(errors, commands.values(), strict=True):
+        assert found.startswith(f"error: {expected}")
 
 
 def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys, caplog):

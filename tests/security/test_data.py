@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import pytest
 import tensorflow as tf
@@ -9,7 +10,8 @@ import tensorflow as tf
 from keras_bert.data import read_squad, read_table, read_tagged, rows
 from keras_bert.data.records import parse_documents, read_index
 from keras_bert.data.relations import read_relations
-from keras_bert.data.rows import parse_json, read_rows
+from keras_bert.data.rows import parse_json, read_objects, read_rows
+from keras_bert.data.table_rows import Cell, Table, TableReader
 from keras_bert.serving.bulk_rows import RowReader, find_files
 from keras_bert.serving.export_contract import PLACE, read_contract
 from keras_bert_cli.bad_rows import read_without_bad_rows
@@ -117,6 +119,83 @@ def test_a_gzip_bomb_of_bad_rows(tmp_path, monkeypatch):
 
     with pytest.raises(ValueError, match="a.csv.gz, line .*: the gzip file of .* unpacks to"):
         read_without_bad_rows(read, read, path, False)
+
+
+def write_parquet(path, **columns):
+    pytest.importorskip("pyarrow")
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, compression="zstd")
+    return path
+
+
+def shared(*texts, rows=1000):
+    """A column whose texts are stored once each; written as strings."""
+    import pyarrow
+
+    places = pyarrow.array([i % len(texts) for i in range(rows)], pyarrow.int32())
+    return pyarrow.DictionaryArray.from_arrays(places, pyarrow.array(texts))
+
+
+PARQUET_READERS = {
+    "a table": lambda path: read_table(path, "text", "label"),
+    "rows to answer": lambda path: [*RowReader(find_files(path), TEXT, None)],
+    "all columns": lambda path: [*read_objects(path)],
+    "pieces": lambda path: TableReader(Table(path), {"text": Cell()}).index(
+        lambda columns: len(columns["text"])
+    ),
+    "bad rows": lambda path: read_without_bad_rows(
+        lambda path: read_table(path, "text", "label"), None, path, False
+    ),
+}
+
+
+@pytest.mark.parametrize("read", PARQUET_READERS.values(), ids=PARQUET_READERS)
+@pytest.mark.parametrize("texts", [("x" * 5_000_000, "y"), ("x" * 5_000_000,)])
+def test_parquet_bombs(tmp_path, read, texts):
+    """2.5 and 5 GB in 900 bytes."""
+    path = write_parquet(tmp_path / "a.parquet", text=shared(*texts), label=["a"] * 1000)
+    assert path.stat().st_size < 1000
+    with pytest.raises(ValueError, match=r"a.parquet, line \d+: the Parquet file of .* unpacks to"):
+        read(path)
+
+
+def test_parquet_bombs_of_other_shapes(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "FREE_BYTES", 1 << 20)
+    path = tmp_path / "a.parquet"
+    lists = [["x" * 10_000]] * 1000
+    for name, columns in {
+        "many columns": {f"c{i}": shared("x" * 10_000, "y") for i in range(100)},
+        "lists": {"text": lists},
+        "an empty list first": {"text": [[], *lists]},
+        "one page": {"text": ["x" * 2_000_000]},
+        "nulls": {"text": [None] * 200_000},
+    }.items():
+        write_parquet(path, **columns)
+        try:
+            read = [*read_objects(path)]
+        except ValueError as error:
+            assert re.search(r"a.parquet, line \d+: the Parquet file of", str(error))
+        else:
+            pytest.fail(f"{name}: {len(read)} rows")
+    # Of many columns those that are asked for are read.
+    write_parquet(path, text=["a"] * 1000, **{f"c{i}": shared("x" * 100_000) for i in range(100)})
+    assert read_table(path, "text").texts == ["a"] * 1000
+
+
+def test_a_long_text_in_parquet(tmp_path):
+    path = write_parquet(
+        tmp_path / "a.parquet", text=["a", "x" * (1 + (16 << 20)), "b"], label=["c", "d", "c"]
+    )
+    expected = r"a.parquet, line 2: column 'text': expected a text of at most 16,777,216 bytes"
+    for name, read in PARQUET_READERS.items():
+        if name != "bad rows":
+            with pytest.raises(ValueError, match=expected):
+                read(path)
+    found, bad = PARQUET_READERS["bad rows"](path)
+    assert found.texts == ["a", "b"] and [line for line, _ in bad] == [2]
+    assert bad[0][1].startswith("column 'text': expected")
 
 
 def test_json_at_every_depth(tmp_path):

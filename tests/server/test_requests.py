@@ -4,15 +4,18 @@ import asyncio
 import contextlib
 import gzip
 import json
+import re
+import threading
 
 import pytest
 
 from keras_bert.server import create_app
 from keras_bert.server.protection import OwnHosts
+from keras_bert.server.rest import LARGE, Limits, RequestError, parse_object
 from keras_bert.server.running import OneWrite
 from keras_bert.server.served_model import chosen_threads
 from keras_bert.serving.export_contract import read_contract
-from tests.server.live import Gate, in_thread, live
+from tests.server.live import PATIENCE, Gate, in_thread, live
 from tools.serving import client_rest
 from tools.serving.odd_requests import odd_requests
 
@@ -96,6 +99,62 @@ def test_a_body_at_the_limits_is_answered(server):
     assert server.predict({"instances": ["é" * 50] * 7})[0] == 200
     body = json.dumps({"instances": ["rain"]}).encode()
     assert server.ask("POST", PREDICT, body + b" " * (20_000 - len(body)))[0] == 200
+
+
+BOMBS = {
+    "lists": b'{"instances": ["rain"], "x": [' + b"[]," * 2_700_000 + b"0]}",
+    "objects": b'{"instances": ["rain"], "x": [' + b'{"a":{}},' * 900_000 + b"0]}",
+    "strings": b'{"instances": ["rain"], "x": [' + b'"",' * 2_700_000 + b"0]}",
+    "depth": b'{"instances": ' + b"[" * 8_000_000,
+    "depth below the count": b'{"instances": ' + b"[" * 100_000 + b" " * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_json_of_too_many_values_is_not_parsed(name, monkeypatch):
+    def parse(text, *args):
+        assert name.startswith("depth")  # which the parser itself ends
+        return loads(text, *args)
+
+    loads = json.loads
+    monkeypatch.setattr("keras_bert.server.rest.json.loads", parse)
+    with pytest.raises(RequestError) as error:
+        parse_object(BOMBS[name], Limits())
+    assert error.value.status == 400
+    expected = "expected at most 131,072 lists, objects, keys and strings|nested too deeply"
+    assert re.search(expected, error.value.message)
+
+
+def test_marks_in_texts_are_no_values():
+    texts = ['[{"a": "b\\\\"}]' * 5000] * 30 + ["\\", '"', '\\"', "\\\\"] * 40
+    body = json.dumps({"instances": texts}).encode()
+    assert body.count(b"[") > 131_072
+    assert parse_object(body, Limits()) == {"instances": texts}
+
+
+def test_others_are_answered_while_a_large_body_is_parsed(exported, monkeypatch):
+    parsing, go_on = threading.Event(), threading.Event()
+
+    def parse(text, *args):
+        if len(text) > LARGE:
+            parsing.set()
+            assert go_on.wait(PATIENCE)
+        return loads(text, *args)
+
+    loads = json.loads
+    monkeypatch.setattr("keras_bert.server.rest.json.loads", parse)
+    body = json.dumps({"instances": ["rain"]}).encode() + b" " * LARGE
+    with live({"model": exported}) as server:
+        try:
+            large = in_thread(server.ask, "POST", PREDICT, body)
+            refused = in_thread(server.ask, "POST", PREDICT.replace("predict", "classify"), body)
+            assert parsing.wait(PATIENCE)
+            assert server.predict({"instances": ["wind"]})[0] == 200
+        finally:
+            go_on.set()
+        for thread, results, expected in ((*large, 200), (*refused, 400)):
+            thread.join()
+            assert results[0][0] == expected
 
 
 def test_a_body_in_pieces_without_a_length(server):
@@ -264,6 +323,7 @@ def test_threads_follow_from_the_machine(monkeypatch):
     assert chosen_threads(1) == 1 and chosen == [1]  # as the user says: both cores for each batch
     cores |= set(range(16))
     assert chosen_threads(None) == 4 and chosen == [1]
+    assert chosen_threads(None, onnx=True) == 1 and chosen_threads(3, onnx=True) == 3
     devices.append("GPU:0")
     assert chosen_threads(None) == 1
     devices.clear()

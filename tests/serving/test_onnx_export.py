@@ -10,6 +10,7 @@ from keras_bert.serving.bulk_model import ExportedModel
 from keras_bert.serving.export_contract import read_contract
 from keras_bert.text.ascii_rows import AsciiRows
 from keras_bert.text.tokenizer import BertTokenizer
+from tests.server.live import Gate, in_thread, live
 from tests.serving.made import KINDS, TEXTS, TINY, asked, check, make, said
 
 ASCII = [text for text in TEXTS if text.isascii()] * 3  # more than a chunk, of unequal lengths
@@ -142,3 +143,21 @@ def test_layer_norm_is_bitwise_that_of_keras():
         layer.gamma.assign(np.linspace(-1, 2, 11))
         layer.beta.assign(np.linspace(3, -3, 11))
     np.testing.assert_array_equal(own(x), theirs(x))
+
+
+@pytest.mark.parametrize(("threads", "together"), [(None, 1), (2, 2)])
+def test_the_server_runs_one_batch_at_a_time_unless_asked(folder, monkeypatch, threads, together):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1}, raising=False)
+    with live({"model": folder}, threads=threads) as server:
+        gate, ask = Gate(monkeypatch), {"instances": ["rain"]}
+        first = in_thread(server.predict, ask)
+        gate.entered.acquire()
+        second = in_thread(server.predict, ask)
+        while len(gate.calls) < 2 and not server.metric("keras_bert_queue_rows"):
+            pass
+        found = len(gate.calls)
+        gate.open.set()
+        for thread, results in (first, second):
+            thread.join()
+            assert results[0][0] == 200
+    assert found == together
