@@ -1,6 +1,7 @@
 """Batches across requests: rows of like length of one signature, within a deadline."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -51,7 +52,8 @@ class Batcher:
 
     With one thread, a batch starts when it is free and `max_batch_size` rows of one key wait, or
     `max_wait` seconds after there were both a job and a free thread: the clients of the batch
-    before have just been answered then, and their next requests join.
+    before have just been answered then, and their next requests join. When as many jobs wait as
+    there are such clients, nothing more is to be expected, and it starts at once.
 
     Several threads share the rows in work. A batch starts as soon as a thread is free, and takes
     half of that thread's share: the other half waits meanwhile, so that the next batch can start
@@ -92,6 +94,8 @@ class Batcher:
         self._waiting: dict[tuple, list[Job]] = {}
         self._rows = self._in_work = 0  # those that wait; those and the ones that run
         self._freed = 0.0
+        # Jobs: as many as clients, each of which sends its next when it is answered.
+        self._expected = math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[asyncio.Task] = set()
 
@@ -195,9 +199,10 @@ class Batcher:
                 full = min(full, -(-self._in_work // (2 * self._threads)))
                 due = {key: group[0].since for key, group in self._waiting.items()}
             else:
+                every = sum(map(len, self._waiting.values())) >= self._expected
                 due = {
                     key: group[0].since
-                    if sum(job.rows for job in group) >= full
+                    if every or sum(job.rows for job in group) >= full
                     else max(group[0].since, self._freed) + self._max_wait
                     for key, group in self._waiting.items()
                 }
@@ -232,6 +237,7 @@ class Batcher:
         finally:
             if not self._free:
                 self._freed = time.monotonic()
+                self._expected = len(jobs) + sum(map(len, self._waiting.values()))
             self._free += 1
             self._in_work -= _rows_in(jobs)
             self._start_batches()

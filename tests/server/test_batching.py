@@ -89,6 +89,27 @@ def test_a_batch_starts_when_it_is_full_or_the_longest_wait_is_over():
     batched(short, max_wait=0.001)
 
 
+def test_nobody_waits_for_more_clients_than_there_are():
+    async def test(batcher, model):
+        model.gate.set()
+        await submit(batcher, "a", "a", "a", "a").answer  # full
+        await submit(batcher, "aa").answer  # the one client: no wait of an hour
+        model.gate.clear()
+        alone = submit(batcher, "a")
+        for _ in range(3):
+            await model.was_entered()
+        others = [submit(batcher, "aa") for _ in range(2)]  # clients two and three
+        model.gate.set()
+        await alone.answer
+        await asyncio.sleep(0)
+        assert len(model.batches) == 3 and batcher.waiting == 2
+        again = submit(batcher, "a")
+        await asyncio.wait([job.answer for job in (*others, again)])
+        assert [len(texts) for _, texts in model.batches] == [4, 1, 1, 3]
+
+    batched(test, max_wait=3600.0)
+
+
 def test_the_oldest_goes_first_with_those_of_like_length():
     async def test(batcher, model):
         submit(batcher, "first")
