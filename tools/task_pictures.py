@@ -181,11 +181,11 @@ def question_answering(args) -> dict:
     examples = data.read_squad(args.data / "squad" / "dev-v1.1.json.gz")
     examples = [e for e in examples if len(e.context) <= 700]
     train, test = data.hold_out_articles(examples, 0.33)
-    train = train[: args.limit or 2000]
+    train, test = train[: args.limit or 2000], test[:1000]
     keras.utils.set_random_seed(args.seed)
     model = keras_bert.BertQuestionAnswerer.from_preset(PRESET, sequence_length=192)
     model.compile(learning_rate=3e-4)
-    model.fit(train, batch_size=32, epochs=3, seed=args.seed, verbose=0)
+    model.fit(train, batch_size=32, epochs=2, seed=args.seed, verbose=0)
     found = model.answer_examples(test, top_k=20)
     rows = []
     for e in test:
@@ -247,7 +247,7 @@ def relations(args) -> dict:
         PRESET, labels=list(RELATIONS), sequence_length=96
     )
     model.compile(learning_rate=2e-4)
-    model.fit(train, batch_size=32, epochs=2, seed=args.seed, verbose=0)
+    model.fit(train, batch_size=32, epochs=3, seed=args.seed, verbose=0)
     found = metrics.relation_scores(test.labels, model.relate(test)[0])
     rows, other = {}, found.names.index("Other")
     for i, name in enumerate(found.names):
@@ -285,7 +285,7 @@ def regression(args) -> dict:
     keras.utils.set_random_seed(args.seed)
     model = keras_bert.BertClassifier.from_preset(PRESET, problem="regression", sequence_length=96)
     model.compile(learning_rate=2e-4)
-    model.fit(train.texts, train.labels, batch_size=32, epochs=3, seed=args.seed, verbose=0)
+    model.fit(train.texts, train.labels, batch_size=32, epochs=2, seed=args.seed, verbose=0)
     found = model.predict(dev.texts, verbose=0)[:, 0]
     names = ["pearson", "spearman", "mean_squared_error"]
     scores = {name: round(v, 4) for name, v in metrics.evaluate(names, dev.labels, found).items()}
@@ -309,7 +309,7 @@ def multi_label(args) -> dict:
         ]
         return [" ".join(words) for words in part.words], topics
 
-    train, dev = read("eng.train.gz", args.limit or 4000), read("eng.testa.gz")
+    train, dev = read("eng.train.gz", args.limit or 3000), read("eng.testa.gz")
     test = read("eng.testb.gz")
     keras.utils.set_random_seed(args.seed)
     model = keras_bert.BertClassifier.from_preset(
@@ -351,11 +351,11 @@ def multiple_choice(args) -> dict:
     """HellaSwag in SWAG's columns: accuracy by how far the best choice is ahead of the second."""
     rows = data.read_choices(args.data / "swag" / "hellaswag_val_3000_swag_columns.csv.gz")
     test = ChoiceExamples(*(column[2400:] for column in rows))
-    train = rows.head(min(2400, args.limit or 1200))
+    train = rows.head(min(2400, args.limit or 1000))
     keras.utils.set_random_seed(args.seed)
     model = keras_bert.BertMultipleChoice.from_preset(PRESET, sequence_length=96)
     model.compile(learning_rate=1e-4)
-    model.fit(train, batch_size=16, epochs=2, seed=args.seed, verbose=0)
+    model.fit(train, batch_size=16, epochs=1, seed=args.seed, verbose=0)
     logits = np.asarray(model.predict(test, 16, verbose=0), "float64")
     right = logits.argmax(axis=1) == np.asarray(test.labels)
     chance = np.sort(np.asarray(keras.ops.softmax(logits)), axis=1)
@@ -409,7 +409,7 @@ def features(args) -> dict:
 def masked_lm(args) -> dict:
     """Continued pre-training on SST-2's texts: held-out accuracy of them, and of old books."""
     train, dev = (glue.read("sst2", data_dir=args.data / "glue", split=s) for s in ("train", "dev"))
-    texts = [text for text in train.texts if len(text.split()) >= 8][: args.limit or 4000]
+    texts = [text for text in train.texts if len(text.split()) >= 8][: args.limit or 3000]
     books = old_books(args.data)
     keras.utils.set_random_seed(args.seed)
     model = keras_bert.BertMaskedLM.from_preset(PRESET, sequence_length=64)
@@ -428,7 +428,7 @@ def masked_lm(args) -> dict:
     after = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: look(epoch))
     prompt = "This is one of the best [MASK] of the year."
     candidates = {"before": [c.token for c in model.fill(prompt, top_k=5)[0]]}
-    model.fit(texts, batch_size=32, epochs=4, seed=args.seed, callbacks=[after], verbose=0)
+    model.fit(texts, batch_size=32, epochs=3, seed=args.seed, callbacks=[after], verbose=0)
     candidates["after"] = [c.token for c in model.fill(prompt, top_k=5)[0]]
     scores = {"texts": len(texts), "prompt": prompt, **candidates}
     for name in ("reviews", "books"):
@@ -447,7 +447,7 @@ def zero_shot(args) -> dict:
     """MNLI, and with its classes the two of SST-2, by several wordings."""
     folder = args.data / "glue"
     train, dev = (glue.read("mnli", data_dir=folder, split=s) for s in ("train_slice", "dev_slice"))
-    train = train.head(args.limit or 6000)
+    train = train.head(args.limit or 4000)
     names = list(glue.TASKS["mnli"].label_names)
     keras.utils.set_random_seed(args.seed)
     model = keras_bert.BertClassifier.from_preset(PRESET, labels=names, sequence_length=96)
