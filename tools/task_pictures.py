@@ -543,7 +543,7 @@ def draw_classification(found: dict) -> dict:
 
 
 def draw_token_classification(found: dict) -> dict:
-    made = figure(WIDTH, 5.6)
+    made = figure(WIDTH, 5.8)
     above, below = made.subplots(2, 1, height_ratios=[2, 3])
     types = found["scores"]["types"]
     for i, part in enumerate(("precision", "recall", "f1")):
@@ -552,7 +552,12 @@ def draw_token_classification(found: dict) -> dict:
         label = part if part != "f1" else "F1"
         above.bar(places, values, width=0.25, color=(GREY, ORANGE, BLUE)[i], label=label)
     above.set_xticks(range(len(NAMES)), [f"{n}\n{types[n]['support']:,}" for n in NAMES])
-    above.set(ylabel="score by entity", ylim=(0, 1), yticks=[0, 0.25, 0.5, 0.75, 1])
+    above.set(
+        xlabel="type, and number of entities",
+        ylabel="score",
+        ylim=(0, 1),
+        yticks=[0, 0.25, 0.5, 0.75, 1],
+    )
     above.grid(axis="y", alpha=0.3)
     above.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     heat(below, np.array(found["confusion"])[:4], NAMES, [*NAMES, "none"])
