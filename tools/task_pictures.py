@@ -67,6 +67,7 @@ import keras
 import matplotlib
 import numpy as np
 import tensorflow as tf
+from PIL import Image
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
@@ -326,7 +327,7 @@ def multi_label(args) -> dict:
         ]
         return [" ".join(words) for words in part.words], topics
 
-    train, dev = read("eng.train.gz", args.limit or 3000), read("eng.testa.gz")
+    train, dev = read("eng.train.gz", args.limit or 2500), read("eng.testa.gz")
     test = read("eng.testb.gz")
     keras.utils.set_random_seed(args.seed)
     model = keras_bert.BertClassifier.from_preset(
@@ -368,7 +369,7 @@ def multiple_choice(args) -> dict:
     """HellaSwag in SWAG's columns: accuracy by how far the best choice is ahead of the second."""
     rows = data.read_choices(args.data / "swag" / "hellaswag_val_3000_swag_columns.csv.gz")
     test = ChoiceExamples(*(column[2400:] for column in rows))
-    train = rows.head(min(2400, args.limit or 1000))
+    train = rows.head(min(2400, args.limit or 800))
     keras.utils.set_random_seed(args.seed)
     model = keras_bert.BertMultipleChoice.from_preset(PRESET, sequence_length=96)
     model.compile(learning_rate=1e-4)
@@ -464,7 +465,7 @@ def zero_shot(args) -> dict:
     """MNLI, and with its classes the two of SST-2, by several wordings."""
     folder = args.data / "glue"
     train, dev = (glue.read("mnli", data_dir=folder, split=s) for s in ("train_slice", "dev_slice"))
-    train = train.head(args.limit or 4000)
+    train = train.head(args.limit or 3000)
     names = list(glue.TASKS["mnli"].label_names)
     keras.utils.set_random_seed(args.seed)
     model = keras_bert.BertClassifier.from_preset(PRESET, labels=names, sequence_length=96)
@@ -610,11 +611,11 @@ def draw_question_answering(found: dict) -> dict:
 
 
 def draw_sentence_embeddings(found: dict) -> dict:
-    made = figure(WIDTH, 2.9)
+    made = figure(WIDTH, 3.2)
     for axes, part, title in zip(
         made.subplots(1, 2, sharey=True),
         ("before", "after"),
-        ("before", "after training"),
+        ("before training", "after"),
         strict=True,
     ):
         spearman = found["scores"][part]["spearman"]
@@ -627,7 +628,7 @@ def draw_sentence_embeddings(found: dict) -> dict:
             linewidth=0,
             rasterized=True,
         )
-        axes.set_title(f"{title}: Spearman {spearman:.2f}")
+        axes.set_title(f"{title}\nSpearman {spearman:.2f}")
         axes.set_xticks(range(6))
     made.axes[0].set_ylabel("cosine of the two vectors")
     made.supxlabel("annotated similarity, 0 to 5", fontsize=10)
@@ -793,6 +794,11 @@ def draw(task: str, found: dict, folder: Path) -> list[Path]:
                 heldout_figure.draw(made, "mlm_accuracy", folder / name, MIXES)
             else:
                 write_png(folder / name, made)
+            with Image.open(
+                folder / name
+            ) as image:  # 128 colours are enough, in a third of the bytes
+                small = image.convert("RGB").quantize(128)
+            small.save(folder / name, optimize=True)
             paths.append(folder / name)
     return paths
 
