@@ -77,7 +77,6 @@ from keras_bert.data import glue
 from keras_bert.data.choices import ChoiceExamples
 from keras_bert.data.relations import RELATIONS
 from keras_bert.explain.pages import BLUE, ORANGE, figure, write_png
-from keras_bert.metrics.squad_scores import squad_v1_scores
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 import heldout_figure
@@ -193,7 +192,7 @@ def question_answering(args) -> dict:
     for e in test:
         rights = [answer.text for answer in e.answers]
         grades = [
-            squad_v1_scores({"": rights}, {"": candidate.text})
+            metrics.squad_v1_scores({"": rights}, {"": candidate.text})
             for candidate in found[e.id].candidates
         ]
         f1 = [grade["f1"] for grade in grades]
@@ -222,7 +221,9 @@ def published(args, test) -> dict[str, list[float]]:
         path = args.data / "squad" / f"predictions-v1.1-{part}.json.gz"
         texts = data.read_predictions(path)
         found[name] = [
-            squad_v1_scores({"": [a.text for a in e.answers]}, {"": texts.get(e.id, "")})["f1"]
+            metrics.squad_v1_scores({"": [a.text for a in e.answers]}, {"": texts.get(e.id, "")})[
+                "f1"
+            ]
             for e in test
         ]
     return found
@@ -369,7 +370,7 @@ def multiple_choice(args) -> dict:
     """HellaSwag in SWAG's columns: accuracy by how far the best choice is ahead of the second."""
     rows = data.read_choices(args.data / "swag" / "hellaswag_val_3000_swag_columns.csv.gz")
     test = ChoiceExamples(*(column[2400:] for column in rows))
-    train = rows.head(min(2400, args.limit or 500))
+    train = rows.head(min(2400, args.limit or 400))
     keras.utils.set_random_seed(args.seed)
     model = keras_bert.BertMultipleChoice.from_preset(PRESET, sequence_length=96)
     model.compile(learning_rate=1e-4)
@@ -769,10 +770,26 @@ def draw_zero_shot(found: dict) -> dict:
     return {"zero_shot.png": made}
 
 
+WORK = {
+    "classification": (classification, draw_classification),
+    "token_classification": (token_classification, draw_token_classification),
+    "question_answering": (question_answering, draw_question_answering),
+    "sentence_embeddings": (sentence_embeddings, draw_sentence_embeddings),
+    "relations": (relations, draw_relations),
+    "pretraining": (pretraining, draw_pretraining),
+    "regression": (regression, draw_regression),
+    "multi_label": (multi_label, draw_multi_label),
+    "multiple_choice": (multiple_choice, draw_multiple_choice),
+    "features": (features, draw_features),
+    "masked_lm": (masked_lm, draw_masked_lm),
+    "zero_shot": (zero_shot, draw_zero_shot),
+}
+
+
 def measure(task: str, args) -> dict:
     """Trains and scores; gives what was measured, with the CPU time and versions."""
     begin = time.process_time()
-    found = globals()[task](args)
+    found = WORK[task][0](args)
     found["machine"] = {
         "cpu_s": round(time.process_time() - begin),
         "seed": args.seed,
@@ -789,7 +806,7 @@ def draw(task: str, found: dict, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     with matplotlib.rc_context(STYLE):
-        for name, made in globals()[f"draw_{task}"](found).items():
+        for name, made in WORK[task][1](found).items():
             if isinstance(made, list):
                 heldout_figure.draw(made, "mlm_accuracy", folder / name, MIXES)
             else:
