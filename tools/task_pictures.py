@@ -12,6 +12,7 @@ import gzip
 import json
 import platform
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -762,11 +763,9 @@ def draw_zero_shot(found: dict) -> dict:
         capsize=3,
     )
     names = [bar["template"].format(" / ".join(bar["words"])) for bar in bars]
-    axes.set_yticks(
-        range(len(bars)), [name.replace(" ", "\n", 2).replace("\n", " ", 1) for name in names]
-    )
+    axes.set_yticks(range(len(bars)), [textwrap.fill(name, 18) for name in names])
     axes.axvline(0.5, color=GREY, linestyle="--", linewidth=1)
-    axes.set(xlabel="accuracy on 872 film reviews; dashed: by chance", xlim=(0, 1))
+    axes.set(xlabel="accuracy (dashed: by chance)", xlim=(0, 1))
     return {"zero_shot.png": made}
 
 
