@@ -703,10 +703,11 @@ def draw_multiple_choice(found: dict) -> dict:
     made = figure(WIDTH, 3)
     axes = made.subplots()
     bars_of(axes, found["bins"])
-    axes.axhline(0.25, color=GREY, linestyle="--", linewidth=1)
-    axes.text(3.48, 0.255, "by chance", color="black", ha="right", fontsize=9)
-    axes.set_xticks(range(4), [f"{one['margin']:.2f}" for one in found["bins"]])
-    axes.set(xlabel="mean lead of the best choice over the second", ylabel="accuracy")
+    axes.axhline(0.25, color="black", linestyle="--", linewidth=1)
+    axes.set_xticks(range(4), [f"{one['margin']:.3f}" for one in found["bins"]])
+    axes.set(
+        xlabel="mean lead of the best choice over the second", ylabel="accuracy (dashed: by chance)"
+    )
     return {"multiple_choice.png": made}
 
 
