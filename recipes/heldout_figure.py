@@ -84,7 +84,9 @@ def draw(
             getattr(axes.yaxis, f"set_{level}_formatter")(LogFormatter())
     axes.grid(alpha=0.3)
     if axes.lines:  # above the axes, where it hides no curve
-        figure.legend(loc="outside upper left", frameon=False, fontsize="small")
+        columns = 1 if len(axes.lines) < 5 else 2
+        place = {"loc": "outside upper left", "ncols": columns}
+        figure.legend(**place, frameon=False, fontsize="small")
     content = io.BytesIO()
     with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):  # text stays text
         figure.savefig(content, format=path.suffix[1:], dpi=200)
