@@ -52,8 +52,8 @@ class Batcher:
 
     With one thread, a batch starts when it is free and `max_batch_size` rows of one key wait, or
     `max_wait` seconds after there were both a job and a free thread: the clients of the batch
-    before have just been answered then, and their next requests join. When as many jobs wait as
-    there are such clients, nothing more is to be expected, and it starts at once.
+    before have just been answered then, and their next requests join. It starts at once when the
+    number of jobs reaches that of these clients: no more are to be expected.
 
     Several threads share the rows in work. A batch starts as soon as a thread is free, and takes
     half of that thread's share: the other half waits meanwhile, so that the next batch can start
