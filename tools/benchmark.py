@@ -34,7 +34,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--packing", choices=SWITCH, default="auto")
     parser.add_argument("--corpus", help="of pretraining: rows of this prepared corpus instead")
-    parser.add_argument("--strategy", choices=("none", "auto", "one", "mirrored"), default="none")
+    strategies = ("none", "auto", "one", "mirrored", "multiworker")
+    parser.add_argument(
+        "--strategy", choices=strategies, default="none", help="multiworker: by TF_CONFIG or SLURM"
+    )
     parser.add_argument("--devices", nargs="+", help='for "one" and "mirrored", such as GPU:0')
     parser.add_argument("--size", default="base", help="a key of keras_bert.config.SIZES")
     parser.add_argument("--heads", type=int, help="attention heads; by default those of the size")
@@ -150,8 +153,8 @@ def _full_rows(args, vocabulary_size: int, count: int) -> dict[str, np.ndarray]:
     }
 
 
-def build(args):
-    """The compiled model, inside of the strategy asked for."""
+def build(args, scope):
+    """The compiled model, inside of the scope of a strategy."""
     if args.corpus:
         vocabulary_size = read_index(args.corpus).make_tokenizer().vocabulary_size()
     else:
@@ -163,10 +166,7 @@ def build(args):
         preprocessor = keras_bert.BertClassifierPreprocessor(
             tokenizer, sequence_length=args.sequence_length
         )
-    strategy = contextlib.nullcontext()
-    if args.strategy != "none":
-        strategy = training.strategy(args.strategy, devices=args.devices).scope()
-    with strategy:
+    with scope:
         heads = {"num_heads": args.heads} if args.heads else {}
         backbone = keras_bert.BertBackbone.from_size(
             args.size, vocabulary_size, dtype=args.dtype, **heads
@@ -224,8 +224,11 @@ def predict(args, model, batch_size: int) -> dict:
 
 def main(argv: list[str] | None = None) -> dict:
     args = parse(argv)
+    scope = contextlib.nullcontext()
+    if args.strategy != "none":  # first: several workers have to be
+        scope = training.strategy(args.strategy, devices=args.devices).scope()
     keras.utils.set_random_seed(0)
-    model = build(args)
+    model = build(args, scope)
     devices = model.step.replica_count
     work = {"train": train, "predict": predict}[args.work]
     result = {
