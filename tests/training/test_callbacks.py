@@ -379,7 +379,7 @@ history = t.fit(
 )
 assert model.run.done == 8
 assert int(t.keras.ops.convert_to_numpy(model.optimizer.iterations)) == 8
-want = [1e-2 * min(1, 2 * s, 2 - 2 * s) for s in (min(1, 10 * i / 65) for i in range(8))]
+want = [1e-2 * min(1, max(1e-3, 2 * s), 2 - 2 * s) for s in (min(1, 10 * i / 65) for i in range(8))]
 t.np.testing.assert_allclose(rates, [[rate] * 2 for rate in want], rtol=1e-5, atol=1e-9)
 assert abs(speed._counters.read()["rows"] - 22 - 8) < 1, speed._counters.read()
 assert len(history["sequences_per_second"]) == 2
