@@ -36,7 +36,7 @@ def test_several_labels_are_learnt_by_name(tmp_path):
     texts, words = texts_and_words(256)
     model = model_for("multi_label", labels=WORDS)
     model.compile(learning_rate=5e-3)
-    history = model.fit(texts, words, batch_size=16, epochs=30, verbose=0)
+    history = model.fit(texts, words, batch_size=16, epochs=80, verbose=0)
     assert history.history["accuracy"][-1] > 0.97
     new_texts, new_words = texts_and_words(40, seed=1)
     labels, probabilities = model.classify(new_texts, verbose=0)
