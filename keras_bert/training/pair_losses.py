@@ -61,7 +61,7 @@ class InBatchNegatives(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         units = unit_length(_texts(y_pred))
-        others = units.shape[1] - 1
+        others = ops.shape(units)[1] - 1
         # [B, (C - 1) * B], the positives first
         candidates = ops.reshape(ops.swapaxes(units[:, 1:], 0, 1), (-1, units.shape[2]))
         cosine = ops.matmul(units[:, 0], ops.transpose(candidates))
@@ -98,6 +98,8 @@ def cosines(embeddings):
 
 def _texts(embeddings, most: int | None = None):
     shape = tuple(embeddings.shape)
-    if len(shape) != 3 or shape[1] is None or shape[1] < 2 or shape[1] > (most or shape[1]):
+    # Data with another number of texts than those before are traced for any number, None.
+    count = (shape[1] or 2) if len(shape) == 3 else 0
+    if count < 2 or count > (most or count):
         raise ValueError(f"embeddings have shape {shape}; expected those of pairs, [batch, 2, H]")
     return ops.cast(embeddings, "float32")

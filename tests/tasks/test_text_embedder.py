@@ -321,6 +321,18 @@ def test_hard_negatives_are_learnt():
     assert model.evaluate((anchors, positives, negatives), batch_size=1, verbose=0) < before / 2
 
 
+def test_negatives_after_pairs():
+    firsts, seconds = VOCAB[5:7], VOCAB[7:9]
+    columns = firsts, seconds, [[word] for word in VOCAB[9:11]]
+    model, other = made(), made()
+    other.copy_state(model)
+    model.evaluate((firsts, seconds), verbose=0)  # first traced for two texts
+    found = model.evaluate(columns, verbose=0)
+    assert found == pytest.approx(other.evaluate(columns, verbose=0), rel=1e-6)
+    assert np.isfinite(model.fit((firsts, seconds), verbose=0).history["loss"])
+    assert np.isfinite(model.fit(columns, verbose=0).history["loss"])
+
+
 def test_negatives_that_are_wrong():
     model = made()
     with pytest.raises(ValueError, match="negatives of row 1 are .'car'.; expected a list of 2"):
