@@ -168,6 +168,23 @@ def test_fit_is_repeatable_by_seed_and_shuffles():
 
 
 @pytest.mark.slow
+def test_fit_again_starts_the_schedule_again_without_a_new_trace():
+    texts, labels = weather(32)
+    model = classifier()
+    model.fit(texts, labels, batch_size=8, epochs=2, verbose=0)
+    optimizer, function = model.optimizer, model.train_function
+    assert int(optimizer.iterations) == 8
+    assert float(optimizer.learning_rate) == 0  # run out
+    model.fit(texts, labels, batch_size=8, epochs=2, verbose=0)
+    assert model.optimizer is optimizer and model.train_function is function
+    assert int(optimizer.iterations) == 8
+    model.fit(texts, labels, batch_size=8, epochs=3, verbose=0)
+    # Of another length too: it is a value of the schedule, no constant of the function.
+    assert model.optimizer is optimizer and model.train_function is function
+    assert int(optimizer.iterations) == 12
+
+
+@pytest.mark.slow
 def test_new_weights_in_a_compiled_model_train_as_a_new_model():
     texts, labels = weather(32)
     outputs = []
