@@ -312,9 +312,8 @@ def predict(
         if found is not None and (read := found.columns):
             read = read._replace(texts=tuple(text)) if text else read
             own, guess = KINDS[found.kind].signature(read)
-            if (
-                files and guess and not columns and signature in (None, own)
-            ):  # its inputs are these texts
+            # The inputs of the run's own signature are these texts.
+            if files and guess and not columns and signature in (None, own):
                 shapes = {name: {"dtype": "string", "shape": [None]} for name in guess}
                 next(iter(RowReader(files, shapes, guess)), None)  # for columns that are missing
             signature = signature or own

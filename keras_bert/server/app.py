@@ -316,9 +316,8 @@ class ModelServer:
                 asked = await self._parsed(
                     parse_predict, body, version.export.contract["signatures"]
                 )
-                if (
-                    version.state == "AVAILABLE"
-                ):  # or another took its place while a large body was parsed
+                # Otherwise another took its place while a large body was parsed.
+                if version.state == "AVAILABLE":
                     break
             try:
                 job = version.batcher.submit(
