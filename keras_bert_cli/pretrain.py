@@ -17,6 +17,7 @@ import numpy as np
 import keras_bert
 from keras_bert import training
 from keras_bert.data import pretraining_dataset, read_index
+from keras_bert.data.pretraining import PAIRS
 from keras_bert_cli.curves import draw_curves, write_heldout
 from keras_bert_cli.pretrain_flags import parse
 
@@ -34,7 +35,7 @@ def main(argv: list[str] | None = None) -> dict:
     devices = training.strategy(args.strategy)  # first: several workers have to be
     keras.utils.set_random_seed(args.seed)
     output = Path(args.output_dir)
-    next_sentence = args.objective in ("nsp", "sop")
+    next_sentence = args.objective in PAIRS
     index = read_index(args.corpus)
     tokenizer = index.make_tokenizer()
     with devices.scope():

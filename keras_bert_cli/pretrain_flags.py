@@ -30,10 +30,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--batch_sizes", type=int, nargs="+", default=[256, 256])
     parser.add_argument(
         "--objective",
-        choices=("nsp", "sop", "mlm", "lm"),
+        choices=("nsp", "sop", "nsp_sop", "mlm", "lm"),
         default="nsp",
-        help="masks and next sentences, or sentence order, or alone; lm: a causal model of the "
-        "next token",
+        help="masks and next sentences, or sentence order, or either, or alone; lm: a causal model "
+        "of the next token",
     )
     parser.add_argument("--cross_documents", action="store_true", help="of mlm and lm: full rows")
     parser.add_argument("--short_seq_prob", type=float, default=0.1, help="share of shorter rows")

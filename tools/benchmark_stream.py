@@ -16,7 +16,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("folder", help="of a prepared corpus")
     parser.add_argument("--sequence_length", type=int, default=128)
     parser.add_argument("--max_predictions", type=int, default=20)
-    parser.add_argument("--objective", choices=("nsp", "sop", "mlm", "lm"), default="nsp")
+    parser.add_argument(
+        "--objective", choices=("nsp", "sop", "nsp_sop", "mlm", "lm"), default="nsp"
+    )
     parser.add_argument("--batch_size", type=int, default=256)
     parser.add_argument("--unit", choices=("piece", "word"), default="piece", help="that is masked")
     parser.add_argument("--rows", type=int, default=50_000, help="rows of a part")

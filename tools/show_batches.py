@@ -22,8 +22,8 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")  # all of it is done on the host
 
-OBJECTIVES = ("nsp", "sop", "mlm")
-LABEL_NAMES = {"sop": ("in order", "swapped")}
+OBJECTIVES = ("nsp", "sop", "nsp_sop", "mlm")
+LABEL_NAMES = {"sop": ("in order", "swapped"), "nsp_sop": ("next", "random or swapped")}
 STYLES = {
     "plain": "",
     "special": "dim",

@@ -218,6 +218,46 @@ def sentence_order_spans(
     )
 
 
+def next_or_order_spans(
+    sentence_lengths: tf.Tensor,
+    sentences: tf.Tensor,
+    sequence_length: int,
+    short_seq_prob: float,
+    seed: tf.Tensor,
+    alone: bool = False,
+) -> Spans:
+    """Pairs of which the second segment follows (0), or is random or the previous one (1).
+
+    Each document gives pairs for next sentence prediction or for sentence order prediction. About a
+    quarter of the pairs is random and a quarter swapped: the topic does not suffice to tell the
+    label, and neither does the order. StructBERT (Wang et al. 2019) has such pairs, a third each,
+    in three classes.
+
+    Args: as in `next_sentence_spans`.
+    """
+    seeds = tf.unstack(tf.random.split(seed, 4, alg="philox"))
+    block = _Block(sentence_lengths, sentences)
+    settings = (sentence_lengths, sentences, sequence_length, short_seq_prob)
+    either = (
+        next_sentence_spans(*settings, seeds[0], alone),
+        sentence_order_spans(*settings, seeds[1]),
+    )
+    # Sentences that a random segment replaced are used again, so a document makes about four pairs
+    # for next sentence prediction where it makes three for the order.
+    chosen = tf.cast(_integers(tf.shape(sentences), seeds[2]) % 7 < 4, tf.int32)  # [D]
+    begins = tf.gather(block.offsets, block.begins)
+    parts = []
+    for number, spans in enumerate(either):
+        document = tf.searchsorted(begins, spans.first_start, side="right") - 1
+        mine = tf.gather(chosen, document) == number
+        parts.append([tf.boolean_mask(value, mine) for value in spans])
+    joined = [tf.concat(values, axis=0) for values in zip(*parts, strict=True)]
+    order = tf.random.experimental.stateless_shuffle(
+        tf.range(tf.size(joined[0])), seeds[3], alg="philox"
+    )
+    return Spans(*(tf.gather(value, order) for value in joined))
+
+
 def packed_spans(
     sentence_lengths: tf.Tensor,
     sentences: tf.Tensor,

@@ -11,7 +11,8 @@ from keras_bert.data.records import CorpusIndex, read_index
 from keras_bert.data.row_stream import RowStream
 from keras_bert.text.tokenizer import BertTokenizer
 
-OBJECTIVES = ("nsp", "sop", "mlm", "lm")
+PAIRS = ("nsp", "sop", "nsp_sop")
+OBJECTIVES = (*PAIRS, "mlm", "lm")
 
 
 def pretraining_dataset(
@@ -47,7 +48,8 @@ def pretraining_dataset(
             tokens to predict: `sequence_length - 1` for all.
         objective: "nsp", pairs for next sentence prediction as in the original, label 0 for the
             true next sentence and 1 for a random one; "sop", pairs for sentence order prediction,
-            label 0 in order and 1 swapped; "mlm", text of full length in one segment, without
+            label 0 in order and 1 swapped; "nsp_sop", those of either for half of the documents,
+            drawn anew in each epoch; "mlm", text of full length in one segment, without
             labels; "lm", the same text unmasked, to predict the next token at each position with a
             backbone of `causal=True`. See `pairing.py` for the algorithms.
         batch_size: B, number of rows in a batch.
@@ -90,7 +92,7 @@ def pretraining_dataset(
             only one document to draw from or almost no true pairs.
     """
     check_choice("objective", objective, OBJECTIVES)
-    pairs = objective in ("nsp", "sop")
+    pairs = objective in PAIRS
     if cross_documents and pairs:
         raise ValueError(f"cross_documents=True: expected objective='mlm', not {objective!r}")
     specials = 3 if pairs else 2
@@ -120,7 +122,7 @@ def pretraining_dataset(
             "tokens of a row that follow another"
         )
     index = read_index(folder)
-    if objective == "nsp":
+    if objective in ("nsp", "nsp_sop"):
         _check_documents(index, sequence_length)
     own = index.make_tokenizer()
     if tokenizer is not None:
@@ -243,6 +245,8 @@ def _spans_maker(
         return functools.partial(pairing.next_sentence_spans, alone=alone, **settings)
     if objective == "sop":
         return functools.partial(pairing.sentence_order_spans, **settings)
+    if objective == "nsp_sop":
+        return functools.partial(pairing.next_or_order_spans, alone=alone, **settings)
     maker = pairing.joined_spans if cross_documents else pairing.packed_spans
     return functools.partial(maker, **settings)
 

@@ -226,6 +226,26 @@ def test_sentence_order(corpus):
     assert 0.4 < rows["next_sentence_labels"].mean() < 0.6
 
 
+def test_next_sentences_and_their_order(tmp_path):
+    """A quarter of the pairs is random and a quarter swapped, and labels say which follow."""
+    lengths = [[4] * 60] * 50
+    write_corpus(tmp_path, lengths)
+    settings = SETTINGS | {"short_seq_prob": 0.0}  # a few documents would make half of the rows
+    dataset = pretraining_dataset(tmp_path, objective="nsp_sop", repeat=False, **settings)
+    rows = rows_of(list(dataset.as_numpy_iterator()))
+    check_batch(rows)
+    of_token, _ = places(lengths)
+    kinds = {"follows": 0, "random": 0, "swapped": 0}
+    for (a, b), label in zip(segments(rows), rows["next_sentence_labels"], strict=True):
+        same = of_token[a[0]] == of_token[b[0]] if a.size and b.size else True
+        kind = "follows" if not label else "swapped" if same else "random"
+        kinds[kind] += 1
+        if a.size and b.size and same:
+            assert (a[0] > b[0]) == label
+    shares = {kind: count / len(rows["token_ids"]) for kind, count in kinds.items()}
+    assert shares == pytest.approx({"follows": 0.5, "random": 0.25, "swapped": 0.25}, abs=0.07)
+
+
 @pytest.mark.parametrize(("cross", "shards"), [(False, 4), (True, 1)])
 def test_packed_rows_hold_every_token_once(tmp_path, cross, shards):
     """Without next sentence prediction there are no labels and no second segment."""
@@ -274,7 +294,7 @@ def test_corpora_with_next_to_no_true_pairs(tmp_path, lengths, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"objective": "rtd"}, "objective='rtd': expected one of nsp, sop, mlm"),
+        ({"objective": "rtd"}, "objective='rtd': expected one of nsp, sop, nsp_sop, mlm"),
         (
             {"sequence_length": 4},
             "sequence_length=4: expected at least 5, for 3 special",

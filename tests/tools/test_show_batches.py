@@ -72,6 +72,7 @@ SETTINGS = ["--sequence_length", "37", "--batch_size", "7"]
     [
         ("nsp", {"next", "random"}),
         pytest.param("sop", {"in order", "swapped"}, marks=pytest.mark.slow),
+        pytest.param("nsp_sop", {"next", "random or swapped"}, marks=pytest.mark.slow),
         pytest.param("mlm", set(), marks=pytest.mark.slow),
     ],
 )
