@@ -35,6 +35,7 @@ class KerasStep:
         self.kernels_wanted = "auto"
         self.uses_kernels = False
         self.counters = None
+        kernels.begin_test()
 
     def compile(
         self,
