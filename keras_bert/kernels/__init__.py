@@ -8,15 +8,6 @@ neither Triton nor a compiler installed, and work on TensorFlow and on JAX.
 from keras_bert.kernels.fused_attention import attend
 from keras_bert.kernels.gelu import add_and_gelu
 from keras_bert.kernels.residual_norm import add_and_normalize
-from keras_bert.kernels.use import begin_test, chosen, in_use, ready, scope
+from keras_bert.kernels.use import chosen, in_use, ready, scope
 
-__all__ = [
-    "add_and_gelu",
-    "add_and_normalize",
-    "attend",
-    "begin_test",
-    "chosen",
-    "in_use",
-    "ready",
-    "scope",
-]
+__all__ = ["add_and_gelu", "add_and_normalize", "attend", "chosen", "in_use", "ready", "scope"]

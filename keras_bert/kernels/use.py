@@ -15,7 +15,6 @@ from keras_bert.kernels.residual_norm import add_and_normalize
 
 logger = logging.getLogger("keras_bert")
 _state = threading.local()
-_one_test = threading.Lock()
 MOST_OFF = 0.02  # relative error due to bfloat16
 GPU = "GPU:0"  # of the test
 CAPABILITY = (8, 0)  # compute capability of Ampere, the first with bfloat16
@@ -62,25 +61,12 @@ def chosen(wanted: bool | str, possible: bool) -> bool:
 
 
 @functools.cache
-def begin_test() -> None:
-    """Begins the test of `ready` in a thread: it compiles for seconds, outside of Python."""
-    if _gpu():
-        # No daemon: the process would end in the middle of a compilation.
-        threading.Thread(target=ready, name="test of the kernels").start()
-
-
 def ready() -> bool:
     """Whether the kernels work here, tested once on the first GPU.
 
     Another version of XLA may reject the IR or compile it differently; layers are then computed
     without the kernels, which is slower.
     """
-    with _one_test:
-        return _passed()
-
-
-@functools.cache
-def _passed() -> bool:
     if not _gpu():
         return False
     try:

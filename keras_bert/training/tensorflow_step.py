@@ -83,7 +83,6 @@ class TensorFlowStep:
         self._on_tpu = False
         self._one_piece = True
         self._compiled = {}  # by the method that was compiled
-        kernels.begin_test()
 
     def compile(
         self,

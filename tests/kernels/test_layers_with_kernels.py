@@ -1,7 +1,6 @@
 """The encoder with its kernels against the encoder without, on what the kernels are to compute."""
 
 import contextlib
-import threading
 
 import keras
 import numpy as np
@@ -232,29 +231,6 @@ def test_the_trial_tells_right_from_wrong(monkeypatch):
 
     monkeypatch.setattr("keras_bert.kernels.residual_norm.run", wrong)
     assert use.largest_error() > use.MOST_OFF
-
-
-def test_the_trial_runs_once_beside_what_python_prepares(monkeypatch):
-    prepared, threads = threading.Event(), []
-
-    def trial():
-        threads.append(threading.current_thread())
-        assert prepared.wait(30)
-        return 0.0
-
-    monkeypatch.setattr(use, "_gpu", lambda: True)
-    monkeypatch.setattr(use, "largest_error", trial)
-    try:
-        for cached in (use.begin_test, use._passed):
-            cached.cache_clear()
-        for _ in range(2):
-            keras_bert.BertClassifier(backbone(), num_classes=2)
-        prepared.set()
-        assert kernels.ready() and kernels.ready()
-    finally:
-        for cached in (use.begin_test, use._passed):
-            cached.cache_clear()
-    assert len(threads) == 1 and threads[0] is not threading.main_thread()
 
 
 def test_a_causal_encoder_is_the_same_with_kernels(without_gpu, monkeypatch):
