@@ -1,5 +1,7 @@
 """Rows of ids stored without padding: memory depends on tokens, not on `sequence_length`."""
 
+from contextlib import contextmanager
+
 import keras
 import numpy as np
 
@@ -7,6 +9,19 @@ import numpy as np
 def is_ragged(value) -> bool:
     """Whether a value is a `tf.RaggedTensor`."""
     return hasattr(value, "row_splits")
+
+
+@contextmanager
+def host_only():
+    """A scope, also a decorator, for threads: TensorFlow's operations in it run on the CPU.
+
+    Operations of several Python threads on one GPU can read each other's shapes, which gives wrong
+    values or errors (tensorflow/tensorflow#123980).
+    """
+    import tensorflow as tf
+
+    with tf.device("CPU"):
+        yield
 
 
 def count(column) -> int:

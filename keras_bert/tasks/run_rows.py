@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_bert.data.packed_rows import PackedSource
-from keras_bert.data.ragged import dense, is_ragged
+from keras_bert.data.ragged import dense, host_only, is_ragged
 from keras_bert.serving.network import BY_TOKEN, Network
 from keras_bert.tasks.from_checkpoint import own_settings
 from keras_bert.tasks.ids import POSITIONS
@@ -215,6 +215,7 @@ def _run_batches(task, ids, widths, order, batch_size, kwargs, kept) -> list[tup
     else:
         run = _predict_function(task, ids)
 
+    @host_only()
     def made(width, rows):
         # XLA compiles once per shape anyway, and GPU kernels need static shapes.
         rows = rows[np.arange(batch_size) % len(rows)] if whole else rows

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.data.packed_rows import pack_lengths
-from keras_bert.data.ragged import is_ragged, joined, joined_rows
+from keras_bert.data.ragged import host_only, is_ragged, joined, joined_rows
 from keras_bert.data.table_rows import NUMERIC, Cell, Index, Stop, Table, TableReader
 from keras_bert.data.table_source import Packing, TableSource
 from keras_bert.tasks.batch_sources import class_weigher
@@ -174,6 +174,7 @@ class TableRows:
         """
         task = self._task
 
+        @host_only()
         def count(columns):
             data, _ = task.check_table(columns, self._labelled)
             if not self._made_at_once and packing is None:
@@ -204,10 +205,12 @@ class TableRows:
                 kept["piece"], kept["value"] = number, found
             return kept["value"]
 
+        @host_only()
         def lane(part):
             ranges, kept = part
             return [(piece(number, kept), first, end) for number, first, end in ranges]
 
+        @host_only()
         def load(parts, order):
             if not at_once:
                 found = [one for part in parts for one in lane(part)]
@@ -271,7 +274,6 @@ def _taken(table: list, rows: np.ndarray) -> list:
     def take(column: Any):
         return tf.gather(column, rows) if is_ragged(column) else np.asarray(column)[rows]
 
-    with tf.device("CPU"):
-        x, *rest = table
-        x = {name: take(column) for name, column in x.items()}
-        return [x, *(None if column is None else take(column) for column in rest)]
+    x, *rest = table
+    x = {name: take(column) for name, column in x.items()}
+    return [x, *(None if column is None else take(column) for column in rest)]

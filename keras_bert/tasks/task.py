@@ -22,7 +22,14 @@ from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import load_tuned_part, open_checkpoint, save_tuned_part
 from keras_bert.checkpoints.preset import FILES
 from keras_bert.data.examples import Examples, are_examples, are_ids, is_dataset, part_of
-from keras_bert.data.ragged import dense_parts, is_ragged, joined, joined_rows, without_padding
+from keras_bert.data.ragged import (
+    dense_parts,
+    host_only,
+    is_ragged,
+    joined,
+    joined_rows,
+    without_padding,
+)
 from keras_bert.data.sources import check_columns
 from keras_bert.data.table_rows import CLASS, Cell, Table, is_file_name, is_table
 from keras_bert.data.texts import is_text, text_columns
@@ -1344,6 +1351,7 @@ class BertTask(keras_hub.models.Task):
         if (piece or count >= MANY) and on_tensorflow and not any(map(is_ragged, sample)):
             make = kept_function(self, ("rows", key), make, sample)
 
+        @host_only()
         def encode(first):
             part = slice(first, first + CHUNK)
             rows, ids = make(*self._tensors(data.part(part)))

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 
 import keras
 import numpy as np
@@ -10,6 +11,7 @@ import tensorflow as tf
 
 import keras_bert
 from keras_bert.data import Table, table_rows, table_source
+from keras_bert.tasks import run_rows
 from keras_bert.training import Resume
 from tests.tasks import tiny
 
@@ -166,6 +168,40 @@ def test_replicas_of_a_worker_get_equal_parts(model, files):
         for i in range(0, len(halves), 2)
     ]
     assert_same(joined, one)
+
+
+def test_threads_leave_a_gpu_alone(model, files, monkeypatch):
+    """Operations of several threads on a GPU corrupt each other (tensorflow/tensorflow#123980)."""
+    from tensorflow.python.eager import context
+
+    from keras_bert.data import ragged
+    from keras_bert.serving.signatures import Column
+
+    monkeypatch.setattr("keras_bert.tasks.task.CHUNK", 50)
+    places = {}
+
+    def watched(name, function):
+        def call(*args, **kwargs):
+            thread = threading.current_thread()
+            if thread is not threading.main_thread() and tf.executing_eagerly():
+                places.setdefault(name, set()).add(context.context().device_name or "any")
+            return function(*args, **kwargs)
+
+        return call
+
+    monkeypatch.setattr(Column, "tensor", watched("tensors", Column.tensor))
+    monkeypatch.setattr(run_rows, "dense", watched("cut", run_rows.dense))
+    monkeypatch.setattr(model, "labels_of_rows", watched("labels", model.labels_of_rows))
+    model.compile(learning_rate=0.0)
+    model.fit(TEXTS, LABELS, batch_size=32, verbose=0)
+    model.classify(TEXTS, batch_size=32)
+    model.fit(table(files), batch_size=32, verbose=0)
+    assert set(places) == {"tensors", "cut", "labels"}
+    assert {name.rpartition("device:")[2] for found in places.values() for name in found} == {
+        "CPU:0"
+    }, places
+    with ragged.host_only():
+        assert "CPU" in context.context().device_name
 
 
 def test_packed_rows_of_a_stream_hold_every_text_once(files, expected):
