@@ -76,6 +76,8 @@ def main(argv: list[str] | None = None) -> dict:
             "short_seq_prob": args.short_seq_prob,
             "tokenizer": tokenizer,
         }
+        if number and args.lengths[number] > max(args.lengths[:number]):
+            repeat_positions(model.backbone, max(args.lengths[:number]), args.lengths[number])
         stream = pretraining_dataset(
             args.corpus,
             seed=args.seed + number,
@@ -121,6 +123,18 @@ def main(argv: list[str] | None = None) -> dict:
     (output / "metrics.json").write_text(json.dumps(results, indent=2) + "\n")
     print(json.dumps(results), flush=True)
     return results
+
+
+def repeat_positions(backbone: keras_bert.BertBackbone, used: int, length: int) -> None:
+    """Sets the rows of the position table from `used` to `length` to its first ones, repeated.
+
+    Source: Beltagy et al. 2020, section 5. From random rows a phase near the end of a schedule does
+    not learn them.
+    """
+    table = backbone.get_layer("embeddings").position_table
+    values = keras.ops.convert_to_numpy(table).copy()
+    values[used:length] = values[np.arange(used, length) % used]
+    table.assign(values)
 
 
 def make_optimizer(name: str, schedule, weight_decay: float) -> keras.optimizers.Optimizer:

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import keras_bert
@@ -47,6 +48,14 @@ def test_the_same_command_again_finds_both_phases_done(corpus, tmp_path):
     for number in (1, 2):
         assert again[f"phase{number}"]["heldout"] == results[f"phase{number}"]["heldout"]
         assert again[f"phase{number}"]["steps"] == results[f"phase{number}"]["steps"]
+
+
+def test_longer_rows_begin_with_repeated_positions(corpus, tmp_path):
+    pretrain.main([*flags(corpus, tmp_path, "2"), "--shares", "0.5", "0.5", "--learning_rate", "0"])
+    backbone = keras_bert.BertBackbone.from_preset(str(tmp_path / "preset"))
+    table = np.asarray(backbone.get_layer("embeddings").position_table)
+    np.testing.assert_array_equal(table[16:24], table[:8])
+    assert np.std(table[:16]) > 0.01 and not np.allclose(table[:8], table[8:16])
 
 
 def test_phases_that_do_not_fit_are_refused(corpus, tmp_path, capsys):
