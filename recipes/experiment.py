@@ -135,6 +135,7 @@ def run_seeds(
         deviations are those of the population.
     """
     model, runs, scores = None, [], []
+    names = () if args.dropout is None else ("hidden_dropout", "attention_dropout")
     for seed in args.seed:
         keras.utils.set_random_seed(seed)
         with devices.scope():
@@ -144,6 +145,7 @@ def run_seeds(
                 padding=args.padding,
                 dtype=args.dtype,
                 load_weights=not args.new_weights,
+                **dict.fromkeys(names, args.dropout),
             )
         if model is None:
             model = fresh

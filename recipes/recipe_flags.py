@@ -37,6 +37,7 @@ def flags(
     parser.add_argument("--learning_rate", type=float, default=learning_rate)
     parser.add_argument("--epsilon", type=float, default=1e-6, help="of AdamW")
     parser.add_argument("--sequence_length", type=int, default=sequence_length)
+    parser.add_argument("--dropout", type=float, help="of the BERT; default: the preset's")
     parser.add_argument("--padding", choices=("bucket", "full"), default="bucket")
     parser.add_argument("--packing", choices=SWITCH, default="auto", help="texts that share a row")
     parser.add_argument("--dtype", default="float32", help='such as "mixed_bfloat16" on a GPU')
