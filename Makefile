@@ -2,7 +2,8 @@
 # reuses it; a change of pyproject.toml has it made anew.
 #
 #   make demo    train and use a small classifier (tools/demo.py)
-#   make test    ruff, then the tests that take seconds
+#   make test    ruff, then the quick tests
+#   make thorough  the tests that take seconds each
 #   make slow    the tests that take minutes
 #   make test-pythons  the same on Python 3.12 and 3.13, where they are installed
 #   make test-interop  installs torch and transformers, and compares with them
@@ -14,7 +15,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons slow test-interop lint docs wheel clean
+.PHONY: help demo test thorough test-pythons slow test-interop lint docs wheel clean
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -37,7 +38,11 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready-test lint
 	@echo "running the tests"
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not thorough"
+
+thorough: $(VENV)/.ready-test
+	@echo "running the thorough tests"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "thorough and not slow"
 
 test-pythons:
 	@$(MAKE) --no-print-directory -k test-python-3.12 test-python-3.13
@@ -45,7 +50,7 @@ test-pythons:
 test-python-%:
 	@for python in python$* "$$(pyenv root 2>/dev/null || true)"/versions/$*.*/bin/python; do \
 	  if $$python -c 'import venv, ensurepip' >/dev/null 2>&1; then \
-	    exec $(MAKE) --no-print-directory test VENV=.venv-$* PYTHON="$$python"; \
+	    exec $(MAKE) --no-print-directory test thorough VENV=.venv-$* PYTHON="$$python"; \
 	  fi; \
 	done; \
 	echo "Python $* was not found: nothing was tested on it"

@@ -46,6 +46,18 @@ def seeded_and_clean() -> Iterator[None]:
 
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their markers
+def pytest_collection_modifyitems(items) -> None:
+    """Marks all but the first parameter of a test with `one_quick` as `thorough`."""
+    seen = set()
+    for item in items:
+        if item.get_closest_marker("one_quick") and not item.get_closest_marker("slow"):
+            name = item.nodeid.partition("[")[0]
+            if name in seen:
+                item.add_marker(pytest.mark.thorough)
+            seen.add(name)
+
+
 def pytest_runtest_setup(item) -> None:
     """Turns TensorFlow's graph optimizer off, but for tests marked `optimized` and slow ones.
 

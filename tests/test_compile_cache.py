@@ -204,6 +204,7 @@ print(len(before), len(after), before.items() <= after.items())
 """
 
 
+@pytest.mark.thorough
 def test_tensorflow_reads_and_writes_the_folder(tmp_path):
     """On a CPU, whose programs are not kept otherwise; the second process compiles nothing."""
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "TF_CPP_MIN_LOG_LEVEL": "2"}

@@ -22,7 +22,8 @@ DOCS = ROOT / "docs"
 # A block of Python, and what it prints where a block of text follows with nothing in between.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.M | re.S)
 PROCESSES = 2  # that share the pages; each imports TensorFlow once
-# Pages with a `fit` take seconds of tracing each; but for these they are tested by `make slow`.
+# Pages with a `fit` take seconds of tracing each: `make slow` tests them, but for these, which are
+# tested by `make thorough` as all other pages are.
 QUICK_FITS = ("docs/guides/own_task.md", "docs/tasks/classification.md")
 
 
@@ -96,6 +97,7 @@ def results(request, tmp_path_factory) -> dict[str, dict]:
     return {result["page"]: result for result in map(json.loads, lines)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", [timed(page) for page in pages()])
 def test_examples_run(results, page):
     assert page in results, "the process ended before it came to this page"

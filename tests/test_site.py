@@ -68,6 +68,7 @@ def documented(site: Path) -> set[str]:
     return {line.split(" ", 1)[0] for line in inventory.splitlines()}
 
 
+@pytest.mark.thorough
 def test_the_reference_has_every_public_name(site):
     assert len(public_names()) > 100
     assert [name for name in public_names() if name not in documented(site)] == []

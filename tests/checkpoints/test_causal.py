@@ -46,6 +46,7 @@ def test_own_presets_and_keras_files(model, tmp_path):
     assert keras_bert.BertBackbone.from_preset(str(tmp_path / "preset")).causal is False
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", ["google", "huggingface", "kerashub"])
 def test_other_forms_keep_it_beside(model, tmp_path, form):
     notes = keras_bert.save_checkpoint(model, tmp_path / "saved", form)
@@ -73,6 +74,7 @@ def test_without_it_no_form_names_it(tmp_path):
     assert "causal" not in (tmp_path / "saved" / "keras_bert.json").read_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.optimized  # 48 steps are faster in a graph
 def test_a_classifier_learns_from_the_last_token_and_is_exported(model, tmp_path):
     model.save_to_preset(str(tmp_path / "preset"))

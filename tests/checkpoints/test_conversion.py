@@ -114,6 +114,7 @@ def test_around_without_a_model(kind, tmp_path):
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "task"),
     [

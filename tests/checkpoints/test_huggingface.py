@@ -49,6 +49,7 @@ def same_tensors(first: Contents, second: Contents) -> None:
 # What transformers computes.
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("kind", "activation"),
     [(kind, "gelu") for kind in GOLDEN_CLASSES]

@@ -56,6 +56,7 @@ NOTES = {
 OFTEN = ("backbone", "pretrainer", "classifier", "all", "tagger")
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "kind", [k if k in OFTEN else pytest.param(k, marks=pytest.mark.slow) for k in KINDS]
 )

@@ -57,6 +57,7 @@ def rewrite(path, tensors=None, **changes):
     save_file(load_file(path) if tensors is None else tensors, path, {HEADER: json.dumps(content)})
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("what", KINDS)
 def test_round_trip_onto_the_base(base, tmp_path, batch, what):
     width = {"adapter_dim": 4} if what == "adapters" else {}
@@ -227,12 +228,14 @@ def test_missing_unexpected_and_misshapen_weights_are_all_named(base, part):
     )
 
 
+@pytest.mark.thorough
 def test_other_updates_on_the_model(base, part):
     model = fresh(base)
     tune(model, "lora", lora_rank=5)
     refuses(model, part, r"lora_kernel_a is float32 of shape \(21, 2\), .* of shape \(21, 5\)")
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("share", [0, 0.001, 0.5, 0.999])
 def test_a_truncated_file(base, part, share):
     whole = part.read_bytes()
@@ -247,6 +250,7 @@ def test_no_file_and_no_part(base, part):
     refuses(fresh(base), part, "part is no tuned part: its header has no keras_bert_part")
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -45,6 +45,7 @@ def rename(folder, change):
     save_file(renamed, folder / "model.safetensors")
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("prefix", ["bert.", ""])
 @pytest.mark.parametrize("old", [True, False])
 def test_four_spellings_of_hugging_face_names(copy, batch, prefix, old):

@@ -38,6 +38,7 @@ def saved(tmp_path_factory):
     return folder
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", ["preset", "keras"])
 @pytest.mark.parametrize("name", TASKS)
 def test_outputs_are_the_same(saved, name, form):
@@ -68,6 +69,7 @@ def close(found, expected):
     return found == expected
 
 
+@pytest.mark.thorough
 def test_verbs_answer_the_same(saved):
     answers = json.loads((saved / "answers.json").read_text(encoding="utf-8"))
     texts, question, verbs = answers["texts"], answers["question"], answers["verbs"]

@@ -141,6 +141,7 @@ def states_of(texts):
     return np.asarray(task.backbone(rows)["sequence_output"], "float64"), rows["padding_mask"]
 
 
+@pytest.mark.thorough
 def test_dense_layers_and_several_poolings(tmp_path):
     """The vectors of several poolings stand side by side, [CLS] first, then maximum and mean."""
     switches = SWITCHES | {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}
@@ -181,6 +182,7 @@ def test_dense_layers_and_several_poolings(tmp_path):
     assert not np.array_equal(before, model.dense_layers[0].get_weights()[0])
 
 
+@pytest.mark.thorough
 def test_prompts(tmp_path):
     prompts = {"query": "the ", "passage": "rain ", "none": ""}
     settings = {"prompts": prompts, "default_prompt_name": "query"}

@@ -76,6 +76,7 @@ assert keras_bert.tasks.task.Table is keras_bert.data.Table  # one module, not t
 """
 
 
+@pytest.mark.thorough
 def test_wrong_files_are_refused_before_tensorflow_is_imported(tmp_path):
     (tmp_path / "rows.csv").write_text("text,label\na,x\nb\n")
     (tmp_path / "good.csv").write_text("text,label\na,x\nb,y\n")
@@ -109,6 +110,7 @@ def test_wrong_files_are_refused_before_tensorflow_is_imported(tmp_path):
         assert found.startswith(f"error: {expected}")
 
 
+@pytest.mark.thorough
 def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys, caplog):
     monkeypatch.chdir(trained)
     folder = trained / "runs" / "reviews"
@@ -172,6 +174,7 @@ def test_from_a_file_to_answers(trained, monkeypatch, tmp_path, capsys, caplog):
     assert "train: 36, dev: 4\n" in said and f"accuracy: {best:.4f}, " in said
 
 
+@pytest.mark.thorough
 def test_a_stopped_run_goes_on_as_if_it_had_not(trained, reviews, capsys, monkeypatch):
     from keras_bert_cli.train import _Epochs
 
@@ -199,6 +202,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(trained, reviews, capsys, monkey
     assert printed["scores"] == cut["scores"] and printed["preset"] == "runs/reviews/preset"
 
 
+@pytest.mark.thorough
 def test_labels_in_several_spellings_are_named_and_made_one(reviews, capsys):
     lines = reviews.read_text().replace("good\n3,", "GOOD\n3,")
     reviews.write_text(lines.replace("bad\n1,", "poor\n1,"))
@@ -216,6 +220,7 @@ def test_labels_in_several_spellings_are_named_and_made_one(reviews, capsys):
     assert "--rename_label: expected a task with one or several labels" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_a_dry_run_shows_data_and_trains_nothing(reviews, capsys):
     assert run(["train", "classify", "reviews.csv", "--preset", TINY, "--dry_run"]) == 0
     said = capsys.readouterr().out

@@ -23,6 +23,7 @@ def masked_lm():
     return keras_bert.BertMaskedLM(backbone, preprocessor)
 
 
+@pytest.mark.thorough
 def test_words_are_replaced_by_the_models_candidates(masked_lm):
     found = augment(TEXTS, masked_lm, share=0.01, n=3, top_k=2, seed=1)
     assert found.rows.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]

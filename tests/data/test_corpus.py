@@ -155,6 +155,7 @@ def test_the_folder_holds_what_it_should_and_the_tokenizer_comes_back(prepared):
     assert index.make_tokenizer()(["Bán xyz"]).to_list() == [[5, VOCABULARY.index("##n"), 1]]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("workers", "block", "run"), [(1, 1 << 24, 1 << 25), (2, 70, 40), (3, 501, 1)]
 )
@@ -388,6 +389,7 @@ BAD_TEXTS = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("case", BAD_TEXTS)
 def test_bad_text_is_named(tokenizer, tmp_path, case, caplog):
     texts, message = BAD_TEXTS[case]

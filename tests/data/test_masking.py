@@ -131,6 +131,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("length, most, rate", [(11, 3, 0.15), (37, 7, 0.15), (61, 13, 0.5)])
 def test_rows_are_masked_as_the_contract_says(tokenizer, settings, length, most, rate):
@@ -241,6 +242,7 @@ ROWS = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("max_ngram", [1, 3])
 @pytest.mark.parametrize("unit", ["piece", "word"])
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
@@ -279,6 +281,7 @@ def test_pieces_of_a_word_are_replaced_alone_or_together(tokenizer, replace, max
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.05  # words do not share a draw
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_masks_are_a_function_of_seed_and_row(tokenizer, settings):
     ids, padding_mask = random_rows(37, 41, suffixes=0.3)
@@ -300,6 +303,7 @@ def test_masks_are_a_function_of_seed_and_row(tokenizer, settings):
     tf.nest.map_structure(np.testing.assert_array_equal, start, fewer)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_shapes_are_static(tokenizer, settings):
     for rows in (5, None):

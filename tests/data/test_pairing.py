@@ -144,6 +144,7 @@ def test_same_statistics_as_the_loops(monkeypatch):
 # document with a short one gives many short pairs: another seed of the original moves the random
 # share of "long512" by 0.04, one standard deviation. So the graph gets the lengths that were drawn
 # there; the loops, which reproduce the golden runs to the last row, say which.
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["wiki128", *(pytest.param(x, marks=pytest.mark.slow) for x in LARGER_RUNS)]
 )

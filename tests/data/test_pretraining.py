@@ -183,12 +183,14 @@ def test_every_epoch_has_everything_in_new_pairs_and_masks(corpus, batches):
     assert len(set(pairs[:size]) & set(pairs[second])) < 0.1 * size
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("first", [1, 26])
 def test_starting_anywhere(stream, batches, first):
     found = list(stream.starting_at(first).take(30 - first).as_numpy_iterator())
     assert_same(found, batches[first:])
 
 
+@pytest.mark.thorough
 def test_starting_again_and_start(corpus, batches):
     dataset = pretraining_dataset(corpus, start=9, **SETTINGS, **SMALL_BLOCKS)
     again = dataset.starting_at(11)
@@ -196,6 +198,7 @@ def test_starting_again_and_start(corpus, batches):
     assert again.element_spec == dataset.element_spec
 
 
+@pytest.mark.thorough
 def test_training_starts_where_it_stopped(stream, batches):
     source = DatasetSource(stream, lambda batch: batch)
     assert source.endless and source.steps is None
@@ -209,6 +212,7 @@ def test_same_rows_at_any_parallelism_and_batch_size(corpus, batches):
     assert_same([found], [rows_of(batches)])
 
 
+@pytest.mark.thorough
 def test_other_seed_other_rows(corpus, batches):
     settings = SETTINGS | SMALL_BLOCKS | {"seed": 4}
     (found,) = pretraining_dataset(corpus, **settings).take(1).as_numpy_iterator()
@@ -226,6 +230,7 @@ def test_sentence_order(corpus):
     assert 0.4 < rows["next_sentence_labels"].mean() < 0.6
 
 
+@pytest.mark.thorough
 def test_next_sentences_and_their_order(tmp_path):
     """A quarter of the pairs is random and a quarter swapped, and labels say which follow."""
     lengths = [[4] * 60] * 50
@@ -266,6 +271,7 @@ def test_packed_rows_hold_every_token_once(tmp_path, cross, shards):
     assert any(3 in row for row in inside) == cross
 
 
+@pytest.mark.thorough
 def test_one_document(tmp_path):
     write_corpus(tmp_path, [[5, 4, 6, 3, 5, 7, 6, 4, 3, 2, 6, 5]])
     with pytest.warns(UserWarning, match="the corpus is one document"):
@@ -396,6 +402,7 @@ def test_benchmark(corpus, capsys):
 # === Next tokens, and masking rates ===
 
 
+@pytest.mark.thorough
 def test_next_tokens_are_those_that_follow(corpus):
     settings = SETTINGS | {"objective": "lm", "max_predictions": 31}
     batches = list(pretraining_dataset(corpus, repeat=False, **settings).as_numpy_iterator())
@@ -428,6 +435,7 @@ def test_some_next_tokens_of_a_row_are_drawn(corpus):
     np.testing.assert_array_equal(follows, first["mask_ids"][long])
 
 
+@pytest.mark.thorough
 def test_masking_rate_falls_with_the_rows_and_goes_on_where_it_stopped(corpus):
     settings = SETTINGS | {"objective": "mlm", "max_predictions": 16, "short_seq_prob": 0.0}
     stream = pretraining_dataset(corpus, rate=0.5, final_rate=0.1, rate_steps=64, **settings)

@@ -109,6 +109,7 @@ BAD_RECORDS = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("case", BAD_RECORDS)
 def test_bad_records_are_refused(case):
     record, message = BAD_RECORDS[case]

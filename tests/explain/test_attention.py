@@ -23,6 +23,7 @@ def task():
     return keras_bert.BertClassifier(**made(keras_bert.BertClassifier) | {"backbone": backbone})
 
 
+@pytest.mark.thorough
 def test_maps_are_the_backbones(task):
     found = attention(task, PAIR)
     assert " ".join(found.tokens) == "[CLS] the cat ##s sat [SEP] a dog slept on the mat [SEP]"
@@ -96,6 +97,7 @@ def test_pieces_are_added_to_words(task):
     np.testing.assert_allclose(words.maps.sum(axis=-1), 1, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_examples_of_other_forms():
     """A question is read in the window of its answer, relations with markers, the best choice."""
     relator = keras_bert.BertRelationClassifier(**made(keras_bert.BertRelationClassifier))

@@ -62,6 +62,7 @@ def minilm():
     return golden, model, embedder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("baseline", ["pad", pytest.param("mask", marks=pytest.mark.slow)])
 def test_integrated_gradients_are_captums_and_complete(minilm, baseline):
     golden, model, _ = minilm
@@ -130,6 +131,7 @@ def test_the_word_that_decides_has_the_largest_share():
             assert all(one.error <= 0.01 * abs(one.output - one.baseline_output) for one in found)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 def test_every_task_is_explained(tasks, cls):
     task = tasks[cls]
@@ -148,6 +150,7 @@ def test_every_task_is_explained(tasks, cls):
         assert not any(word.startswith("##") or " " in word for word in words.words)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 @pytest.mark.parametrize("length", [11, 16, 24])
 def test_rows_are_the_tasks_own(cls, length):
@@ -197,6 +200,7 @@ def test_words_and_sentences_of_words_agree(tasks):
     assert odd.words.words == ["the", "\x01", "cats"] and odd.target[0] == 2
 
 
+@pytest.mark.thorough
 def test_targets(tasks):
     classifier = tasks[keras_bert.BertClassifier]
     both = [attributions(classifier, "the cat", target=label)[0] for label in (0, 1)]
@@ -221,6 +225,7 @@ def test_targets(tasks):
     assert found.output == pytest.approx(np.log(odds), abs=1e-4)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("method", ["integrated_gradients", "occlusion"])
 def test_odds_are_those_of_calibrated_probabilities(tasks, monkeypatch, method):
     """For three choices: of two, scores would only be halved."""

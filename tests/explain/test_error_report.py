@@ -68,6 +68,7 @@ class Page(html.parser.HTMLParser):
             self.cells[-1] += data
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "cls", [TASKS[0], *(pytest.param(cls, marks=pytest.mark.slow) for cls in TASKS[1:])]
 )

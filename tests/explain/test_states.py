@@ -93,6 +93,7 @@ def test_umap_is_asked_for_where_it_is_missing(filler, monkeypatch):
         project(filler, TEXTS, [1, 2])
 
 
+@pytest.mark.thorough
 def test_a_probe_finds_the_layer_that_knows(tmp_path):
     """Words in the embeddings; the word before only where attention has been."""
     keras.utils.set_random_seed(0)

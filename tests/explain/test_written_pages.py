@@ -117,6 +117,7 @@ def report(task):
     return errors(task, TEXTS, [i % 2 for i in range(len(TEXTS))], explained=2)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("width, scheme", SCREENS)
 def test_errors_and_attributions(width, scheme, page, task, report, tmp_path):
     page.open_file(report.to_html(tmp_path / "errors.html"), width, scheme)

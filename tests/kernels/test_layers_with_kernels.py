@@ -62,6 +62,7 @@ def backbone(**kwargs):
     return keras_bert.BertBackbone(50, **settings)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize(
     "packed, activation", [(False, "gelu_exact"), (True, "gelu_tanh"), (True, "relu")]
@@ -101,6 +102,7 @@ def counted(monkeypatch):
     return calls
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "settings, attention, norms, gelus",
     [
@@ -219,6 +221,7 @@ def test_a_block_by_itself_gives_its_probabilities():
     np.testing.assert_allclose(np.sum(tf.cast(probabilities, "float32"), -1), 1, atol=0.02)
 
 
+@pytest.mark.thorough
 def test_the_trial_tells_right_from_wrong(monkeypatch):
     monkeypatch.setattr("keras_bert.kernels.use.GPU", "CPU:0")
     for module in MODULES:

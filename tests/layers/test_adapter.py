@@ -100,6 +100,7 @@ def test_without_a_width_nothing_is_made(x):
     assert backbone.adapters == [] and backbone.get_config()["adapter_dim"] is None
 
 
+@pytest.mark.thorough
 def test_gradient_checkpointing_changes_no_gradient():
     ids = np.random.default_rng(0).integers(0, 31, (3, 11))
     inputs = {"token_ids": ids, "segment_ids": ids * 0, "padding_mask": ids * 0 + 1}

@@ -61,6 +61,7 @@ def compiled(metric, xla):
     return lambda *columns: function(*map(tf.constant, columns))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "classes, way", [(2, "eager"), (3, "eager"), (2, "graph"), (3, "xla"), (7, "xla")]
 )
@@ -77,6 +78,7 @@ def test_classes_as_scikit_learn_over_odd_batches_with_weights(classes, way):
         assert stream(metric, *columns, update=update) == pytest.approx(expected[name], abs=1e-6)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "mean, spread, way",
     [

@@ -25,6 +25,7 @@ def inputs():
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("size", "count"),
     [("base", 109_482_240), pytest.param("large", 335_141_888, marks=pytest.mark.slow)],
@@ -122,6 +123,7 @@ def test_mixed_precision_builds_and_stays_finite(inputs, policy, mask_dtype):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_gradient_checkpointing_changes_no_gradient(inputs, compiled):
     """With dropout on: the recomputed block must drop what the forward pass dropped."""

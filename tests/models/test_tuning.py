@@ -59,6 +59,7 @@ def belongs(what, path):
     )
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("what", KINDS)
 def test_only_the_chosen_weights_move(batch, what):
     model = classifier(adapter_dim=4 if what == "adapters" else None)
@@ -249,6 +250,7 @@ def test_updates_are_not_left_behind():
     assert set(tune(model, "lora", 2).paths) == kept
 
 
+@pytest.mark.thorough
 def test_only_updates_of_dense_layers_are_merged():
     model = classifier()
     model.backbone.enable_lora(2, ["query", "word"])

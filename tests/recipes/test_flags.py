@@ -90,6 +90,7 @@ def test_what_is_missing_is_said_before_training(
     assert f"needs {package}" in said and f"keras3-bert[{extra}]" in said
 
 
+@pytest.mark.thorough
 def test_results_are_there_before_pictures_are_drawn(tmp_path, monkeypatch):
     rows = "text\tlabel\n" + "rain wind\tx\nboats\ty\n" * 4
     (tmp_path / "rows.tsv").write_text(rows)

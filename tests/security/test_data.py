@@ -38,6 +38,7 @@ def bomb(monkeypatch):
     }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["line", "lines"])
 @pytest.mark.parametrize(
     ("name", "read"),

@@ -167,6 +167,7 @@ def test_links_are_followed_and_what_they_lead_to_is_checked(copy, tmp_path):
 # Vocabularies and JSON.
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -53,6 +53,7 @@ def renamed(classifier, *names):
     return classifier
 
 
+@pytest.mark.thorough
 def test_texts_and_labels_are_no_html(classifier, tmp_path):
     texts = [text for text in HTML if text != "\0\ud800"]
     model = renamed(classifier, *HTML[:2])
@@ -86,6 +87,7 @@ def test_a_title_and_names_of_labels_are_no_html():
     assert "<script>" not in page and "&lt;script&gt;" in page
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "name", [STEERING, "../../x", "$\\frac{1}{0}$", "\\$x$", "x" * 100_000, *HTML[:2]]
 )

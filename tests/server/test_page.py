@@ -790,6 +790,7 @@ def test_a_key_is_asked_for(exported, page, tmp_path, monkeypatch):
     assert all("status of 401" in problem for problem in page.problems())
 
 
+@pytest.mark.thorough
 def test_a_model_of_another_kind(page, tmp_path, monkeypatch):
     monkeypatch.setattr(served_model, "Export", EXPORT)
     write_model(tmp_path / "half" / "1", 2)

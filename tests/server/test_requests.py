@@ -60,6 +60,7 @@ def test_our_rest_client_asks_it_unchanged(server, capsys):
         client_rest.main(["rain", "--server", url, "--model", "no"])
 
 
+@pytest.mark.thorough
 def test_odd_requests_are_refused_by_the_name_of_their_input(exported):
     contract, wrong, kinds = read_contract(exported), [], set()
     with live({"model": exported}, threads=2) as server:

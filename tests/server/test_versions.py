@@ -183,6 +183,7 @@ def test_several_models_by_name(exports, exported):
         assert [v["version"] for v in status] == ["1"]
 
 
+@pytest.mark.thorough
 def test_the_preset_of_a_run_is_exported_and_served(tmp_path):
     from keras_bert import BertClassifier
 
@@ -349,6 +350,7 @@ def free_port():
         return found.getsockname()[1]
 
 
+@pytest.mark.thorough
 def test_signals_end_a_server_in_the_main_thread(exports):
     """SIGTERM: status 0 and no traceback, also with a keep-alive connection."""
     code = (

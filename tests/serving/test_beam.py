@@ -123,6 +123,7 @@ def content(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.thorough
 def test_every_row_has_one_result_also_after_a_stop(export, expected, files, tmp_path, loads):
     names, good, bad, ids = files
     loads.clear()

@@ -120,6 +120,7 @@ def formats(tmp_path, pairs):
     ]
 
 
+@pytest.mark.thorough
 def test_a_task_answers_as_its_export_does(model, export, tmp_path):
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[:7]))

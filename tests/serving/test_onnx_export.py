@@ -36,6 +36,7 @@ def loaded(folder, signature="serving_default"):
     return found
 
 
+@pytest.mark.thorough
 def test_answers_of_both_forms(model, tmp_path):
     model.export(tmp_path / "float32", format="onnx", verbose=0)
     found = loaded(tmp_path / "float32")
@@ -48,6 +49,7 @@ def test_answers_of_both_forms(model, tmp_path):
     assert found({"text": []})["logits"].shape == (0, model.num_classes)
 
 
+@pytest.mark.thorough
 def test_int8_arithmetic(model, folder):
     import onnx
 

@@ -125,6 +125,7 @@ def several(names):
             yield pytest.param(name, other, marks=marks)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name, other", list(several(TASKS)))
 def test_answers_of_any_batch_and_length(name, other, tmp_path):
     kind = runtime(other)

@@ -65,6 +65,7 @@ def first(found):
     return tuple(part[:4] for part in found) if isinstance(found, tuple) else found[:4]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 def test_few_are_answered_as_many_are_and_as_without_a_graph(cls, request):
     model = task_of(cls)
@@ -118,6 +119,7 @@ def test_weights_that_change_between_answers_are_heeded(times):
     assert all(len({*tags}) == 1 for tags in model.predict_tags(TEXTS * times))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 def test_an_export_answers_as_answers_to_does(cls, tmp_path):
     model = task_of(cls)
@@ -136,6 +138,7 @@ def test_an_export_answers_as_answers_to_does(cls, tmp_path):
             np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 def test_rows_of_many_examples_are_those_of_few(cls, monkeypatch):
     """Many are made by a graph, some at a time."""
@@ -164,6 +167,7 @@ def test_rows_of_many_examples_are_those_of_few(cls, monkeypatch):
     assert tuple(padded["token_ids"].shape)[-1] == width
 
 
+@pytest.mark.thorough
 def test_ids_are_answered_and_scored_as_their_texts_are():
     model, y = task_of(keras_bert.BertClassifier), [0, 1, 2, 0]
     ids = {name: np.asarray(value) for name, value in model.preprocessor(TEXTS).items()}
@@ -178,6 +182,7 @@ def test_ids_are_answered_and_scored_as_their_texts_are():
     assert relator.scores(rows, y) == relator.scores((TEXTS, SPANS), y)
 
 
+@pytest.mark.thorough
 def test_scores_of_labels_that_are_numbers_are_those_of_their_names():
     """In the logs of `fit` labels come encoded: they are not names once more."""
     model = task_of(keras_bert.BertClassifier, num_classes=None, labels=[1, 0, 5])
@@ -189,6 +194,7 @@ def test_scores_of_labels_that_are_numbers_are_those_of_their_names():
     assert history[name][-1] == pytest.approx(model.scores(*data)["macro_f1"])
 
 
+@pytest.mark.thorough
 def test_no_positional_argument_is_lost_with_overlap():
     model, y = task_of(keras_bert.BertClassifier), [0, 1, 2, 0]
     by_name = model.evaluate(
@@ -223,6 +229,7 @@ class Weighted(keras_bert.tasks.Labelled):
         return super().get_config() | own
 
 
+@pytest.mark.thorough
 def test_a_preset_keeps_the_settings_of_a_users_labelled_task(tmp_path):
     model = Weighted(**made(keras_bert.BertClassifier), factor=3.0)
     model.save_to_preset(tmp_path / "preset")
@@ -231,6 +238,7 @@ def test_a_preset_keeps_the_settings_of_a_users_labelled_task(tmp_path):
     np.testing.assert_allclose(again.predict(TEXTS), model.predict(TEXTS), rtol=1e-5)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 def test_examples_that_are_answered_in_parts(cls, monkeypatch):
     model = task_of(cls)
@@ -260,6 +268,7 @@ def test_entities_that_do_not_fit_are_found_among_many(monkeypatch):
         model.relate(texts, spans)
 
 
+@pytest.mark.thorough
 def test_many_examples_train_under_a_strategy(monkeypatch):
     """Their rows come out of a graph here too."""
     monkeypatch.setattr("keras_bert.tasks.task.MANY", 8)

@@ -50,6 +50,7 @@ def models():
     return {kind: make(kind) for kind in KINDS}
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("batch_size", [0, -1, 1.5, "8", True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_batch_size(kind, batch_size, models):
@@ -98,6 +99,7 @@ def test_compile_takes_numbers_of_numpy(models):
     models["classifier"].compile()
 
 
+@pytest.mark.one_quick
 @pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="needs no GPU")
 @pytest.mark.parametrize("kind", KINDS)
 def test_kernels_are_refused_where_there_is_no_gpu(kind, models, tmp_path):
@@ -135,6 +137,7 @@ def test_fit(kind, name, value, models):
         models[kind].fit(x, y, verbose=0, **{name: value})
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", LABELLED)
 def test_validation_data_is_rows_with_labels(kind, models):
     model, (x, y) = models[kind], LEARNT[kind]
@@ -154,6 +157,7 @@ def datasets(kind, model):
     return batches
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", LABELLED)
 def test_an_endless_dataset_needs_a_number_of_steps(kind, models):
     model, (x, y) = models[kind], LEARNT[kind]
@@ -167,6 +171,7 @@ def test_an_endless_dataset_needs_a_number_of_steps(kind, models):
     assert "val_loss" in history
 
 
+@pytest.mark.thorough
 def test_an_endless_dataset_of_texts(models):
     texts = tf.data.Dataset.from_tensors(TEXTS).repeat()
     model, masked = models["classifier"], models["pretrainer"]

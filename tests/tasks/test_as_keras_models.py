@@ -59,6 +59,7 @@ def examples(task):
 # === Composition ===
 
 
+@pytest.mark.thorough
 def test_backbone_takes_a_users_own_inputs(tmp_path):
     model, x = backbone(), ids()
     output = model(own_inputs())
@@ -124,6 +125,7 @@ def test_several_texts_an_example_have_a_symbolic_form(cls):
     np.testing.assert_allclose(composed(x), real, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_one_backbone_under_a_classifier_and_a_tagger():
     model, x, inputs = backbone(), ids(), own_inputs()
     encoded = model(inputs)
@@ -152,6 +154,7 @@ class Rated(keras.Model):
         return self.score(self.encoder(inputs, training=training)["pooled_output"])
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("way", ["export", "saved_model", "archive"])
 def test_a_users_model_around_the_backbone_is_exported(tmp_path, way):
     model, x = Rated(backbone()), ids()
@@ -185,6 +188,7 @@ def test_pictures_and_counts(tmp_path):
     assert task.count_params() == sum(part.count_params() for part in parts)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 def test_a_clone_is_a_plain_model_that_trains(cls):
     """As KerasHub's tasks: new weights, the same network, compiled with the same loss."""
@@ -227,6 +231,7 @@ def test_a_clone_keeps_what_compile_was_told():
 # === Calls with more than the three ids ===
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 def test_positions_groups_and_embeddings_reach_the_backbone_of_a_task(cls):
     task = cls(**made(cls))
@@ -274,6 +279,7 @@ def test_gradients_with_respect_to_embeddings():
 # === Without compile ===
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 def test_without_compile_a_task_predicts_and_says_what_keras_says_of_the_rest(cls):
     task = cls(**made(cls), compile=False)
@@ -298,6 +304,7 @@ def test_without_compile_a_task_predicts_and_says_what_keras_says_of_the_rest(cl
     assert np.isfinite(task.evaluate(data, verbose=0, return_dict=True)["loss"])
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "cls",
     [
@@ -314,6 +321,7 @@ def test_a_task_that_is_compiled_later_trains_with_xla(cls):
     assert np.isfinite(task.fit(data, verbose=0).history["loss"]).all()
 
 
+@pytest.mark.thorough
 def test_verbs_answer_without_compile():
     quiet = {"compile": False}
     text = "the cat sat on the mat ."
@@ -424,6 +432,7 @@ def test_a_compiled_call_gives_nan_for_a_position_outside_of_the_row(cls):
     assert bad.tolist() == [False, True, True]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("cls", "jit_compile"), [(keras_bert.BertClassifier, True), *((cls, False) for cls in TASKS)]
 )
@@ -448,6 +457,7 @@ def test_datasets_with_ids_outside_of_their_tables_are_refused(cls, jit_compile,
     assert np.isfinite(task.evaluate(dataset_for(task, x, y), verbose=0, return_dict=True)["loss"])
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("cls", "jit_compile"),
     [

@@ -27,6 +27,7 @@ def sure(logits):
     return np.exp(logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)).max(axis=-1)
 
 
+@pytest.mark.thorough
 def test_a_classifier(tmp_path):
     model = make(keras_bert.BertClassifier, labels=["a", "b"])
     labels = ["a", "b", "b", "a", "b", "a"]
@@ -58,6 +59,7 @@ def test_a_classifier(tmp_path):
     np.testing.assert_allclose(answer["probability"], chances, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_relations_and_tags():
     relater = make(keras_bert.BertRelationClassifier)
     relater.calibrate((TEXTS, SPANS), [0, 1, 1, 0, 1, 0])
@@ -127,6 +129,7 @@ def asked(model, **columns):
     return function(*map(tf.constant, columns.values()))
 
 
+@pytest.mark.thorough
 def test_choices(tmp_path):
     model = make(keras_bert.BertMultipleChoice)
     choices = [["a cat", "the mat sat"], ["the dog", "a mat", "it"], ["who", "a dog slept"]] * 2
@@ -158,6 +161,7 @@ def test_choices(tmp_path):
     assert report.calibrated is not None
 
 
+@pytest.mark.thorough
 def test_answers_in_a_context(tmp_path):
     model = make(keras_bert.BertQuestionAnswerer, null_threshold=0.5)
     contexts = [f"{text} the dog sat on a mat" for text in TEXTS]
@@ -194,6 +198,7 @@ def test_answers_in_a_context(tmp_path):
     assert report.calibrated is not None
 
 
+@pytest.mark.thorough
 def test_fills(tmp_path):
     model = make(keras_bert.BertMaskedLM)
     texts = [*TEXTS, "?"]  # the last has no word

@@ -74,6 +74,7 @@ def test_spans_are_written_in_the_scheme_of_the_labels(labels, right):
         np.testing.assert_array_equal(found, tags)
 
 
+@pytest.mark.thorough
 def test_training_on_spans_is_training_on_tags():
     histories, models = [], []
     for data in ((TEXTS, SPANS), FORMS["prodigy"], (TEXTS, TAGS)):
@@ -91,6 +92,7 @@ def test_training_on_spans_is_training_on_tags():
     rows(models[0], TEXTS, models[0].tag(TEXTS))  # answers are labels of the same form
 
 
+@pytest.mark.thorough
 def test_a_split_for_validation_is_made_of_spans_too():
     history = model_for().fit(TEXTS, SPANS, validation_split=0.25, verbose=0).history
     assert history == model_for().fit(TEXTS, TAGS, validation_split=0.25, verbose=0).history

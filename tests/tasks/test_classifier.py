@@ -52,6 +52,7 @@ def trained():
     return model
 
 
+@pytest.mark.thorough
 def test_probabilities_of_several_labels_by_name(trained):
     texts, _ = weather(5)
     logits = trained.predict(texts, verbose=0).astype("float64")
@@ -98,6 +99,7 @@ def test_predictions_keep_the_order_of_rows_and_any_batch_size(trained):
     assert label in trained.labels and 0.5 <= probability <= 1
 
 
+@pytest.mark.thorough
 def test_texts_ids_and_datasets_give_the_same(trained):
     texts, labels = weather(20)
     expected = trained.predict(texts, verbose=0)
@@ -110,6 +112,7 @@ def test_texts_ids_and_datasets_give_the_same(trained):
     np.testing.assert_allclose(trained.evaluate(dataset, verbose=0), wanted, rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_one_batch_sees_what_has_changed(trained):
     model = classifier()
     model.copy_state(trained)
@@ -152,6 +155,7 @@ def test_pairs():
     assert np.isfinite(history.history["loss"]).all()
 
 
+@pytest.mark.thorough
 def test_fit_is_repeatable_by_seed_and_shuffles():
     texts, labels = weather(32)
     weights = []
@@ -271,6 +275,7 @@ def test_weights_of_some_classes_leave_the_others_at_one():
     np.testing.assert_array_equal(weights, np.where(ids == 0, 2.0, 1.0))
 
 
+@pytest.mark.thorough
 def test_a_wait_for_compilation_is_told(capsys):
     texts, labels = weather(4)
     model = classifier()

@@ -49,6 +49,7 @@ def test_layers_are_combined(model):
     assert not np.allclose(states[0][2], states[0][3], atol=0.01)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("words", [False, True])
 def test_pairs_are_read_together(model, words):
     """Against the backbone on rows written by hand, each side's own pieces."""
@@ -92,6 +93,7 @@ def test_pairs_that_do_not_fit_are_named(model):
         extract_features(model, (["cat", "cat"], ["sat"]))
 
 
+@pytest.mark.thorough
 def test_units_of_text(model):
     states = [s[3] for s in states_of(model)]
     texts = [s.mean(axis=0) if len(s) else np.zeros(12) for s in states]

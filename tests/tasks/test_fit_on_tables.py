@@ -170,6 +170,7 @@ def test_replicas_of_a_worker_get_equal_parts(model, files):
     assert_same(joined, one)
 
 
+@pytest.mark.thorough
 def test_threads_leave_a_gpu_alone(model, files, monkeypatch):
     """Operations of several threads on a GPU corrupt each other (tensorflow/tensorflow#123980)."""
     from tensorflow.python.eager import context
@@ -204,6 +205,7 @@ def test_threads_leave_a_gpu_alone(model, files, monkeypatch):
         assert "CPU" in context.context().device_name
 
 
+@pytest.mark.thorough
 def test_packed_rows_of_a_stream_hold_every_text_once(files, expected):
     model = keras_bert.BertClassifier(
         **tiny.made(keras_bert.BertClassifier, labels=["bad", "good"])
@@ -222,6 +224,7 @@ def test_packed_rows_of_a_stream_hold_every_text_once(files, expected):
     assert source.texts_per_step == N / source.steps
 
 
+@pytest.mark.thorough
 def test_a_table_is_counted_anew_for_another_vocabulary_and_by_examples(tmp_path):
     several = [["good"] * (i % 5 > 0) + ["bad"] * (i % 2) for i in range(N)]
     shared = Table(write(tmp_path / "a.jsonl", text=TEXTS, label=several))
@@ -354,6 +357,7 @@ NAMES += ["relations", "cosines", "negatives"]
 QUICK = ("pairs", "answers")
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in NAMES]
 )
@@ -376,6 +380,7 @@ def test_a_table_gives_the_batches_of_examples_in_memory(tmp_path, name):
     assert_same(found, expected)
 
 
+@pytest.mark.thorough
 def test_fit_on_files_resumes_and_ends_as_an_unbroken_run(files, tmp_path):
     def fit(callbacks, **length):
         keras.utils.set_random_seed(1)

@@ -70,6 +70,7 @@ def assert_equal(model, other):
         np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=0, atol=1e-6, err_msg=one.path)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("task", "way"),
     [("classifier", way) for way in WAYS] + [("tagger", "lora"), ("masked", "heads")],
@@ -89,6 +90,7 @@ def test_a_keras_file_keeps_what_is_frozen_and_goes_on(task, way, tmp_path):
     assert_equal(model, loaded)  # moments and updates of the optimizer were there too
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("task", "way"),
     [("classifier", way) for way in WAYS] + [("tagger", "lora"), ("masked", "heads")],
@@ -109,6 +111,7 @@ def test_a_preset_keeps_what_is_frozen(task, way, tmp_path):
         assert {w.path for w in other.backbone.trainable_weights} == in_backbone
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("way", ["blocks", "bitfit", "lora"])
 def test_a_file_of_weights_brings_the_optimizer(way, tmp_path):
     model, other = make(), make()
@@ -123,6 +126,7 @@ def test_a_file_of_weights_brings_the_optimizer(way, tmp_path):
     assert_equal(model, other)
 
 
+@pytest.mark.thorough
 def test_a_file_of_low_rank_updates_loads_into_a_plain_model(tmp_path):
     model, plain = make(), make()
     model.tune("lora")
@@ -137,6 +141,7 @@ def test_a_file_of_low_rank_updates_loads_into_a_plain_model(tmp_path):
     np.testing.assert_allclose(found, model.predict(x, verbose=0), rtol=0, atol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
 def test_low_rank_updates_merge_into_int8_kernels():
     model = make()

@@ -50,6 +50,7 @@ def test_tokenizer(case):
     case.run_preprocessing_layer_test(keras_bert.BertTokenizer, settings, TEXTS)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("cls", "data"),
     [
@@ -65,6 +66,7 @@ def test_preprocessors(case, cls, data):
     case.run_preprocessor_test(cls, settings, data)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 def test_tasks_are_serialized_and_saved(case, cls):
     settings = made(cls)
@@ -74,6 +76,7 @@ def test_tasks_are_serialized_and_saved(case, cls):
     case.run_model_saving_test(cls, settings, inputs)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("cls", "data"),
     [
@@ -86,6 +89,7 @@ def test_tasks(case, cls, data):
     case.run_task_test(cls, made(cls), data, expected_output_shape=(2, 2))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "cls",
     [

@@ -40,6 +40,7 @@ def same(found, expected):
     assert found == expected and [*map(type, found)] == [*map(type, expected)]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "kind", [BertClassifier, pytest.param(BertRelationClassifier, marks=pytest.mark.slow)]
 )
@@ -66,6 +67,7 @@ def test_names_keep_their_type(kind, labels, tmp_path):
         assert [*config["id2label"].values()] == [*map(str, labels)]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", [BertClassifier, BertRelationClassifier])
 def test_a_server_gives_names_of_their_type(kind, tmp_path):
     model = make(kind, LABELS["ints"])

@@ -123,6 +123,7 @@ def test_the_published_numbers():
     assert found == ["[CLS]", *text[:128], *text[-382:], "[SEP]"]
 
 
+@pytest.mark.thorough
 def test_tails_in_presets_files_and_exports(tmp_path):
     import tensorflow as tf
 
@@ -204,6 +205,7 @@ def test_windows_in_memory_have_no_padding(padding):
     assert model.training_batch(0)[0]["token_ids"].shape == (2, 16 if padding == "bucket" else 32)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("weights", [None, [1.0, 0.5, 2.0]])
 def test_training_on_windows_is_training_on_their_texts(problem, weights):
@@ -246,6 +248,7 @@ def test_loss_and_metrics_are_those_of_pooled_answers():
     assert split["val_loss"] == [pytest.approx(losses[1:].mean(), rel=1e-5)]
 
 
+@pytest.mark.thorough
 def test_windows_of_names_and_class_weights():
     model = learner()
     model.labels = ["x", "y", "z"]

@@ -76,6 +76,7 @@ def test_learns_to_fill_from_texts():
     assert result["mlm_accuracy"] == 1 and result["mlm_perplexity"] < 1.5
 
 
+@pytest.mark.thorough
 def test_candidates_are_the_softmax_of_the_logits(untrained):
     text = "[MASK] is [MASK] city"
     ids = [[2, 4, 8, 4, 16, 3]]
@@ -93,6 +94,7 @@ def test_candidates_are_the_softmax_of_the_logits(untrained):
     assert tokens(untrained.fill(text, top_k=3)[1]) == tokens(found[1][:3])
 
 
+@pytest.mark.thorough
 def test_targets_are_the_only_candidates(untrained):
     """Scores are those that all tokens share, as transformers' pipeline has it."""
     text = "[MASK] is [MASK] city"
@@ -116,6 +118,7 @@ def test_targets_are_the_only_candidates(untrained):
         untrained.fill(text, targets="city")
 
 
+@pytest.mark.thorough
 def test_an_export_keeps_its_targets(untrained, tmp_path):
     untrained.export(tmp_path / "served", targets=["city", "is", "paris"])
     serve = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
@@ -125,6 +128,7 @@ def test_an_export_keeps_its_targets(untrained, tmp_path):
     np.testing.assert_allclose(found["score"][0, 0], [c.score for c in expected], rtol=1e-4)
 
 
+@pytest.mark.thorough
 def test_texts_keep_their_order_and_any_batch_size(untrained):
     texts = [
         "[MASK]",
@@ -341,6 +345,7 @@ def test_datasets_of_texts_and_pairs():
         assert weights["mlm"].numpy().sum() == 1
 
 
+@pytest.mark.thorough
 def test_masking_is_the_preprocessors(untrained):
     model = masked_lm(masking={"rate": 0.5, "mask_share": 1.0, "random_share": 0.0})
     ((x, y, weights),) = model.source(TEXTS).one_pass()
@@ -397,6 +402,7 @@ def assert_same_weights(model, other):
             np.testing.assert_array_equal(a, b, err_msg=a.path)
 
 
+@pytest.mark.thorough
 def test_a_preset_gives_back_all(tmp_path):
     model = masked_lm(masking={"unit": "word"})
     model.save_to_preset(str(tmp_path / "preset"))
@@ -445,6 +451,7 @@ def test_a_pretrainer_of_a_masked_language_model(tmp_path, next_sentence):
     assert again.loading_report.new == [weight.path for weight in new]
 
 
+@pytest.mark.thorough
 def test_other_forms_get_a_new_head(caplog):
     caplog.set_level(logging.WARNING, "keras_bert")
     model = BertMaskedLM.from_preset(TINY)

@@ -161,6 +161,7 @@ def with_all_metrics():
     return get
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("task", TASKS)
 def test_every_metric_of_keras_works_or_is_refused_by_name(task, with_all_metrics):
     model, taken = with_all_metrics(task)
@@ -191,6 +192,7 @@ def softmax(logits):
     return exponents / exponents.sum(-1, keepdims=True)
 
 
+@pytest.mark.thorough
 def test_metrics_of_a_yes_or_no_read_class_1_as_scikit_learn():
     model = make("two classes")
     x, y = data("two classes")
@@ -226,6 +228,7 @@ def test_metrics_of_a_yes_or_no_read_class_1_as_scikit_learn():
         np.testing.assert_allclose(found[name], value, rtol=2e-4, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("task", ["classifier", "relations", "tagger", "multi-label"])
 def test_metrics_are_those_of_a_plain_model_with_probabilities_and_one_hot_labels(
     task, with_all_metrics
@@ -297,6 +300,7 @@ class Mine(M.Metric):
         return self.total
 
 
+@pytest.mark.thorough
 def test_metrics_of_ones_own_get_labels_and_outputs_as_they_are():
     def rows(y_true, y_pred):
         assert len(y_true.shape) == 1
@@ -322,6 +326,7 @@ def test_no_metrics_are_none(none):
     assert run(model, "answers").keys() == {"loss", "start_loss", "end_loss"}
 
 
+@pytest.mark.thorough
 def test_metrics_and_losses_come_back_from_a_keras_file(tmp_path):
     model = make("classifier")
     own = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1)
@@ -351,6 +356,7 @@ def smoothed(logits, y, share, weights=1.0):
     return (losses * weights).sum() / weights.sum()
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("task", ["classifier", "relations", "choices", "tagger", "masked"])
 def test_label_smoothing_is_that_of_one_hot_labels(task):
     model = make(task)
@@ -386,6 +392,7 @@ def test_label_smoothing_without_classes_is_refused(task):
         make(task).compile(label_smoothing=1.5)
 
 
+@pytest.mark.one_quick
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("task", ["classifier", "relations", "choices"])
 def test_labels_may_be_probabilities(task):
@@ -439,6 +446,7 @@ def regularized():
     return model
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("settings", [{}, {"accumulation_steps": 2}, {"jit_compile": True}])
 def test_the_reported_loss_has_regularization_as_keras_reports_it(settings):
     x, y = data("classifier")
@@ -467,6 +475,7 @@ def softmax_losses(model, x, y):
     return -np.log(np.take_along_axis(chance, np.maximum(y, 0)[..., None], -1))[..., 0]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "settings",
     [
@@ -525,6 +534,7 @@ def test_weights_of_labels_and_of_a_labels_yes(settings):
     assert found["loss"] == pytest.approx((losses * weights).sum() / weights.sum(), rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_weights_of_numbers():
     model = make("regression")
     x, y = data("regression")
@@ -546,6 +556,7 @@ def tagger_of_words():
     return model, [["w1"], ["w2", "w3", "w4"], ["w5", "w6"]], [[0], [1, 2, -1], [2, 0]]
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("eager")
 def test_weights_of_words():
     model, sentences, tags = tagger_of_words()
@@ -574,6 +585,7 @@ def test_weights_of_words():
         chain.fit(sentences, tags, sample_weight=weights, verbose=0)
 
 
+@pytest.mark.one_quick
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("task", ["classifier", "two classes", "relations", "tagger"])
 def test_balanced_class_weights_are_those_of_scikit_learn(task):
@@ -596,6 +608,7 @@ def test_balanced_class_weights_are_those_of_scikit_learn(task):
         model.fit(x, y, class_weight="equal", verbose=0)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("task", ["regression", "chain", "answers", "choices", "pairs"])
 def test_class_weights_without_classes_are_refused(task):
     x, y = data(task)
@@ -604,6 +617,7 @@ def test_class_weights_without_classes_are_refused(task):
             make(task).fit(x, y, class_weight=given, verbose=0)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "wrong", [float("nan"), pytest.param(float("inf"), marks=pytest.mark.slow), -1.0]
 )
@@ -638,6 +652,7 @@ def test_weights_that_are_no_weights_are_refused_with_their_row(task, wrong):
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.thorough
 def test_mask_weights_that_are_no_weights_are_refused():
     import tensorflow as tf
 
@@ -647,6 +662,7 @@ def test_mask_weights_that_are_no_weights_are_refused():
         make("masked").fit(broken, verbose=0)
 
 
+@pytest.mark.one_quick
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("task", ["classifier", "relations", "tagger"])
 def test_a_validation_whose_predictions_are_all_of_one_class_is_named(task, caplog):

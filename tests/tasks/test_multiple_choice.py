@@ -120,6 +120,7 @@ def test_answers_do_not_depend_on_their_batch(model):
 RAGGED = [["dry", "it rains"], CHOICES[1] + ["wet"], CHOICES[2], CHOICES[3][:2]]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", ["lists", "padded", "ids", "dataset", "ragged", "xla"])
 def test_numbers_of_choices_may_differ(model, form):
     """Each example answers as it does alone, and the loss is the mean of their own."""
@@ -148,6 +149,7 @@ def test_numbers_of_choices_may_differ(model, form):
             assert probabilities[count:].tolist() == [0.0] * (4 - count)
 
 
+@pytest.mark.thorough
 def test_shares_of_choices_that_are_not_there_are_refused():
     model = made()
     model.compile(label_smoothing=0.1)
@@ -162,6 +164,7 @@ def test_shares_of_choices_that_are_not_there_are_refused():
         model.fit((CONTEXTS, RAGGED), soft[[1, 1, 1, 1]], verbose=0)
 
 
+@pytest.mark.thorough
 def test_choices_that_are_not_there_teach_nothing():
     """The step is that of the examples each by itself, of one weight."""
     updates = []
@@ -182,6 +185,7 @@ def test_choices_that_are_not_there_teach_nothing():
         np.testing.assert_allclose(one, other, atol=2e-5)
 
 
+@pytest.mark.thorough
 def test_a_served_graph_gives_an_empty_choice_no_share(model, tmp_path):
     model.export(tmp_path / "served")
     serve = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
@@ -230,6 +234,7 @@ def test_choices_are_learnt(fitted):
     np.testing.assert_allclose(found[1], accuracy, rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_datasets_of_strings_give_the_same(fitted):
     data = choice_examples(7, seed=2)
     columns = (data.contexts, data.choices)
@@ -245,6 +250,7 @@ def test_datasets_of_strings_give_the_same(fitted):
 SLOW = [pytest.param(form, marks=pytest.mark.slow) for form in ("google", "kerashub")]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", ["preset", "keras", "huggingface", *SLOW])
 def test_saved_and_read_back(fitted, tmp_path, form):
     data, path = choice_examples(5, seed=3), tmp_path / "model"

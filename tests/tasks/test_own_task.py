@@ -96,6 +96,7 @@ def by_hand(ranker):
     return np.mean(losses), np.mean(1 / np.array(ranks))
 
 
+@pytest.mark.thorough
 def test_loss_and_metric_are_those_of_each_list_by_itself(ranker, by_hand):
     found = ranker.evaluate((QUESTIONS, PASSAGES), LABELS, return_dict=True, verbose=0)
     np.testing.assert_allclose([found["loss"], found["mrr"]], by_hand, rtol=1e-5)
@@ -124,6 +125,7 @@ def test_lists_of_different_lengths_are_named():
         ranker.predict((QUESTIONS, PASSAGES))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("compiled", [True, False])
 def test_it_is_saved_compiled_or_not(ranker, tmp_path, compiled):
     task = ranker
@@ -142,6 +144,7 @@ def test_it_is_saved_compiled_or_not(ranker, tmp_path, compiled):
     assert Ranker.from_preset(tmp_path / "preset").compiled
 
 
+@pytest.mark.thorough
 def test_a_dataset_trains_as_lists_do(ranker):
     task = Ranker(**made(Ranker))
     losses = []

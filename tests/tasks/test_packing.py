@@ -63,6 +63,7 @@ def classifier(**settings):
     return BertClassifier(backbone(), preprocessor=preprocessor(), dropout=0.0, **settings)
 
 
+@pytest.mark.thorough
 def test_predictions_and_scores_are_those_of_rows_alone():
     plain, packing = pair_of(lambda: classifier(num_classes=3))
     rows, labels = texts(70), np.arange(70) % 3
@@ -81,6 +82,7 @@ def test_predictions_and_scores_are_those_of_rows_alone():
     np.testing.assert_allclose(packing.scores, plain.scores, rtol=1e-5)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("batch_size", [100, 40])
 def test_predictions_under_a_strategy_are_in_the_order_of_the_texts(batch_size):
     with strategy("one").scope():
@@ -123,6 +125,7 @@ def test_predictions_fill_rows_but_take_no_more_memory():
     assert by_token.batch_size == round(64 / texts_per_row), "heads read all tokens of the texts"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_step_on_all_rows_is_the_same(compiled):
     """One batch that holds all rows, so that order and company of rows make no difference."""
@@ -178,6 +181,7 @@ def texts_of_rows(x, y, weights):
             yield ids, at[mine] - cells[0], wanted, weights["mlm"][row][mine], (row, mine)
 
 
+@pytest.mark.thorough
 def test_masked_texts_share_rows_in_training():
     rows = texts(60)
     model = BertMaskedLM(
@@ -238,6 +242,7 @@ def test_next_sentences_are_those_of_rows_alone():
     np.testing.assert_allclose(*found, rtol=0, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_examples_are_texts_also_where_texts_share_rows():
     for make in (
         lambda: classifier(num_classes=2),
@@ -267,6 +272,7 @@ def test_dropout_and_label_names_train():
     assert np.mean(np.array(found) == labels) > 0.9
 
 
+@pytest.mark.thorough
 def test_heads_over_tokens_see_their_own_text():
     x = ids(30)
     longest = x["token_ids"].shape[1]
@@ -325,6 +331,7 @@ def test_a_text_without_tokens_and_one_that_fills_a_row():
     np.testing.assert_allclose(found[others], expected[others], rtol=0, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_bucketed_rows_keep_their_width():
     """Few rows and many, full ones and short ones: what packs and what does not look the same."""
 
@@ -349,6 +356,7 @@ def test_bucketed_rows_keep_their_width():
     assert [a.text for a in found] == [a.text for a in expected]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", ["int8", "bool", "twos"])
 def test_masks_of_other_forms(form):
     plain, packing = pair_of(lambda: BertClassifier(backbone(), num_classes=2))

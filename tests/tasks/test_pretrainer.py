@@ -118,6 +118,7 @@ def test_loss_of_an_even_guess_is_the_log_of_the_vocabulary(slots):
     assert float(value) == pytest.approx(4.1431, abs=1e-4)
 
 
+@pytest.mark.thorough
 def test_free_slots_change_neither_loss_nor_metrics():
     """Whatever they hold, and however many there are."""
     model = pretrainer()
@@ -138,6 +139,7 @@ def test_free_slots_change_neither_loss_nor_metrics():
     assert got == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("next_sentence", [True, False])
 def test_accuracy_counts_slots_with_weight_alone(next_sentence):
     """Weights 1 1 0 0; right, wrong, and two that do not matter give one half."""
@@ -152,6 +154,7 @@ def test_accuracy_counts_slots_with_weight_alone(next_sentence):
         assert result["mlm_accuracy"] == 0.5
 
 
+@pytest.mark.thorough
 def test_masked_language_model_alone():
     """No weights, output, loss or labels of next sentences."""
     model = pretrainer(next_sentence=False)
@@ -234,6 +237,7 @@ def test_pack_gives_the_same_from_arrays_and_in_a_pipeline():
     assert {"sequence_ids", "position_ids"} < set(BertPretrainer.pack(packed)[0])
 
 
+@pytest.mark.thorough
 def test_bad_batches_are_named():
     model = pretrainer()
     given = batch()
@@ -253,6 +257,7 @@ def test_bad_batches_are_named():
         model.evaluate(stream(beyond), verbose=0)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [

@@ -107,6 +107,7 @@ def test_a_long_context_is_read_in_windows(trained):
     assert (outputs["end"][rows.padding_mask.numpy() == 0] == np.float32(NO_TOKEN)).all()
 
 
+@pytest.mark.thorough
 def test_candidates(trained):
     e = examples(1, seed=4)[0]
     best = trained.answer(e.question, e.context, top_k=20, null_threshold=math.inf)
@@ -205,6 +206,7 @@ def test_a_checkpoint_without_such_a_head(tmp_path, caplog):
         model.answer("where", "the cat")
 
 
+@pytest.mark.thorough
 def test_the_loss_is_the_mean_of_both_ends_by_row():
     model = model_for()
     data = examples(7)
@@ -300,6 +302,7 @@ def test_examples_that_are_wrong():
         model.fit(ids, labels, class_weight={0: 1.0})
 
 
+@pytest.mark.thorough
 def test_settings_that_are_wrong():
     model = model_for()
     with pytest.raises(ValueError, match="null_threshold=inf"):
@@ -317,6 +320,7 @@ def test_settings_that_are_wrong():
     assert empty[0].text == "" and math.isfinite(empty[0].null_score) and empty[1].text
 
 
+@pytest.mark.one_quick
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("form", ["examples", "columns", "split"])
 def test_data_without_answers_sets_the_threshold(form, tmp_path, caplog):

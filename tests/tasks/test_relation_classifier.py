@@ -58,6 +58,7 @@ LONG = "a in a by the key was in the a drawer by her the box ."
 LONG_SPANS = [(14, 17), (31, 37)]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("length", "expected"),
     [

@@ -150,6 +150,7 @@ def large(task=BertMaskedLM, side=BertMaskedLMPreprocessor, rows=None, **kwargs)
     return model
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("rows", [len(LARGE), len(LARGE) + 11])
 @pytest.mark.parametrize("form", [list, iter, np.array])
 def test_a_vocabulary_is_cut_down_to_a_corpus(rows, form, tmp_path):

@@ -75,6 +75,7 @@ def test_memory_goes_by_tokens(task):
     assert values_of(made(task, 480).ragged_rows(x, y)) == pytest.approx(values_of(rows), rel=0.1)
 
 
+@pytest.mark.one_quick
 @tasks
 @pytest.mark.parametrize(
     ("settings", "padding"),

@@ -19,6 +19,7 @@ def no_pipeline(monkeypatch):
     monkeypatch.setattr(tf.data.Dataset, "from_tensor_slices", refuse)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_rows_are_answered_as_each_alone(kind, no_pipeline):
     model = make(kind)

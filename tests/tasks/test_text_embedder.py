@@ -138,6 +138,7 @@ def test_cosines_are_learnt(regression):
 SLOW = pytest.param("google", marks=pytest.mark.slow)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", ["preset", "keras", "huggingface", SLOW])
 def test_saved_and_read_back(regression, tmp_path, form):
     path, settings = tmp_path / "model", {}
@@ -236,6 +237,7 @@ def minilm():
     return BertTextEmbedder.from_preset(Path(spec.origin).parent / "model")
 
 
+@pytest.mark.thorough
 def test_sentences_as_sentence_transformers_embeds_them(minilm):
     golden = np.load(GOLDEN / "embeddings.npz")
     assert (minilm.pooling, minilm.normalize) == ("mean", True)
@@ -274,6 +276,7 @@ def contrastive_loss(model, *columns):
     return np.mean(np.log(np.exp(logits).sum(axis=1)) - own)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", ["texts", "lists", "columns", "ids", "dataset", "matrix", "xla"])
 def test_hard_negatives_join_those_of_the_batch(form, request):
     if form not in ("texts", "xla"):
@@ -321,6 +324,7 @@ def test_hard_negatives_are_learnt():
     assert model.evaluate((anchors, positives, negatives), batch_size=1, verbose=0) < before / 2
 
 
+@pytest.mark.thorough
 def test_negatives_after_pairs():
     firsts, seconds = VOCAB[5:7], VOCAB[7:9]
     columns = firsts, seconds, [[word] for word in VOCAB[9:11]]

@@ -40,6 +40,7 @@ def like(model, tokenizer_settings, settings):
     return other
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "kind",
     [
@@ -70,6 +71,7 @@ def test_settings_that_change_after_use_are_heeded(kind, request):
         made.check(got, wanted, f"{kind} {signature}")
 
 
+@pytest.mark.one_quick
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("kind", made.KINDS)
 def test_wrong_settings_are_refused_when_they_are_set(kind):

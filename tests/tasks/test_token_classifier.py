@@ -181,6 +181,7 @@ def test_the_loss_is_the_weighted_mean_over_words():  # label 0 is a label
     np.testing.assert_allclose(found[0], sums[0] / sums[1], rtol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("xla", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_step_trains_the_chain(xla):
     model = model_for(crf=True)

@@ -156,6 +156,7 @@ TASKS = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("task", TASKS)
 def test_scores_of_answers_are_in_the_logs_of_fit(task):
     model, x, y, expected = TASKS[task]()
@@ -172,6 +173,7 @@ def test_scores_of_answers_are_in_the_logs_of_fit(task):
         assert history[f"val_{name}"] == [pytest.approx(value, abs=1e-5)] * 2
 
 
+@pytest.mark.thorough
 def test_a_tagger_shows_the_f1_of_entities_by_itself(tmp_path):
     model, words, tags, _ = tagger()
     model.compile(learning_rate=1e-2)
@@ -220,6 +222,7 @@ def test_tags_that_mark_no_entities_cost_no_second_pass():
     assert {*model.scores(*data)} == {"accuracy"}
 
 
+@pytest.mark.thorough
 def test_other_data_than_that_of_validation():
     model, x, y, _ = classifier()
     other = ValidationScores((x, y), prefix="test_")

@@ -43,6 +43,7 @@ def texts(count):
     ]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("exact", [[], EXACT], ids=["added", "exact"])
 @pytest.mark.parametrize(("lowercase", "strip"), SETTINGS)
 def test_ids_and_offsets_are_those_of_tokenizers(lowercase, strip, exact):
@@ -143,6 +144,7 @@ def grown():
     return resize(classifier(), new_tokens=NEW)
 
 
+@pytest.mark.thorough
 def test_new_tokens_that_the_rule_would_cut_are_found_whole(grown):
     tokenizer = grown.preprocessor.tokenizer
     assert tokenizer.added_tokens == [t for t in NEW if t not in ("dog", "##ly")]
@@ -164,6 +166,7 @@ def test_new_tokens_that_could_never_be_found_are_refused(token, message):
         resize(classifier(), new_tokens=[token])
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", ["preset", "keras", "google", "huggingface", "kerashub"])
 def test_every_file_keeps_added_tokens(form, grown, tmp_path):
     grown.preprocessor.tokenizer.exact_tokens = ["cat"]

@@ -108,6 +108,7 @@ def random_case(seed, whole_numbers=False):
     return *logits, rows, contexts
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("with_null", [False, True])
 @pytest.mark.parametrize(("n_best", "longest"), [(20, 30), (3, 2), (5, 7)])
 def test_as_the_original(with_null, n_best, longest):

@@ -41,6 +41,7 @@ def labels_of(rows, *spans):
     return labels.numpy().tolist(), found.numpy().tolist()
 
 
+@pytest.mark.thorough
 def test_a_row_is_question_and_window(tokenizer):
     rows = encode(make(tokenizer, 16), ["Where is the cat"], ["On the mat."])
     names = [WORDS[i] for i in rows.token_ids[0]]
@@ -81,6 +82,7 @@ def test_spaces_of_the_context_stay(tokenizer):
     assert (rows.starts[0, first], rows.ends[0, last]) == (16, 19)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("context", "answer", "expected"),
     [

@@ -149,6 +149,7 @@ def test_each_word_has_one_answer():
     assert sorted(by_row[by_row >= 0]) == sorted([3, *labels])
 
 
+@pytest.mark.thorough
 def test_the_same_in_a_graph_of_any_batch():
     text_side = preprocessor(7)
     spec = tf.RaggedTensorSpec([None, None], tf.string)

@@ -45,6 +45,7 @@ def write(path, data):
 # Text.
 
 
+@pytest.mark.thorough
 def test_mask_in_text_is_text_unless_asked(uncased, prompts):
     assert ids(uncased, "The cat sat [MASK] mat.") == [5, 7, 8, 21, 23, 22, 10, 17]
     assert ids(prompts, "The cat sat [MASK] mat.") == [5, 7, 8, 4, 10, 17]
@@ -460,6 +461,7 @@ def test_ideographs_may_stay_together_and_words_end_at_spaces_alone(lowercase):
         BertTokenizer(vocabulary, splitting="words")
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("splitting", "expected"),
     [
@@ -486,6 +488,7 @@ def test_tokens_that_are_found_whole_under_each_splitting(splitting, expected):
     assert tokenizer.splitting == splitting
 
 
+@pytest.mark.thorough
 def test_tokenizers_alike_share_what_is_traced():
     first = BertTokenizer(TOY_VOCAB)
     expected = first("the quick fox").numpy()

@@ -43,6 +43,7 @@ def test_golden_data_is_at_hand():
     assert len(RUNS) == 16
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("run", RUNS, ids=run_name)
 def test_golden_ids(run):
     lines = gzip.decompress((SHARED / run["file"]).read_bytes()).removesuffix(b"\n").split(b"\n")

@@ -118,6 +118,7 @@ def test_nasty_texts(lowercase, strip):
     check(NASTY + BROKEN, characters_vocabulary(NASTY + BROKEN), lowercase, strip)
 
 
+@pytest.mark.one_quick
 @same_unicode
 @pytest.mark.parametrize(("lowercase", "strip"), SETTINGS)
 def test_random_text_of_every_script(lowercase, strip):
@@ -162,6 +163,7 @@ def is_one_of_many(code):
     )
 
 
+@pytest.mark.one_quick
 @same_unicode
 @pytest.mark.parametrize(("lowercase", "strip"), SETTINGS)
 def test_code_points(lowercase, strip):
@@ -187,6 +189,7 @@ def road_characters(pattern_class):
     return [char for char, match in zip(characters, matches, strict=True) if match]
 
 
+@pytest.mark.one_quick
 @same_unicode
 @pytest.mark.parametrize(
     ("settings", "word", "breaks", "road"),
@@ -244,6 +247,7 @@ def test_unsafe_lines_do_not_take_a_fast_road():
     assert not tf.strings.regex_full_match([b"\xff"], pattern).numpy().any()
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("seed", range(6))
 def test_random_vocabularies(seed):
     """Longest match first, whatever the vocabulary: no `##`, bare `##`, `#`, doubles, blanks."""

@@ -251,6 +251,7 @@ def test_warmup_leaves_out_what_batching_refuses():
     assert len(warmup.choose(contract)) == warmup.LIMIT == 1000
 
 
+@pytest.mark.thorough
 def test_texts_of_files(tmp_path):
     def rows(name, content, columns=(), names=("text",)):
         (tmp_path / name).write_text(content, encoding="utf-8")

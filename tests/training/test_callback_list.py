@@ -84,6 +84,7 @@ def test_what_is_no_scalar_stays():
         logs.pop("other")
 
 
+@pytest.mark.thorough
 def test_callbacks_get_the_logs_of_every_batch():
     seen = {"train": [], "test": [], "predict": [], "epoch": []}
 
@@ -114,6 +115,7 @@ def test_callbacks_get_the_logs_of_every_batch():
     assert seen["predict"] == [(4, 2)] * 3
 
 
+@pytest.mark.thorough
 def test_bars_show_all_batches_and_the_last_logs(capsys):
     made, (x, y) = model(), rows()
     made.fit(x, y, batch_size=4, validation_data=(x, y), verbose=1)

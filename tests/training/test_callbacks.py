@@ -115,6 +115,7 @@ def assert_holds_batch(path, step, weights):
         assert (found["sample_weight"] > 1e38).any()
 
 
+@pytest.mark.thorough
 def test_nan_stops_and_saves_its_batch(tmp_path, caplog):
     model = tiny_model()
     start = model.get_weights()
@@ -292,6 +293,7 @@ def test_flops_of_bert_base_by_hand(blocks):
         assert 3 * forward == 67_045_303_296
 
 
+@pytest.mark.thorough
 def test_flops_of_a_pretrainer_by_hand():
     model = BertPretrainer(BertBackbone(31, 2, 3, 21, 11, max_sequence_length=13))
     blocks = 2 * (4 * 21 * 21 + 2 * 21 * 11)

@@ -48,6 +48,7 @@ def test_what_no_gpu_takes_is_left_alone():
     assert on_device(arrays, "CPU:0") is arrays
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_training_and_prediction_are_the_same(monkeypatch, jit_compile):
     rng = np.random.default_rng(0)
@@ -83,6 +84,7 @@ def test_training_and_prediction_are_the_same(monkeypatch, jit_compile):
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_another_batch_size_is_compiled_for_its_own_shape():
     """Of a size that is not known, kernels for GPUs could not be used."""
     shapes = []

@@ -51,6 +51,7 @@ def expected(rule, corrected):
     return values, m, v
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("way", ["keras", "pure"])
 @pytest.mark.parametrize(
     ("rule", "corrected"), [(AdamW, True), (AdamW, False), (Lamb, True), (Lamb, False)]
@@ -360,6 +361,7 @@ def some_gradients(steps=6):
     return [[rng.normal(size=s).astype("float32") for s in SHAPES.values()] for _ in range(steps)]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("way", ["keras", "pure"])
 def test_muon_on_matrices_is_that_of_keras_and_adamw_on_the_rest(way):
     """Keras's is another implementation, one matrix at a time."""
@@ -420,6 +422,7 @@ def test_settings_of_muon_that_do_not_fit(setting, message):
         Muon(**setting)
 
 
+@pytest.mark.thorough
 def test_muon_trains_a_model_and_matches_itself_in_one_piece():
     model = classifier()
     model.compile(Muon(1e-2))

@@ -83,6 +83,7 @@ def assert_same(a, b):
     np.testing.assert_array_equal(a["counts"], b["counts"])
 
 
+@pytest.mark.thorough
 def test_two_devices_with_three_micro_batches_are_one_device(few):
     assert_same(few["classifier-1-1"], few["classifier-2-3"])
 
@@ -170,6 +171,7 @@ def test_tensors_come_back_from_pieces_of_any_size(monkeypatch, bucket_bytes):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.thorough
 def test_steps_that_run_ahead_give_the_logs_and_weights_of_one_device(tmp_path):
     paths = [tmp_path / "one.npz", tmp_path / "two.npz"]
     command = [sys.executable, str(SCRIPT.with_name("train_ahead.py")), *map(str, paths)]

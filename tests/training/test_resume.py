@@ -251,6 +251,7 @@ def test_keeps_the_last_and_the_best(tmp_path):
     assert facts["best"] == 0.9 and facts["best_step"] == 12
 
 
+@pytest.mark.thorough
 def test_a_finished_run_stays_finished(tmp_path):
     model = tiny_model()
     model.fit(*ids(), batch_size=4, callbacks=[Resume(tmp_path)], verbose=0)
@@ -314,6 +315,7 @@ def begun(tmp_path_factory):
     return folder
 
 
+@pytest.mark.one_quick
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("name", CHANGES)
 def test_other_data_or_settings_are_refused(name, begun, tmp_path, caplog):
@@ -341,6 +343,7 @@ def test_other_data_or_settings_are_refused(name, begun, tmp_path, caplog):
         assert any("other texts, labels" in record.getMessage() for record in caplog.records)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("eager")
 def test_class_weights_are_compared_in_any_form(tmp_path):
     go_on(tmp_path, epochs=1, class_weight=np.array([1, 2, 3]))
@@ -350,6 +353,7 @@ def test_class_weights_are_compared_in_any_form(tmp_path):
             go_on(tmp_path, epochs=3, class_weight=other)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("eager")
 def test_more_epochs_are_no_change(begun, tmp_path):
     shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
@@ -362,6 +366,7 @@ def test_more_epochs_are_no_change(begun, tmp_path):
     assert go_on(tmp_path, y=LABELS[::-1], epochs=3).epoch == [2]
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("eager")
 def test_a_dataset_of_another_size_is_refused(tmp_path):
     data = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(4)
@@ -371,6 +376,7 @@ def test_a_dataset_of_another_size_is_refused(tmp_path):
     assert go_on(tmp_path, data, None, batch_size=None).epoch == [1, 2]
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("eager")
 def test_a_run_past_its_epochs_says_so(tmp_path, caplog):
     go_on(tmp_path, epochs=2)

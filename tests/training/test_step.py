@@ -64,6 +64,7 @@ def test_recomputation_changes_no_update(dropout):
             assert np.abs(ours - before).max() > 1e-4  # no weight without a gradient
 
 
+@pytest.mark.thorough
 def test_weight_zero_rows_change_nothing_even_if_their_loss_is_not_finite():
     x, y = ids()
     weights = np.ones(ROWS, "float32")
@@ -233,6 +234,7 @@ def test_changing_what_is_trained_traces_the_step_anew():
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.thorough
 def test_a_subclass_may_override_train_step():
     class Own(BertClassifier):
         def train_step(self, data):

@@ -167,6 +167,7 @@ def compiled(task, dtype="float32"):
     return model
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("task", "dtype"),
     [
