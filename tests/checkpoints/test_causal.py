@@ -29,6 +29,7 @@ def totals(model):
     return [score.total for score in model.score(TEXTS)]
 
 
+@pytest.mark.thorough
 def test_own_presets_and_keras_files(model, tmp_path):
     expected = totals(model)
     model.save_to_preset(str(tmp_path / "preset"))

@@ -35,6 +35,7 @@ def mutate(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", ["google", "huggingface", "kerashub"])
 @pytest.mark.parametrize("count", [150, pytest.param(3500, marks=pytest.mark.slow)])
 def test_mutated_files(form, count, tmp_path):

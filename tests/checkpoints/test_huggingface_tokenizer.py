@@ -56,6 +56,7 @@ def folder(tmp_path):
 # Out.
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -149,6 +149,7 @@ def test_labels_travel(base, tmp_path):
         load_tuned_part(other, tmp_path / "part")
 
 
+@pytest.mark.thorough
 def test_a_predict_of_before_is_forgotten(base, tmp_path, batch):
     model, again = tuned(base, "lora"), fresh(base)
     save_tuned_part(model, tmp_path / "part")
@@ -194,6 +195,7 @@ def test_a_merged_model_is_no_part(base, part, tmp_path):
     refuses(fresh(base), tmp_path / "merged", "4 of 39 weights differ.*query/kernel")
 
 
+@pytest.mark.thorough
 def test_another_backbone(base, part, tmp_path):
     backbone = BertBackbone(503, 2, 7, 21, 33, max_sequence_length=13, activation="gelu_tanh")
     message = "num_heads is 3, not 7, activation is 'gelu_exact', not 'gelu_tanh'"

@@ -327,6 +327,7 @@ def test_a_preset_does_not_replace_a_hugging_face_directory(copy):
         BertClassifier.from_preset(copy).save_to_preset(copy)
 
 
+@pytest.mark.thorough
 def test_a_preset_for_ids_alone(tmp_path, batch):
     model = BertClassifier(BertClassifier.from_preset(TINY).backbone, 3)
     model.save_to_preset(tmp_path / "ids")
@@ -343,6 +344,7 @@ def test_generic_label_names_are_no_names(copy):
     assert named.labels == ["a", "b", "c"] and named.loading_report.new == []
 
 
+@pytest.mark.thorough
 def test_several_labels_for_a_text(copy, batch):
     edit(copy / "config.json", problem_type="multi_label_classification")
     model = BertClassifier.from_preset(copy)

@@ -38,6 +38,7 @@ def test_all_weights_come_from_it_and_compute_in_float32(model):
     assert count in (SHIPPED / NAME / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_it_fills_in_and_knows_what_follows(model):
     fills = model.fill(["She opened the [MASK] and walked out.", "He drank a cup of [MASK]."])
     assert fills[0][0][0].token == "door"
@@ -72,6 +73,7 @@ def test_held_out_scores_are_those_of_the_card(
     assert abs(scores["nsp_accuracy"] - sentence) < sentence_within
 
 
+@pytest.mark.thorough
 def test_its_texts_make_a_classifier_at_once():
     model = keras_bert.BertClassifier.from_preset(NAME, num_classes=3)
     assert model.predict(["It was a dark night."], verbose=0).shape == (1, 3)

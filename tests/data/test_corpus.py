@@ -183,6 +183,7 @@ def test_another_seed_is_another_order(prepared, files, tokenizer, tmp_path):
     assert other != mine and sorted(other) == sorted(mine)
 
 
+@pytest.mark.thorough
 def test_a_stopped_run_goes_on(prepared, files, tokenizer, tmp_path, monkeypatch, capfd):
     """Stopped among the blocks, then among the shards; what is done is not done again."""
     monkeypatch.setattr(corpus_plan, "BLOCK_BYTES", 300)
@@ -400,6 +401,7 @@ def test_bad_text_is_named(tokenizer, tmp_path, case, caplog):
     assert not list((tmp_path / "c").glob("shard-*")) and "Traceback" not in caplog.text
 
 
+@pytest.mark.thorough
 def test_bad_text_stays_bad(tokenizer, tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\xff\n")
     for _ in range(2):

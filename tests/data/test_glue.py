@@ -290,6 +290,7 @@ def test_scores_of_the_archive(shared_dir, split, count):
     assert examples.texts[0][0] == first[split] and examples.labels[0] == 5.0
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("split", ["dev", "test"])
 @pytest.mark.parametrize("task", TASKS)
 def test_through_tensorflow_datasets(task, split):

@@ -333,6 +333,7 @@ def test_documents_of_one_sentence_are_all_random():
         assert document[np.searchsorted(offsets, a)] != document[np.searchsorted(offsets, b)]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("sizes", [[4, 6, 3], [5, 5], [30, 7], [3] * 13, [40, 2, 40, 2, 9, 8, 7]])
 def test_one_document_alone(sizes):
     """No random pair in which B truly follows A, and none in which they overlap."""

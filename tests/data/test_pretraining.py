@@ -126,6 +126,7 @@ def rows_of(batches):
     return {key: np.concatenate([batch[key] for batch in batches]) for key in batches[0]}
 
 
+@pytest.mark.thorough
 def test_batches_keep_the_contract(stream, batches):
     shapes = {key: (tuple(spec.shape), spec.dtype) for key, spec in stream.element_spec.items()}
     wide, slots = ((40, 32), tf.int32), ((40, 5), tf.int32)
@@ -164,6 +165,7 @@ def test_labels_say_the_truth(batches):
     assert together < 0.1 * sum(labels)
 
 
+@pytest.mark.thorough
 def test_every_epoch_has_everything_in_new_pairs_and_masks(corpus, batches):
     """Nothing is lost between epochs."""
     one_pass = pretraining_dataset(corpus, repeat=False, **SETTINGS, **SMALL_BLOCKS)
@@ -206,6 +208,7 @@ def test_training_starts_where_it_stopped(stream, batches):
     assert_same(list(source.stream().take(2).as_numpy_iterator()), batches[:2])
 
 
+@pytest.mark.thorough
 def test_same_rows_at_any_parallelism_and_batch_size(corpus, batches):
     settings = SETTINGS | SMALL_BLOCKS | {"batch_size": 1200, "num_parallel_calls": 1}
     (found,) = pretraining_dataset(corpus, **settings).take(1).as_numpy_iterator()
@@ -219,6 +222,7 @@ def test_other_seed_other_rows(corpus, batches):
     assert (found["token_ids"] != batches[0]["token_ids"]).any(axis=1).mean() > 0.9
 
 
+@pytest.mark.thorough
 def test_sentence_order(corpus):
     dataset = pretraining_dataset(corpus, objective="sop", repeat=False, **SETTINGS)
     rows = rows_of(list(dataset.as_numpy_iterator()))
@@ -371,6 +375,7 @@ def test_corpora_that_are_none(tmp_path, corpus):
     assert shard.name in str(raised.value)
 
 
+@pytest.mark.thorough
 def test_record_of_another_vocabulary(tmp_path):
     write_corpus(tmp_path, documents(9))
     path = tmp_path / "index.json"
@@ -390,6 +395,7 @@ def test_no_block_is_small(tmp_path, count, block_tokens):
     assert size <= 2 * max(2, block_tokens * count / index.tokens + 1)
 
 
+@pytest.mark.thorough
 def test_benchmark(corpus, capsys):
     from tools.benchmark_stream import main
 

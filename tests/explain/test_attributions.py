@@ -183,6 +183,7 @@ def test_rows_are_the_tasks_own(cls, length):
             assert reading.spans.max() == len(values[-1])
 
 
+@pytest.mark.thorough
 def test_truncated_texts_keep_their_offsets(tasks):
     task = make(keras_bert.BertClassifier)
     task.preprocessor = keras_bert.BertClassifierPreprocessor(tokenizer(), 10, tail=0.5)
@@ -244,6 +245,7 @@ def test_odds_are_those_of_calibrated_probabilities(tasks, monkeypatch, method):
             assert one.error <= max(0.01 * abs(one.output - one.baseline_output), 1e-3)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("problem", ["multi_label", "regression"])
 def test_other_problems(problem):
     task = make(keras_bert.BertClassifier, num_classes=3, problem=problem)
@@ -301,6 +303,7 @@ def test_pages_and_pictures(tasks, tmp_path):
     assert one.to_png(tmp_path / "why.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
+@pytest.mark.thorough
 def test_steps_are_spent_where_they_are_needed(tasks, monkeypatch):
     """32 gradients are enough for a smooth output; where they are not, there are 64."""
     task, text = tasks[keras_bert.BertClassifier], ["the cat sat"]

@@ -161,6 +161,7 @@ def test_words_of_mistakes_stand_out():
     assert found.slices["word"][0].count == sum("dog" in text for text in texts)
 
 
+@pytest.mark.thorough
 def test_two_models():
     tasks = [make(keras_bert.BertClassifier) for _ in range(2)]
     tasks[1].head.set_weights([-weight for weight in tasks[0].head.get_weights()])
@@ -175,6 +176,7 @@ def test_two_models():
         errors(tasks[0], TEXTS, LABELS, other=other, explained=0)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("problem", ["multi_label", "regression"])
 def test_other_problems(problem, tmp_path):
     task = make(keras_bert.BertClassifier, problem=problem, num_classes=3)

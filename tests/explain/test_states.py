@@ -24,6 +24,7 @@ def filler():
     return keras_bert.BertMaskedLM(**made(keras_bert.BertMaskedLM) | {"backbone": backbone})
 
 
+@pytest.mark.thorough
 def test_states_are_the_backbones():
     model = keras_bert.BertClassifier.from_preset(GOLDEN / "tiny_hf")
     other = open_checkpoint(GOLDEN / "tiny_hf").backbone(output_hidden_states=True)

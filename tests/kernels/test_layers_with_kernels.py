@@ -137,6 +137,7 @@ def test_not_for_dense_layers_with_lora(monkeypatch):
     assert not calls.count("gelu_forward")
 
 
+@pytest.mark.thorough
 def test_gradient_checkpointing(monkeypatch):
     calls = counted(monkeypatch)
     inputs = ids(np.random.default_rng(0))

@@ -135,6 +135,7 @@ def batch():
     return {name: golden[name] for name in ("token_ids", "segment_ids", "padding_mask")}
 
 
+@pytest.mark.thorough
 def test_adapters_on_a_hugging_face_directory_are_new(batch, caplog):
     plain = BertClassifier.from_preset(TINY)
     model = BertClassifier.from_preset(TINY, adapter_dim=16)
@@ -175,6 +176,7 @@ def test_adapters_on_a_preset_of_ours_are_new(tmp_path, batch):
     np.testing.assert_allclose(model.predict(batch, verbose=0), expected, atol=1e-3)
 
 
+@pytest.mark.thorough
 def test_a_preset_with_adapters_is_read_back(tmp_path):
     model, rng = BertClassifier.from_preset(TINY, adapter_dim=5), np.random.default_rng(0)
     for adapter in model.backbone.adapters:

@@ -106,6 +106,7 @@ def test_one_text_without_a_batch_axis_raises(inputs):
         small()({k: v[0] for k, v in inputs.items()})
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("mask_dtype", ["int32", "bool"])
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_mixed_precision_builds_and_stays_finite(inputs, policy, mask_dtype):

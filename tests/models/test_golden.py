@@ -27,6 +27,7 @@ def minilm_dir():
     return Path(spec.origin).parent / "model"
 
 
+@pytest.mark.thorough
 def test_minilm_matches_transformers(minilm_dir):
     golden = np.load(GOLDEN / "minilm.npz")
     model = BertClassifier.from_preset(minilm_dir, num_classes=2, padding="bucket")

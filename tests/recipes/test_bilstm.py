@@ -62,6 +62,7 @@ def test_layers_are_weighed(tmp_path):
     np.testing.assert_array_equal(loaded(x), model(x))
 
 
+@pytest.mark.thorough
 def test_on_top_of_a_model_from_left_to_right(tmp_path, eager):
     """Both ends are seen, padding is not, and presets come back."""
     texts = ["rain wind the", "a harbour froze the boat", "boat"]

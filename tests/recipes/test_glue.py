@@ -31,6 +31,7 @@ def data(tmp_path):
     return tmp_path / "glue"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("task", "metric"),
     [("sst2", "accuracy"), pytest.param("cola", "matthews", marks=pytest.mark.slow)],

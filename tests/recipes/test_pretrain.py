@@ -50,6 +50,7 @@ def test_the_same_command_again_finds_both_phases_done(corpus, tmp_path):
         assert again[f"phase{number}"]["steps"] == results[f"phase{number}"]["steps"]
 
 
+@pytest.mark.thorough
 def test_longer_rows_begin_with_repeated_positions(corpus, tmp_path):
     pretrain.main([*flags(corpus, tmp_path, "2"), "--shares", "0.5", "0.5", "--learning_rate", "0"])
     backbone = keras_bert.BertBackbone.from_preset(str(tmp_path / "preset"))

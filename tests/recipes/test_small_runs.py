@@ -25,6 +25,7 @@ def flags(tmp_path):
     return f"{text} --tasks sst2 --rows 20 --length 10 --epochs 1 --least_steps 2".split()
 
 
+@pytest.mark.thorough
 def test_few_labels(flags, capsys):
     rows = few_labels.main([*flags, "--seeds", "0", "1", "--k", "2"])
     ways = [row["variant"] for row in rows[:7]]

@@ -330,6 +330,7 @@ def test_entities_marked_in_their_text(server, page):
     assert page.texts(".card .chip") == ["A", "B"]  # kinds, not tags
 
 
+@pytest.mark.thorough
 def test_the_answer_marked_in_its_context(server, page):
     page.open(server.port, "answerer")
     for question in ("rain wind", "the boat", "froze", "red"):
@@ -771,6 +772,7 @@ def test_every_task_is_looked_into(kind, server, monkeypatch):
     assert status == 200 and view["tokens"][0] == "[CLS]" and view["tokens"][-1] == "[SEP]"
 
 
+@pytest.mark.thorough
 def test_a_key_is_asked_for(exported, page, tmp_path, monkeypatch):
     """Here the model is a real export."""
     monkeypatch.setattr(served_model, "Export", EXPORT)

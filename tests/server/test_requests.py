@@ -133,6 +133,7 @@ def test_marks_in_texts_are_no_values():
     assert parse_object(body, Limits()) == {"instances": texts}
 
 
+@pytest.mark.thorough
 def test_others_are_answered_while_a_large_body_is_parsed(exported, monkeypatch):
     parsing, go_on = threading.Event(), threading.Event()
 
@@ -241,6 +242,7 @@ def test_a_gzipped_body(server):
     assert server.ask("POST", PREDICT, body, {"Content-Encoding": "gzip"})[0] == 200
 
 
+@pytest.mark.thorough
 def test_keys(exported, tmp_path):
     keys = tmp_path / "keys"
     keys.write_text("# of the page\nfirst-key\n\nsecond\n")

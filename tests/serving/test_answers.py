@@ -31,6 +31,7 @@ def test_strings_in_answers_out(kind, tmp_path):
     check_strings_in_answers_out(kind, model, tmp_path / "model")
 
 
+@pytest.mark.thorough
 def test_questions_in_answers_out(answerer):
     check_strings_in_answers_out("answerer", *answerer)
 
@@ -67,6 +68,7 @@ def check_strings_in_answers_out(kind, model, folder):
         assert all(signature.values()), name
 
 
+@pytest.mark.thorough
 def test_wrong_requests_are_refused_by_name(answerer):
     import tensorflow as tf
 

@@ -47,6 +47,7 @@ def agrees(reply, model, texts):
     assert reply["logits"].dtype == reply["probability"].dtype == np.float32
 
 
+@pytest.mark.thorough
 def test_strings_in_answers_out(program, exported, model, tmp_path):
     single = TEXTS[:12]
     requests = [{"text": TEXTS}, *({"text": [text]} for text in single)]
@@ -61,6 +62,7 @@ def test_strings_in_answers_out(program, exported, model, tmp_path):
     agrees(reply, model, (TEXTS, TEXTS[::-1]))
 
 
+@pytest.mark.thorough
 def test_without_the_op_library_ids_are_answered_and_strings_refused(
     program, exported, model, tmp_path
 ):
@@ -79,6 +81,7 @@ def test_without_the_op_library_ids_are_answered_and_strings_refused(
     assert reply.message.endswith("name the library that holds this op after REPLY_FILE")
 
 
+@pytest.mark.thorough
 def test_a_bad_request_gets_an_error_and_the_next_an_answer(program, exported, tmp_path):
     good = {"text": ["rain"]}
     twice = struct.pack("<4sI", b"KBT1", 2) + pack_tensor("text", ["a"]) * 2
@@ -111,6 +114,7 @@ def test_what_ends_the_program_is_named(program, exported, tmp_path):
     assert str(tmp_path / "none") in message(folder=tmp_path / "none")
 
 
+@pytest.mark.thorough
 def test_malformed_files(program, exported, tmp_path):
     """Files cut anywhere or with a false number end the program, not with a signal."""
     ids = np.ones((1, 2), np.int32)

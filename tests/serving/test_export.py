@@ -158,6 +158,7 @@ def test_a_path_that_cannot_be_made_fails_before_the_work(kind, tmp_path, monkey
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.thorough
 def test_an_export_says_what_it_does_and_leaves_the_logs_alone(tmp_path, capsys, caplog):
     handlers = logging.root.handlers[:]
     with caplog.at_level(logging.INFO):

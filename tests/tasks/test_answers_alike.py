@@ -80,6 +80,7 @@ def test_few_are_answered_as_many_are_and_as_without_a_graph(cls, request):
         np.testing.assert_allclose(few[1], found[1], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("times", [1, 12])
 def test_settings_that_change_between_answers_are_heeded(times):
     model = task_of(keras_bert.BertClassifier, problem="multi_label")
@@ -249,6 +250,7 @@ def test_examples_that_are_answered_in_parts(cls, monkeypatch):
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_answers_of_other_widths_are_filled_up(monkeypatch):
     monkeypatch.setattr(keras_bert.BertMaskedLM, "at_once", 2)
     model = task_of(keras_bert.BertMaskedLM)

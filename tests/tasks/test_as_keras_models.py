@@ -91,6 +91,7 @@ def test_a_model_of_the_backbones_input_holds_three_ids():
     assert np.isfinite(history["loss"]).all()
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cls", TASKS)
 def test_tasks_take_a_users_own_inputs(cls):
     task = cls(**made(cls))
@@ -398,6 +399,7 @@ def with_wrong(x, name, value):
     return x
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("name", "value"), WRONG)
 def test_a_call_names_an_id_outside_of_its_table(name, value):
     x = with_wrong(ids(), name, value)
@@ -492,6 +494,7 @@ def test_datasets_with_labels_out_of_range_are_refused(cls, jit_compile, request
                 call(data, verbose=0)
 
 
+@pytest.mark.thorough
 def test_tokens_without_a_label_are_let_through():
     task = keras_bert.BertTokenClassifier(**made(keras_bert.BertTokenClassifier))
     x, y = examples(task)

@@ -77,6 +77,7 @@ def test_relations_and_tags():
         make(keras_bert.BertTokenClassifier, crf=True).calibrate(TEXTS, tags)
 
 
+@pytest.mark.thorough
 def test_decisions_of_several_labels_stay():
     model = make(
         keras_bert.BertClassifier, problem="multi_label", num_classes=3, thresholds=[0.3, 0.5, 0.8]

@@ -51,6 +51,7 @@ FORMS = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", FORMS)
 def test_spans_become_the_tags_of_words(form):
     model = model_for()
@@ -124,6 +125,7 @@ def test_errors_of_a_file_name_its_lines(tmp_path):
         read_entities(path)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "spans, message",
     [

@@ -131,6 +131,7 @@ def test_one_batch_sees_what_has_changed(trained):
     np.testing.assert_array_equal(model.predict(texts, verbose=0), 0 * piped)
 
 
+@pytest.mark.thorough
 def test_label_names_in_a_dataset(trained):
     texts, labels = weather(12)
     names = [trained.labels[i] for i in labels]
@@ -144,6 +145,7 @@ def test_label_names_in_a_dataset(trained):
         classifier().evaluate(dataset, verbose=0)
 
 
+@pytest.mark.thorough
 def test_pairs():
     model = classifier()
     firsts, seconds = ["a boat", "the wind", "rain"], ["storm", "calm calm", "the boats"]
@@ -313,6 +315,7 @@ def test_nothing_to_predict(trained):
     assert trained.predict([]).shape == (0, 2)
 
 
+@pytest.mark.thorough
 def test_a_dataset_of_pairs():
     model, texts = classifier(), weather(6)[0]
     dataset = tf.data.Dataset.from_tensor_slices(((texts, texts[::-1]),)).batch(4)
@@ -323,6 +326,7 @@ def test_a_dataset_of_pairs():
         model.predict(flat, verbose=0)
 
 
+@pytest.mark.thorough
 def test_validation_split_takes_the_end():
     texts, labels = weather(20)
     model = classifier()

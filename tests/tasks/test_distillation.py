@@ -63,6 +63,7 @@ def test_first_blocks_give_the_same_states(teacher):
             keep_blocks(teacher, blocks)
 
 
+@pytest.mark.thorough
 def test_distiller_adds_up_three_losses(teacher):
     student = keep_blocks(teacher, [0, 2])
     ids, y, _ = student.make_rows(TEXTS, [0, 1, 2, 1])

@@ -93,6 +93,7 @@ def expected(model):
     return found
 
 
+@pytest.mark.thorough
 def test_an_epoch_has_every_row_once_in_an_order_of_seed_and_epoch(model, files, expected):
     def source(seed):
         return model.source(table(files), batch_size=12, shuffle=True, seed=seed)
@@ -118,6 +119,7 @@ def test_an_epoch_has_every_row_once_in_an_order_of_seed_and_epoch(model, files,
     assert rows_in(plain.one_pass()) == expected
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("workers", "lanes"), [(2, 12), (4, 3)])
 def test_workers_make_their_own_parts_of_the_batches_of_one(
     model, files, monkeypatch, workers, lanes

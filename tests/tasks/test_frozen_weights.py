@@ -174,6 +174,7 @@ def test_low_rank_updates_do_not_merge_into_int4_kernels():
     np.testing.assert_array_equal(model.predict(x, verbose=0), before)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

@@ -38,6 +38,7 @@ def case():
     case.tearDown()
 
 
+@pytest.mark.thorough
 def test_backbone(case):
     inputs = ids()
     shapes = {"sequence_output": (3, 7, 8), "pooled_output": (3, 8)}

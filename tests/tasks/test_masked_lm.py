@@ -158,6 +158,7 @@ def test_many_texts_in_parts(untrained, monkeypatch):
     assert [tokens(c) for f in found for c in f] == [tokens(c) for f in wanted for c in f]
 
 
+@pytest.mark.thorough
 def test_the_window_of_a_long_text_decides(untrained):
     words = ["big"] * 9 + ["[MASK]"] + ["city"] * 9
     ((wanted,),) = [untrained.fill(" ".join(words[4:14]), top_k=4)]
@@ -183,6 +184,7 @@ def test_a_token_in_place(text, mask, token, wanted):
     assert put_in(text, mask, token) == wanted
 
 
+@pytest.mark.thorough
 def test_a_table_with_spare_rows_and_half_precision():
     model = masked_lm(table=32, dtype="mixed_bfloat16")
     model.masked_lm_head.output_bias.assign(np.arange(32) / 4.0)  # spare rows would win
@@ -263,6 +265,7 @@ def test_evaluate_has_fixed_masks_whatever_the_batches(untrained):
     assert untrained.evaluate(texts, batch_size=3, verbose=0) == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_weights_of_texts_and_texts_without_words(untrained):
     """A row without a token to mask gives no loss, and no NaN."""
     wanted = untrained.evaluate(TEXTS, verbose=0)

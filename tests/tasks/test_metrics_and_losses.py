@@ -316,6 +316,7 @@ def test_metrics_of_ones_own_get_labels_and_outputs_as_they_are():
         np.testing.assert_allclose(found["rows"], logits.mean(), rtol=1e-4)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("none", [None, []])
 def test_no_metrics_are_none(none):
     model = make("classifier")
@@ -384,6 +385,7 @@ def test_label_smoothing_of_several_labels_is_keras_own():
     assert run(model, "multi-label")["loss"] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("task", ["regression", "chain", "answers", "pairs", "contrastive"])
 def test_label_smoothing_without_classes_is_refused(task):
     with pytest.raises(ValueError, match="label_smoothing"):

@@ -332,6 +332,7 @@ def test_errors_name_the_line_and_the_text(model):
 SMALL = ("token_ids", "segment_ids", "padding_mask")
 
 
+@pytest.mark.thorough
 def test_mixed_precision_keeps_float32_logits():
     model = made(dtype="mixed_bfloat16")
     rows = model.preprocessor((CONTEXTS, CHOICES))

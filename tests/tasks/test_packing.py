@@ -97,6 +97,7 @@ def test_predictions_under_a_strategy_are_in_the_order_of_the_texts(batch_size):
     np.testing.assert_allclose(odds, wanted_odds, rtol=0, atol=1e-5)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("given", [texts, ids])
 @pytest.mark.parametrize("labelled", [False, True])
 def test_all_batches_have_one_shape_that_is_known(given, labelled):
@@ -233,6 +234,7 @@ def test_masked_texts_share_rows_in_training():
     assert history[1] < history[0]
 
 
+@pytest.mark.thorough
 def test_next_sentences_are_those_of_rows_alone():
     firsts, seconds, found = texts(40), texts(40, seed=1), []
     for packing in (False, True):

@@ -309,6 +309,7 @@ def test_longer_rows_later_keep_weights_and_positions():
     assert longer.shape == (ROWS, SLOTS, WORDS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("next_sentence", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_metrics_are_weighted_over_batches_of_any_size(next_sentence):
     model = pretrainer(next_sentence=next_sentence)
@@ -439,6 +440,7 @@ def test_next_sentence_is_the_share_of_class_0():
         assert model.next_sentence("rain", "falls") == pytest.approx(probability, abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_fill_is_that_of_the_masked_language_model():
     model = with_texts(dtype="mixed_bfloat16")
     (candidates,) = model.fill("the [MASK] go home", top_k=len(VOCABULARY))
@@ -473,6 +475,7 @@ def test_without_next_sentences_texts_are_masked():
     assert loss == pytest.approx(np.log(WORDS), rel=0.05)
 
 
+@pytest.mark.thorough
 def test_a_preset_keeps_the_text_side(tmp_path):
     model = with_texts()
     randomize(model)

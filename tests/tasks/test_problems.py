@@ -93,6 +93,7 @@ def test_numbers_are_learnt(tmp_path):
         model.classify(new_texts)
 
 
+@pytest.mark.thorough
 def test_the_squared_error_does_not_broadcast():
     model = model_for("regression")
     loss = model.default_loss()

@@ -175,6 +175,7 @@ def test_a_keras_file_keeps_all(tmp_path):
         np.testing.assert_array_equal(found[name], value)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", ["huggingface", "google"])
 def test_the_head_in_other_forms(tmp_path, form):
     model = model_for()
@@ -256,6 +257,7 @@ def test_mixed_precision_gives_float32():
     assert {str(value.dtype) for value in outputs.values()} == {"<dtype: 'float32'>"}
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("answer", "match"),
     [
@@ -355,6 +357,7 @@ def model_copy_tunes(model, dev):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("eager")
 def test_data_with_answers_alone_sets_no_threshold():
     model = model_for()

@@ -243,6 +243,7 @@ def test_other_errors(fitted):
     assert fitted.relate([], [])[0] == []
 
 
+@pytest.mark.thorough
 def test_markers_stand_around_the_entities_of_the_public_task(shared_dir):
     from keras_bert.data.relations import read_relations
 

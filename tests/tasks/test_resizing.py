@@ -86,6 +86,7 @@ def test_fewer_positions_give_the_same_answers_to_short_texts():
     )
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("rows", [8, 9, 12])
 def test_new_tokens_are_read_and_can_be_filled_in(rows):
     model = pretrainer(rows)
@@ -107,6 +108,7 @@ def test_a_backbone_alone():
     assert model.max_sequence_length == 6
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -181,6 +183,7 @@ def test_a_vocabulary_is_cut_down_to_a_corpus(rows, form, tmp_path):
     assert "rows, the tokens that a corpus uses" in str(smaller.loading_report)
 
 
+@pytest.mark.thorough
 def test_outputs_of_a_task_stay_the_same():
     model = large(BertClassifier, BertClassifierPreprocessor, num_classes=3)
     smaller = resize(model, corpus=CORPUS)

@@ -62,6 +62,7 @@ def values_of(part):
     return sum(np.size(getattr(column, "flat_values", column)) for column in columns)
 
 
+@pytest.mark.one_quick
 @tasks
 def test_memory_goes_by_tokens(task):
     _, x, y = TASKS[task]

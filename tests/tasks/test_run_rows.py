@@ -86,6 +86,7 @@ def test_an_error_in_a_batch_ends_the_call(monkeypatch):
     np.testing.assert_array_equal(model.predict(MANY, verbose=0), before)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("eagerly", [False, True])
 def test_steps_are_batches_of_the_first_rows(eagerly):
     model = make("classifier")

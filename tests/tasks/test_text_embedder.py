@@ -337,6 +337,7 @@ def test_negatives_after_pairs():
     assert np.isfinite(model.fit(columns, verbose=0).history["loss"])
 
 
+@pytest.mark.thorough
 def test_negatives_that_are_wrong():
     model = made()
     with pytest.raises(ValueError, match="negatives of row 1 are .'car'.; expected a list of 2"):

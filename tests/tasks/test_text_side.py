@@ -95,6 +95,7 @@ def test_wrong_settings_are_refused_when_they_are_set(kind):
     assert str(ask(kind, model)) == str(before)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", made.KINDS)
 def test_a_preprocessor_has_to_fit_the_backbone(kind):
     """At construction, where another is put in its place, and where it changes."""

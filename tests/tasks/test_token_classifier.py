@@ -142,6 +142,7 @@ def test_presets_and_keras_files_come_back(fitted, tmp_path):
     assert fresh.crf != fitted.crf and fresh.labels == LABELS
 
 
+@pytest.mark.one_quick
 def test_the_loss_does_not_count_padding(fitted):
     words, tags = sentences(11, seed=3)
     words[0], tags[0] = words[0] + ["met"] * 20, tags[0] + ["O"] * 20  # windows too

@@ -75,6 +75,7 @@ def test_ids_and_offsets_are_those_of_tokenizers(lowercase, strip, exact):
             assert [*zip(starts, ends, strict=True)] == encoded.offsets, text
 
 
+@pytest.mark.thorough
 def test_the_leftmost_token_counts_then_the_longest():
     tokens = ["ab", "abc", "bcd", "[E1]", "c++", "new york"]
     tokenizer = BertTokenizer(vocabulary(*tokens), added_tokens=tokens)
@@ -94,6 +95,7 @@ def test_the_leftmost_token_counts_then_the_longest():
     assert ends.numpy().tolist() == [2, 5, 9, 10]
 
 
+@pytest.mark.thorough
 def test_a_fast_road_is_not_taken_by_a_line_that_may_hold_one():
     """Tokens of letters alone too, and lines in capitals and with accents."""
     tokenizer = BertTokenizer(vocabulary("covid", "ab c"), added_tokens=["covid", "ab c"])
@@ -151,6 +153,7 @@ def test_new_tokens_that_the_rule_would_cut_are_found_whole(grown):
     assert pieces(tokenizer) == PIECES
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("token", "message"),
     [
@@ -202,6 +205,7 @@ def test_exports_find_added_tokens(grown, tmp_path):
     assert loaded.ids(tf.constant([TEXT, "c++"])).numpy().tolist() == expected
 
 
+@pytest.mark.thorough
 def test_hugging_face_added_tokens(grown, tmp_path):
     """Flags of tokenizer.json, as the tokenizers library reads them."""
     save_checkpoint(grown, tmp_path / "c", "huggingface")

@@ -144,6 +144,7 @@ def _questions(found):
     return np.repeat(np.arange(len(found.row_splits) - 1), np.diff(found.row_splits.numpy()))
 
 
+@pytest.mark.thorough
 def test_in_a_graph_of_any_size():
     case = random_case(7)
 

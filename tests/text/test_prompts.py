@@ -43,6 +43,7 @@ def test_no_unknown_word_is_masked(tokenizer):
     assert right.tolist() == [WORDS.index("cat"), WORDS.index("sat")]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "text",
     [

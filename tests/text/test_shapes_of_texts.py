@@ -74,6 +74,7 @@ def test_a_dataset_of_pairs_in_one_tensor(kind):
         dataset.map(make(kind))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", OF_PAIRS)
 def test_a_pair_is_a_row_with_two_segments(kind):
     rows = make(kind)((["one", "three"], ["two", "four"]))

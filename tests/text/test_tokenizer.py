@@ -88,6 +88,7 @@ def test_emoji_is_no_punctuation(uncased):
     assert ids(uncased, "hello 😀") == [34, 45]
 
 
+@pytest.mark.thorough
 def test_accents_are_stripped_apart_from_case(uncased, cased):
     keeps = BertTokenizer(TOY_VOCAB, lowercase=True, strip_accents=False)
     assert ids(uncased, "한국") == [1]

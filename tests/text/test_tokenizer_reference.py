@@ -112,6 +112,7 @@ def check(lines, tokens, lowercase, strip, limit=200):
             assert tokens[piece].removeprefix("##").replace("ς", "σ") in normal.replace("ς", "σ")
 
 
+@pytest.mark.one_quick
 @same_unicode
 @pytest.mark.parametrize(("lowercase", "strip"), SETTINGS)
 def test_nasty_texts(lowercase, strip):

@@ -26,6 +26,7 @@ def test_refused(tokens, message):
         BertTokenizer(tokens)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "middle",
     [

@@ -130,6 +130,7 @@ def same(found, expected):
         assert found == expected
 
 
+@pytest.mark.thorough
 def test_rest_answers_are_the_contracts(rest_server, contract):
     for example in contract["examples"]:
         request = example["request"]

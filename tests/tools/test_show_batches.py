@@ -67,6 +67,7 @@ def run(capsys, *arguments):
 SETTINGS = ["--sequence_length", "37", "--batch_size", "7"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "objective, labels",
     [
@@ -92,6 +93,7 @@ def test_rows_are_shown(corpus, capsys, objective, labels):
     assert run(capsys, corpus, *SETTINGS, "--rows", "16", "--objective", objective) == text
 
 
+@pytest.mark.thorough
 def test_rows_are_written_as_a_page(corpus, capsys, tmp_path):
     page = tmp_path / "new" / "rows.html"
     arguments = ["--unit", "word", "--replace", "word", "--max_ngram", "2", "--rows", "3"]
@@ -101,6 +103,7 @@ def test_rows_are_written_as_a_page(corpus, capsys, tmp_path):
     assert text.count(' class="mask"') > 3
 
 
+@pytest.mark.thorough
 def test_a_report_is_written(corpus, capsys, tmp_path):
     text = run(capsys, corpus, *SETTINGS, "--report", str(tmp_path), "--batches", "5")
     report = json.loads((tmp_path / "report.json").read_text())

@@ -37,6 +37,7 @@ def tables(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_a_task_is_measured_and_drawn(tables, tmp_path, capsys):
     places = ["--out", str(tmp_path / "images"), "--results", str(tmp_path / "results")]
     task_pictures.main(["--task", "features", "--data", str(tables), *places])

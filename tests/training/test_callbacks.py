@@ -166,6 +166,7 @@ class Clock:
         self.now += self.seconds
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("eager")
 def test_time_budget_stops_and_drives_the_schedule(tmp_path, monkeypatch):
     clock = Clock(10)
@@ -201,6 +202,7 @@ def test_time_budget_stops_and_drives_the_schedule(tmp_path, monkeypatch):
         fit(model, TimeBudget(45, other))
 
 
+@pytest.mark.thorough
 def test_time_budget_drives_a_schedule_made_under_one_device(monkeypatch):
     clock = Clock(10)
     monkeypatch.setattr(budget, "monotonic", clock)
@@ -318,6 +320,7 @@ def test_flops_of_a_pretrainer_by_hand():
 # === JsonLines ===
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("eager")
 def test_json_lines(tmp_path):
     path = tmp_path / "new" / "log.jsonl"

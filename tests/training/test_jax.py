@@ -74,6 +74,7 @@ def fitted():
     return {backend: json.loads(text.splitlines()[-1]) for backend, text in outputs.items()}
 
 
+@pytest.mark.thorough
 def test_fit_on_one_cpu_is_that_of_tensorflow(fitted):
     parts = [[np.array(part) for part in fitted[backend]["whole"]] for backend in fitted]
     assert parts[0][0][1] < parts[0][0][0]

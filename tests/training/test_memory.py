@@ -45,6 +45,7 @@ def check_nothing_stays(*cases):
         assert found["last"] == found["first"], found
 
 
+@pytest.mark.thorough
 def test_nothing_stays_of_models_that_were_trained():
     check_nothing_stays("BertClassifier-plain-2", "BertClassifier-checkpointing+packing-2")
 

@@ -66,6 +66,7 @@ def expected_rates(peak, steps, warmup):
     return [peak * ((t + 1) / up if t < up else (steps - t) / (steps - up)) for t in range(steps)]
 
 
+@pytest.mark.thorough
 def test_another_fit_and_another_rate_trace_nothing():
     made = model()
     made.compile(learning_rate=1e-2)
@@ -107,6 +108,7 @@ def test_another_fit_and_another_rate_trace_nothing():
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.thorough
 def test_a_change_of_the_network_or_another_setting_is_heeded():
     made, data = model(), rows(8)
 
@@ -172,6 +174,7 @@ print(first, modules())
 """
 
 
+@pytest.mark.thorough
 def test_xla_compiles_nothing_for_another_fit(tmp_path):
     """Counted by the programs that XLA writes down as it compiles them."""
     environment = os.environ | {"XLA_FLAGS": f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text"}

@@ -127,6 +127,7 @@ def test_float16_overflow_skips_the_step_and_the_schedule():
     assert any((a != b).any() for a, b in zip(made.get_weights(), before, strict=True))
 
 
+@pytest.mark.thorough
 def test_loss_scale_halves_and_doubles():
     made = model(dtype="mixed_float16")
     inner = AdamW(1e-3)
@@ -182,6 +183,7 @@ def test_regularization_losses_count_once():
     assert np.abs(kernels[0] - kernels[2]).max() > 1e-4
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("settings", "fit", "message"),
     [
@@ -265,6 +267,7 @@ def test_train_on_batch_and_eager_steps():
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("optimizer", [None, "sgd"])
 @pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_batch_that_never_came_is_not_counted(optimizer, jit):
