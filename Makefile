@@ -5,7 +5,7 @@
 #   make test    ruff, then the quick tests
 #   make thorough  the tests that take seconds each
 #   make slow    the tests that take minutes
-#   make test-pythons  the same on Python 3.12 and 3.13, where they are installed
+#   make test-pythons  test and thorough on Python 3.12 and 3.13, where they are installed
 #   make test-interop  installs torch and transformers, and compares with them
 #   make lint    ruff alone
 #   make docs    the manual, from docs/ and the docstrings, into site/index.html

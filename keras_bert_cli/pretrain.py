@@ -76,7 +76,8 @@ def main(argv: list[str] | None = None) -> dict:
             "short_seq_prob": args.short_seq_prob,
             "tokenizer": tokenizer,
         }
-        if number and args.lengths[number] > max(args.lengths[:number]):
+        # Those of a preset have learnt something.
+        if number and not args.preset and args.lengths[number] > max(args.lengths[:number]):
             repeat_positions(model.backbone, max(args.lengths[:number]), args.lengths[number])
         stream = pretraining_dataset(
             args.corpus,

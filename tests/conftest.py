@@ -45,7 +45,6 @@ def seeded_and_clean() -> Iterator[None]:
         keras.config.set_floatx("float32")
 
 
-@pytest.hookimpl(tryfirst=True)  # before fixtures
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their markers
 def pytest_collection_modifyitems(items) -> None:
     """Marks all but the first parameter of a test with `one_quick` as `thorough`."""
@@ -58,6 +57,7 @@ def pytest_collection_modifyitems(items) -> None:
             seen.add(name)
 
 
+@pytest.hookimpl(tryfirst=True)  # before fixtures
 def pytest_runtest_setup(item) -> None:
     """Turns TensorFlow's graph optimizer off, but for tests marked `optimized` and slow ones.
 

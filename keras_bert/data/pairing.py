@@ -231,7 +231,7 @@ def next_or_order_spans(
     Each document gives pairs for next sentence prediction or for sentence order prediction. About a
     quarter of the pairs is random and a quarter swapped: the topic does not suffice to tell the
     label, and neither does the order. StructBERT (Wang et al. 2019) has such pairs, a third each,
-    in three classes.
+    in three classes. A corpus of one document has pairs of one kind in an epoch.
 
     Args: as in `next_sentence_spans`.
     """

@@ -48,10 +48,10 @@ def pretraining_dataset(
             tokens to predict: `sequence_length - 1` for all.
         objective: "nsp", pairs for next sentence prediction as in the original, label 0 for the
             true next sentence and 1 for a random one; "sop", pairs for sentence order prediction,
-            label 0 in order and 1 swapped; "nsp_sop", those of either for half of the documents,
-            drawn anew in each epoch; "mlm", text of full length in one segment, without
-            labels; "lm", the same text unmasked, to predict the next token at each position with a
-            backbone of `causal=True`. See `pairing.py` for the algorithms.
+            label 0 in order and 1 swapped; "nsp_sop", for each document those of the one
+            or of the other, drawn anew in each epoch; "mlm", text of full length in one segment,
+            without labels; "lm", the same text unmasked, to predict the next token at each position
+            with a backbone of `causal=True`. See `pairing.py` for the algorithms.
         batch_size: B, number of rows in a batch.
         seed: seed of all draws.
         short_seq_prob: fraction of documents whose rows have a shorter target length, drawn anew

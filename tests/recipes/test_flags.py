@@ -106,5 +106,7 @@ def test_results_are_there_before_pictures_are_drawn(tmp_path, monkeypatch):
         classify.main(
             ["--preset", str(TINY), "--train", file, "--dev", file, "--text_column", "text",
              "--label_column", "label", "--report", "--sequence_length", "8", "--epochs", "1",
-             "--output_dir", str(tmp_path / "out")]
+             "--output_dir", str(tmp_path / "out"), "--dropout", "0.3"]
         )  # fmt: skip
+    config = json.loads((tmp_path / "out/seed0/preset/config.json").read_text())["config"]
+    assert config["hidden_dropout"] == config["attention_dropout"] == 0.3

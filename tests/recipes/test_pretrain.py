@@ -59,6 +59,21 @@ def test_longer_rows_begin_with_repeated_positions(corpus, tmp_path):
     assert np.std(table[:16]) > 0.01 and not np.allclose(table[:8], table[8:16])
 
 
+@pytest.mark.slow
+def test_positions_of_a_preset_stay(corpus, tmp_path):
+    first, more = str(tmp_path / "first"), str(tmp_path / "more")
+    still = ["--shares", "0.5", "0.5", "--learning_rate", "0"]
+    pretrain.main([*flags(corpus, first, "2"), *still, "--lengths", "24", "24"])
+    given = flags(corpus, more, "2")
+    del given[given.index("--size") : given.index("--size") + 2]
+    pretrain.main([*given, *still, "--preset", f"{first}/preset"])
+    before, after = (
+        keras_bert.BertBackbone.from_preset(f"{folder}/preset").get_layer("embeddings")
+        for folder in (first, more)
+    )
+    np.testing.assert_array_equal(before.position_table, after.position_table)
+
+
 def test_phases_that_do_not_fit_are_refused(corpus, tmp_path, capsys):
     for more, message in (
         (["--shares", "1"], "--lengths has 2, --shares has 1"),
