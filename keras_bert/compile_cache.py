@@ -118,6 +118,29 @@ def keep() -> None:
         _used.keep()
 
 
+def noted(fact: str) -> bool:
+    """Whether this or an earlier process, with the same cards, versions and flags, noted a fact.
+
+    Args:
+        fact: its name, as `note` was given it.
+    """
+    if _used is None:
+        return False
+    _used.wait()
+    return (_used.own / fact).exists()
+
+
+def note(fact: str) -> None:
+    """Keeps a fact about the programs of this process with them; nothing if none are kept.
+
+    Args:
+        fact: a name of letters, digits and hyphens.
+    """
+    if _used is not None:
+        with contextlib.suppress(OSError):
+            (_used.own / fact).touch()
+
+
 class _Folder:
     """The folder of one process, and the part of the store that it shares.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from keras_bert import compile_cache
+from keras_bert.kernels import use
 
 CARDS = ["a card", "driver 1"]
 
@@ -65,6 +66,29 @@ def test_programs_reach_the_next_process(cache, process):
     assert len(kept(cache)) == 3
     for folder in (cache.parent, cache, *cache.iterdir()):
         assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_passed_trial_of_the_kernels_is_noted(cache, monkeypatch):
+    trials = []
+    monkeypatch.setattr(use, "_gpu", lambda: True)
+
+    def starts(error, cards=CARDS):
+        """Whether a process with this error of the kernels uses them, and whether it tried."""
+        monkeypatch.setattr(use, "largest_error", lambda: trials.append(error) or error)
+        monkeypatch.setattr(compile_cache, "_used", None)
+        monkeypatch.setenv("TF_XLA_FLAGS", "")
+        compile_cache.enable(cards=cards)
+        before = len(trials)
+        ready = use.ready.__wrapped__()
+        compile_cache._used.close()
+        return ready, len(trials) > before
+
+    assert starts(0.5) == (False, True)
+    assert starts(0.001) == (True, True)  # a failure is not noted
+    assert starts(0.5) == (True, False)
+    assert starts(0.5, cards=["a card", "driver 2"]) == (False, True)
+    monkeypatch.setattr(use, "_digest", lambda: "other-kernels")
+    assert starts(0.5) == (False, True)
 
 
 def test_products_are_left_to_cublas_where_there_is_a_card(cache, monkeypatch):
