@@ -238,11 +238,10 @@ class TableSource:
             x, labels, weights = _structured(spec, table)
             if self._whole:
                 rows.set_shape([self.batch_size // workers, *rows.shape[1:]])
+            table = (x,) if labels is None else (x, labels, weights)
             if self.packing:
-                length = self.packing.row_length
-                batch = packed_batch([x, labels, weights], rows, None, self._width, length)
+                batch = packed_batch(table, rows, self._width, self.packing.row_length)
             else:
-                table = (x,) if labels is None else (x, labels, weights)
                 batch = batch_of(table, rows, real, self._whole, self._width)
             return self._preprocess(*batch)
 
