@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 
 from keras_bert.checkpoints.checks import check_name, shown
+from keras_bert.data.rows import masked_checksum
 
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER = 48  # bytes: two handles, padding, the magic number
@@ -338,9 +338,3 @@ def _read(name: str, variable: Variable, path: Path) -> np.ndarray:
     else:
         value = data.view("<f4" if variable.dtype == "float32" else "<f2")
     return value.astype(np.float32, copy=False).reshape(variable.shape)
-
-
-def masked_checksum(data: bytes | np.ndarray) -> int:
-    """CRC-32C under LevelDB's mask, which is for checksums stored beside what they cover."""
-    checksum = google_crc32c.value(data)
-    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
