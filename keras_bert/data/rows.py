@@ -497,10 +497,8 @@ def _place(
     if isinstance(column, int):
         found, expected = [*range(width)], f": expected 0 to {width - 1}."
     else:
-        found = list(names)
-        expected = (
-            f"; the columns are {_short(names)}. Does the file have the expected header line?"
-        )
+        found, expected = list(names), f"; the columns are {_short(names)}. "
+        expected += "Does the file have the expected header line?"
     if found.count(column) != 1:
         problem = "several columns" if column in found else "no column"
         raise ValueError(f"{path}, line {line}: {problem} {column!r}{expected}")

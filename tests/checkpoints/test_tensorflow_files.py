@@ -8,7 +8,8 @@ import pytest
 
 from keras_bert.checkpoints import google
 from keras_bert.checkpoints.source import Source
-from keras_bert.checkpoints.tensorflow_files import masked_checksum, read_index, read_tensors
+from keras_bert.checkpoints.tensorflow_files import read_index, read_tensors
+from keras_bert.data.rows import masked_checksum
 from tests.checkpoints.test_google import contents, numbers, save
 
 
