@@ -198,7 +198,7 @@ def read(task: str, data_dir: str | Path, split: str) -> Examples:
             message names the file, the line and the columns expected.
         FileNotFoundError: if the file does not exist; the message lists all paths tried.
     """
-    spec = _task(task)
+    spec = _known(TASKS, task, "GLUE task")
     folders = (Path(data_dir) / spec.folder, Path(data_dir))
     names = [spec.files[split]] if split in spec.files else [f"{split}.tsv", f"{split}.txt"]
     tried = [
@@ -232,7 +232,7 @@ def read_file(task: str, path: str | Path) -> Examples:
         ValueError: as in `read`.
         FileNotFoundError: if the file does not exist.
     """
-    spec, path = _task(task), Path(path)
+    spec, path = _known(TASKS, task, "GLUE task"), Path(path)
     label_column: str | None = spec.label_column
     columns = spec.columns
     if path.name.startswith("test"):
@@ -288,7 +288,7 @@ def read_tfds(task: str, split: str, data_dir: str | Path | None = None) -> Exam
         ImportError: if tensorflow-datasets is not installed.
         ValueError: for an unknown task or split, or if the label names of the builder differ.
     """
-    spec = _task(task)
+    spec = _known(TASKS, task, "GLUE task")
     tfds_split = _known(spec.tfds_splits, split, f"split of {task}")
     import tensorflow_datasets as tfds  # heavy and optional, so imported lazily
 
@@ -330,10 +330,6 @@ def _mrpc_from_originals(folder: Path, split: str) -> Examples:
         raise ValueError(f"{original}: no {split} rows; {ids_file} lists {len(dev_ids)} pairs.")
     first, second, labels, lines = map(list, zip(*kept, strict=True))
     return Examples((first, second), labels, lines)
-
-
-def _task(name: str) -> GlueTask:
-    return _known(TASKS, name, "GLUE task")
 
 
 def _known(table: dict, key: str, what: str):

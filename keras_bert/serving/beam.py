@@ -8,7 +8,6 @@ the shard as done.
 Imports Apache Beam, so import this module lazily.
 """
 
-import fnmatch
 import functools
 import itertools
 import json
@@ -31,7 +30,7 @@ from keras_bert.data.rows import (
     read_lines,
     split_lines,
 )
-from keras_bert.data.whole_files import read_whole, write_whole
+from keras_bert.data.whole_files import claim_folder, read_whole, write_whole
 from keras_bert.serving.bulk import ask, json_line, similar_batches
 from keras_bert.serving.bulk_model import ExportedModel
 from keras_bert.serving.bulk_rows import InputFile, Row, RowReader, name_files
@@ -529,27 +528,12 @@ def _records(file: InputFile, at: Place) -> Iterator[tuple[int, Any]]:
 def _claim(
     folder: str, asked: dict, files: list[InputFile], reader: RowReader, overwrite: bool
 ) -> list[Shard]:
-    """Reads the plan of the folder, or makes one.
-
-    Raises:
-        FileExistsError: if the folder holds anything else.
-    """
+    """Reads the plan of the folder, or makes one; anything else there is a FileExistsError."""
     import tensorflow as tf
 
-    found = tf.io.gfile.listdir(folder) if _exists(folder) else []
-    found = [name.rstrip("/") for name in found]
     ours = (PLAN, INDEX, "answers-*-of-*.jsonl", "failed-*-of-*.jsonl", "*.new")
-    strange = [name for name in found if not any(fnmatch.fnmatch(name, own) for own in ours)]
-    if strange:
-        raise FileExistsError(
-            f"{folder} contains {', '.join(sorted(strange)[:5])}, not answers; choose another "
-            "folder"
-        )
-    if overwrite:
-        # The index first: without one, the answers are not complete.
-        for name in sorted(found, key=lambda name: name != INDEX):
-            tf.io.gfile.remove(os.path.join(folder, name))
-        found = []
+    # The index first: without one, the answers are not complete.
+    found = claim_folder(folder, ours, "answers", overwrite, INDEX)
     asked = json.loads(json.dumps(asked))
     if PLAN in found:
         plan = parse_json(read_whole(os.path.join(folder, PLAN)).decode(), PLAN)

@@ -437,7 +437,7 @@ BAD_ARGUMENTS = {
         ValueError,
         "special_tokens_in_text=True: expected",
     ),
-    "shards": (dict(shards=0), ValueError, "shards=0: expected 1 or more"),
+    "shards": (dict(shards=0), ValueError, "shards=0: expected a whole number, 1 or more"),
     "seed": (dict(seed=1.5), ValueError, "seed=1.5: expected a 64-bit integer"),
     "format": (
         dict(format="lines"),
