@@ -154,8 +154,9 @@ def read_relation_key(path: str | Path) -> dict[int, str]:
             continue
         numbered = NUMBERED.fullmatch(content)
         if numbered is None or int(numbered[1]) in key:
-            expected = "a number, a tab and a relation" if numbered is None else "one for a number"
-            raise ValueError(f"{where}: expected {expected}, got {content!r}.")
+            problem = f"expected a number, a tab and a relation, got {content!r}"
+            twice = f"a second relation for the number {numbered and numbered[1]}"
+            raise ValueError(f"{where}: {twice if numbered else problem}.")
         key[int(numbered[1])] = _relation(where, numbered[2].strip(), (*RELATIONS, *DIRECTED))
     if not key:
         raise ValueError(f"{path}: no relations.")

@@ -18,7 +18,7 @@ import numpy as np
 
 from keras_bert.data.rows import parse_json
 from keras_bert.server.batching import Batcher
-from keras_bert.server.rest import DEFAULT, RequestError
+from keras_bert.server.rest import DEFAULT, Limits, RequestError, array_of, not_found
 from keras_bert.serving.export_contract import read_contract
 from keras_bert.serving.onnx_network import in_onnx, load_functions
 
@@ -157,8 +157,6 @@ class Export:
 
     def _warm_up(self, example: dict) -> None:
         """Asks an example of the contract, which traces and allocates before clients wait."""
-        from keras_bert.server.rest import Limits, array_of
-
         request = example["request"]
         name = request.get("signature_name", DEFAULT)
         specs = self.contract["signatures"][name]["inputs"]
@@ -340,16 +338,10 @@ class ServedModel:
                 raise RequestError(400, f"Unrecognized servable version label: {label:.100}")
             number = str(self.labels[label])
         found = self.available()
-        if number is None:
-            if not found:
-                raise RequestError(404, f"Servable not found for request: Latest({self.name})")
-            return found[0]
         for version in found:
-            if version.number == int(number[:20]):
+            if number is None or version.number == int(number[:20]):
                 return version
-        raise RequestError(
-            404, f"Servable not found for request: Specific({self.name}, {number[:20]})"
-        )
+        raise not_found(self.name, number)
 
     @property
     def explains(self) -> bool:
