@@ -173,12 +173,7 @@ def serve(
 
 
 def configured(app, verbose: int) -> uvicorn.Config:
-    """uvicorn's settings.
-
-    Args:
-        app: as `create_app` returns it, or wrapped.
-        verbose: as `serve`.
-    """
+    """uvicorn's settings for the application of `create_app`, perhaps wrapped."""
     return uvicorn.Config(
         app,
         http=Protocol,
@@ -191,11 +186,7 @@ def configured(app, verbose: int) -> uvicorn.Config:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Opens the socket to listen on.
-
-    Args:
-        host: name or address.
-        port: its port; 0 for any that is free.
+    """Opens the socket to listen on; port 0 for any that is free.
 
     Raises:
         OSError: if the address cannot be used, with the address.

@@ -32,20 +32,15 @@ log = logging.getLogger("keras_bert.server")
 
 
 def base_versions(folder: Path) -> dict[int, Path]:
-    """The versions in a base folder: subfolders whose names are numbers, as TensorFlow Serving's.
+    """Folders by number, ascending: subfolders whose names are numbers, as TensorFlow Serving's."""
+    found = {version_of(path.name): path for path in folder.iterdir() if path.is_dir()}
+    return dict(sorted((number, path) for number, path in found.items() if number is not None))
 
-    Args:
-        folder: the base folder.
 
-    Returns:
-        Folders by number, ascending.
-    """
-    found = {}
-    for path in folder.iterdir():
-        name = path.name
-        if name.isascii() and name.isdecimal() and int(name) <= _LARGEST and path.is_dir():
-            found[int(name)] = path
-    return dict(sorted(found.items()))
+def version_of(name: str) -> int | None:
+    """The version that a folder of that name is of, or None."""
+    numeric = name.isascii() and name.isdecimal() and int(name) <= _LARGEST
+    return int(name) if numeric else None
 
 
 @dataclass
@@ -86,9 +81,8 @@ def find_place(source: str | Path) -> Place:
     folder = Path(source)
     if (folder / SAVED_MODEL).is_file():
         read_contract(folder)
-        name = folder.resolve().name
-        numeric = name.isascii() and name.isdecimal() and int(name) <= _LARGEST
-        return Place(export=folder, version=int(name) if numeric else 1)
+        version = version_of(folder.resolve().name)
+        return Place(export=folder, version=1 if version is None else version)
     if folder.is_dir() and base_versions(folder):
         return Place(base=folder)
     if (folder / "preset").is_dir():
@@ -121,11 +115,7 @@ def _finite(value: Any) -> Any:
 
 
 def default_name(source: str | Path) -> str:
-    """The name of a model for which the user gave none: that of its folder.
-
-    Args:
-        source: as `find_place`.
-    """
+    """The name of a model for which the user gave none: that of its folder."""
     path = Path(source)
     path = path.resolve() if path.exists() else path
     if path.name.isdecimal() and (path / SAVED_MODEL).is_file():
@@ -164,14 +154,7 @@ class Export:
         self(name, {n: array_of(request["inputs"][n], specs[n], n, limits) for n in specs})
 
     def __call__(self, signature: str, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Calls a signature.
-
-        Args:
-            signature: its name.
-            inputs: arrays by name.
-
-        Returns:
-            Arrays by name, in the order of the contract.
+        """Calls a signature with arrays by name; returns such, in the order of the contract.
 
         Raises:
             RequestError: if the graph refuses the inputs.
@@ -212,12 +195,8 @@ def _signature_defs(signatures: dict[str, dict]) -> dict[str, dict]:
 def refusal(message: str, names: dict[str, Any]) -> str:
     """The sentence of a graph's own check in TensorFlow's error; see `serving.signatures`.
 
-    Args:
-        message: the error, which holds nodes, stacks and paths too.
-        names: of the inputs.
-
-    Returns:
-        The lines that a client may see: those that begin with an input, or name one.
+    The error holds nodes, stacks and paths too. A client may see what begins with an input of
+    these names, or names one.
     """
     message = message.replace("\\'", "'")  # TensorFlow escapes strings
     for pattern in (
@@ -324,11 +303,7 @@ class ServedModel:
         return sorted(found, key=lambda version: -version.number)
 
     def version(self, number: str | None, label: str | None) -> Version:
-        """The version that a request is for.
-
-        Args:
-            number: as in the request's path, or None.
-            label: the same.
+        """The version that a request is for, by the number or label in its path.
 
         Raises:
             RequestError: if there is no such version.
@@ -349,13 +324,7 @@ class ServedModel:
         return self.place.task is not None
 
     async def look(self, find: Callable[[Any], Any]) -> Any:
-        """Looks into the model's task, which is loaded for the first look; one at a time.
-
-        Args:
-            find: computes what is asked for, such as `attribution_of` an example.
-
-        Returns:
-            What `find` returns.
+        """What `find` finds in the model's task, which is loaded for the first look; one at a time.
 
         Raises:
             RequestError: if the model is an export alone, the example is wrong, or too many wait.
@@ -557,15 +526,7 @@ def chosen_threads(threads: int | None, onnx: bool = False) -> int:
 
 
 def attribution_of(columns: list[list], task):
-    """Explains the answer to an example, by `keras_bert.explain.attributions`.
-
-    Args:
-        columns: a column for each input, of one value.
-        task: the task.
-
-    Returns:
-        The `Attribution`.
-    """
+    """The `Attribution` of the answer to an example: columns of one value."""
     from keras_bert.explain import attributions
 
     texts = columns[0] if len(columns) == 1 else tuple(columns)
@@ -574,16 +535,9 @@ def attribution_of(columns: list[list], task):
 
 
 def attention_of(columns: list[list], task):
-    """Computes the attention between the words of an example, by `keras_bert.explain.attention`.
+    """The `AttentionMaps` between the words of an example: columns of one value.
 
     An embedder reads texts one by one; of several, this is the attention of the first.
-
-    Args:
-        columns: a column for each input, of one value.
-        task: the task.
-
-    Returns:
-        The `AttentionMaps`, by word.
 
     Raises:
         ValueError: if the maps are too large for an answer.
@@ -602,10 +556,7 @@ def attention_of(columns: list[list], task):
 
 
 def load_task(preset: str):
-    """Loads the task of a preset or checkpoint.
-
-    Args:
-        preset: as `from_preset` takes it.
+    """Loads the task of a preset or checkpoint, as `from_preset` takes it.
 
     Raises:
         ValueError: if the preset has no head, so that there is nothing to answer.
@@ -626,10 +577,7 @@ def load_task(preset: str):
 
 
 def read_labels(path: Path) -> dict[str, int]:
-    """Reads the labels of versions.
-
-    Args:
-        path: a JSON object, {label: number}, or no file.
+    """Reads the labels of versions, {label: number}; there may be no file.
 
     Raises:
         ValueError: with the file, if it is something else.

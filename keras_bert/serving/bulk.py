@@ -160,12 +160,7 @@ def _windows(rows: RowReader) -> Iterator[list[Row]]:
 
 
 def similar_batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:
-    """Batches of rows of similar length; rows with lists of different lengths are separated.
-
-    Args:
-        window: the rows.
-        batch_size: rows of a batch.
-    """
+    """Batches of rows of similar length; rows with lists of different lengths are separated."""
     ordered = sorted(window, key=lambda row: (row.shape, row.size, row.number))
     for _, alike in itertools.groupby(ordered, key=lambda row: row.shape):
         group = list(alike)
@@ -246,11 +241,7 @@ def _line(row: Row, outputs: dict[str, Any], with_file: bool) -> bytes:
 
 
 def json_line(said: dict[str, Any]) -> bytes:
-    """An object as a line of JSON lines, whose only line end for any reader is the last byte.
-
-    Args:
-        said: values that JSON has, without NaN.
-    """
+    """An object as a line of JSON lines, whose only line end for any reader is the last byte."""
     line = json.dumps(said, ensure_ascii=False, allow_nan=False)
     return (line if line.isascii() else line.translate(LINE_ENDS)).encode() + b"\n"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.serving.export_contract import PLACE, described, read_contract, settings_of
-from keras_bert.serving.onnx_network import NETWORK, load_functions
+from keras_bert.serving.onnx_network import NETWORK, called, load_functions
 
 
 class ExportedModel:
@@ -57,14 +57,7 @@ class ExportedModel:
         self._function = load_functions(self._folder, self._contract)[self._signature]
 
     def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Calls the signature.
-
-        Args:
-            inputs: lists or arrays by name.
-
-        Returns:
-            Arrays by name.
-        """
+        """Calls the signature with lists or arrays by name; returns arrays by name."""
         return self._function(inputs)
 
 
@@ -84,15 +77,10 @@ class TaskModel:
     """
 
     def __init__(self, task, signature: str, options: dict[str, Any]):
-        from keras_bert.serving.export import answers_of
+        from keras_bert.serving.export import signatures_of
         from keras_bert.serving.network import Network
-        from keras_bert.serving.signatures import token_signature, tokenize_signature
 
-        if task.preprocessor is None:
-            raise ValueError(f"this {type(task).__name__} has no preprocessor to read texts")
-        run = Network(task)
-        found = answers_of(task, run, options)
-        found |= {"tokenize": tokenize_signature(task), "tokens": token_signature(task, run)}
+        found = signatures_of(task, Network(task), True, options)
         self._task, self._options = task, options
         self._found = _chosen(found, signature, type(task).__name__)
         self.inputs = described({spec.name: spec for spec in self._found.inputs})
@@ -124,17 +112,10 @@ class TaskModel:
 
     def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
         """Calls the signature; see `ExportedModel`."""
-        return _asked(self._function, self.inputs, inputs)
+        return called(self._function, self.inputs, inputs)
 
 
 def _chosen(signatures: dict, name: str, where):
     if name not in signatures:
         raise ValueError(f"{where} has no signature {name!r}; it has {', '.join(signatures)}")
     return signatures[name]
-
-
-def _asked(function, specs: dict, inputs: dict) -> dict[str, np.ndarray]:
-    import tensorflow as tf
-
-    tensors = {name: tf.constant(inputs[name], spec["dtype"]) for name, spec in specs.items()}
-    return {name: value.numpy() for name, value in function(**tensors).items()}

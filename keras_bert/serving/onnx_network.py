@@ -209,15 +209,12 @@ class OnnxFunction:
 
 
 def write_network(task, path: Path, weights: str) -> dict[str, int]:
-    """Writes the network of a task for ONNX Runtime on a CPU.
+    """Writes the network of a task for ONNX Runtime on a CPU; gives the counts of `fused`.
 
     Args:
         task: the task.
         path: the file to write.
         weights: "float32", or "int8" for int8 arithmetic; see `quantized`.
-
-    Returns:
-        The number of fused ops by type, see `fused`.
 
     Raises:
         ImportError: if a package of the extra `runtimes` is not installed.
@@ -240,15 +237,9 @@ def write_network(task, path: Path, weights: str) -> dict[str, int]:
 
 
 def split_functions(task, answers: dict[str, Any], network: OnnxNetwork) -> dict[str, Any]:
-    """Traces the functions before and after the network.
+    """Traces the functions before and after the network, of each `Answer` of a task and `tokens`.
 
-    Args:
-        task: the task.
-        answers: its `Answer`s by name.
-        network: its network in ONNX Runtime.
-
-    Returns:
-        Concrete functions by name, as `OnnxFunction` takes them, including those of `tokens`.
+    They are concrete functions by name, as `OnnxFunction` takes them.
     """
     found = {}
     for name, answer in answers.items():
@@ -371,16 +362,7 @@ def write_direct(
     """Writes what `serving_default` needs to be answered without TensorFlow, if that is possible.
 
     It is if the answers depend on the outputs alone and the rows made in Python equal those of the
-    graph.
-
-    Args:
-        task: the task.
-        answers: its `Answer`s by name.
-        functions: from `split_functions`.
-        folder: where the files are written.
-
-    Returns:
-        The arguments of `AsciiRows` without the vocabulary, for the contract; or None.
+    graph. Returns the arguments of `AsciiRows` without the vocabulary, for the contract; or None.
     """
     import tensorflow as tf
     import tf2onnx
@@ -417,10 +399,7 @@ def write_direct(
         padded = np.pad(value, [(0, 0), (0, room)], constant_values=filler)
         if not np.array_equal(padded, theirs):
             return None
-    (spec,) = [
-        tf.TensorSpec([None, *output.shape[1:]], output.dtype, "outputs")
-        for output in [task.output]
-    ]
+    spec = tf.TensorSpec([None, *task.output.shape[1:]], task.output.dtype, "outputs")
     no_text = tf.zeros([0], tf.string)
     function = tf.function(
         lambda outputs: answer.answers(outputs, SimpleNamespace(example=None), no_text),
@@ -461,23 +440,14 @@ def _load_direct(folder: Path, kind: dict[str, Any]) -> dict[str, Direct]:
 
 
 def in_onnx(contract: dict[str, Any]) -> bool:
-    """Whether the network of an export runs in ONNX Runtime.
-
-    Args:
-        contract: its contract.
-    """
+    """Whether the network of an export with this contract runs in ONNX Runtime."""
     return contract.get("onnx") is not None
 
 
 def load_functions(folder: str | Path, contract: dict[str, Any]) -> dict[str, Callable]:
-    """Loads an export of either kind.
+    """Loads an export of either kind, as functions by signature.
 
-    Args:
-        folder: the export.
-        contract: its contract.
-
-    Returns:
-        Functions by signature, from lists or arrays by name to arrays by name; strings are bytes.
+    They map lists or arrays by name to arrays by name; strings are bytes.
 
     Raises:
         ImportError: if it needs TensorFlow Text or ONNX Runtime, which is not installed.
@@ -508,11 +478,16 @@ def load_functions(folder: str | Path, contract: dict[str, Any]) -> dict[str, Ca
 
 def _called(model, function: Callable, specs: dict, inputs: dict[str, Any]) -> dict:
     """Calls a function; `model`, which owns its variables, lives as long as it does."""
-    import tensorflow as tf
-
     if isinstance(function, OnnxFunction):
         found = function.arrays(inputs)
         if found is not None:
             return found
+    return called(function, specs, inputs)
+
+
+def called(function: Callable, specs: dict, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Calls a function of tensors with lists or arrays by name; returns arrays by name."""
+    import tensorflow as tf
+
     tensors = {name: tf.constant(inputs[name], spec["dtype"]) for name, spec in specs.items()}
     return {name: value.numpy() for name, value in function(**tensors).items()}
