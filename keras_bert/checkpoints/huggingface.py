@@ -134,17 +134,16 @@ def _check_tied(
     tensor: StoredTensor, first: str, tensors: Mapping[str, np.ndarray], source: str
 ) -> None:
     """Raises a ValueError unless a tensor equals the one that it is tied to in the model here."""
-    other = tensors[first] if first in tensors else None
+    other = tensors.get(first)
     if other is None or tensor.dtype is None or tensor.shape != other.shape:
-        raise ValueError(
-            f"{source}: {tensor.name}, {tensor.kind} of shape {tensor.shape}, does not go with "
-            f"{first}, {'which is missing' if other is None else f'of shape {other.shape}'}"
-        )
-    if not np.array_equal(tensor.load(), other, equal_nan=True):
-        raise ValueError(
-            f"{source}: {tensor.name} differs from {first}; only models where both are one "
-            "(tie_word_embeddings) are supported"
-        )
+        there = "which is missing" if other is None else f"of shape {other.shape}"
+        problem = f", {tensor.kind} of shape {tensor.shape}, does not go with {first}, {there}"
+    elif np.array_equal(tensor.load(), other, equal_nan=True):
+        return
+    else:
+        problem = f" differs from {first}; only models where both are one (tie_word_embeddings) "
+        problem += "are supported"
+    raise ValueError(f"{source}: {tensor.name}{problem}")
 
 
 def _take_head_settings(contents: Contents, values: dict[str, Any], where: str) -> None:

@@ -23,10 +23,10 @@ import h5py
 import numpy as np
 
 from keras_bert.checkpoints.checks import shown
+from keras_bert.checkpoints.shapes import few
 
 _TYPES = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
 _LAYOUTS = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
-_SHOWN = 5  # faults that an error lists
 # Marks a dataset that stands in for a weight that there was none of.
 _NEW = "keras_bert_new"
 # Parts of names that tell no weight of a layer: the optimizer's, and the state of random numbers.
@@ -119,8 +119,7 @@ def _read(path, file, shapes, optional) -> WeightFile:
         except _Fault as fault:
             faults.append(str(fault))
     if faults:
-        more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-        raise _Fault(f"does not fit its configuration: {'; '.join(faults[:_SHOWN])}{more}")
+        raise _Fault(f"does not fit its configuration: {few(faults)}")
     tensors = {name: _load(dataset, dtype) for name, (dataset, dtype) in found.items()}
     others = [name for name in _list(file) if name not in used]
     others = [name for name in others if not _STATE.intersection(name.split("/"))]
@@ -260,15 +259,11 @@ def overwrite(path: Path, tensors: Mapping[str, np.ndarray], new: Collection[str
     """
     with h5py.File(path, "r+") as file:
         names = {_spellings(name)[0]: name for name in tensors}
-        there = {name for name in _list(file) if name.startswith("layers/")}
-        if there != set(names):
-            raise ValueError(f"{path}: expected {sorted(names)}, found {sorted(there)}")
+        there = {n: file[n].shape for n in _list(file) if n.startswith("layers/")}
+        shapes = {spelling: tensors[name].shape for spelling, name in names.items()}
+        if there != shapes:
+            raise ValueError(f"{path}: expected {shapes!r:.500}, found {there!r:.500}")
         for spelling, name in names.items():
-            dataset = file[spelling]
-            if dataset.shape != tensors[name].shape:
-                raise ValueError(
-                    f"{path}: {spelling} has shape {dataset.shape}, expected {tensors[name].shape}"
-                )
-            dataset[...] = tensors[name]
+            file[spelling][...] = tensors[name]
             if name in new:
-                dataset.attrs[_NEW] = True
+                file[spelling].attrs[_NEW] = True

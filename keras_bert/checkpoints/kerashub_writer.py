@@ -99,11 +99,8 @@ def _new_pooler(hidden: int) -> dict[str, np.ndarray]:
 
 
 def _model(contents: Contents, tokenizer) -> tuple[keras.Model, tuple[Row, ...]]:
-    """Makes KerasHub's model for what is there; its numbers are to be overwritten.
-
-    Returns:
-        (a task, the name table of its file), or (a backbone, ()).
-    """
+    """KerasHub's model for what is there, whose numbers are to be overwritten, and the name table
+    of its file: of a task, or () of a backbone."""
     config, has, models = contents.config, contents.tensors.keys(), keras_hub.models
     backbone = models.BertBackbone(
         **{key: config[key] for key in SIZES},

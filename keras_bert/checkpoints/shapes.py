@@ -7,7 +7,6 @@ from typing import Any
 from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE
 from keras_bert.checkpoints.names import Row
 
-_SHOWN = 8  # faults that an error lists
 _CLASSES = {"span": 2, "choice": 1}  # of the heads that have no other number
 # Parts that a checkpoint may lack, each as a whole.
 OPTIONAL = ("pooler/", MASKED_LM, NEXT_SENTENCE)
@@ -16,7 +15,7 @@ OPTIONAL = ("pooler/", MASKED_LM, NEXT_SENTENCE)
 def shapes_of(
     rows: Iterable[Row], config: Mapping[str, Any], classes: int = 1
 ) -> dict[Row, tuple[int, ...]]:
-    """Returns the shape of each row's tensor, in the layout of the row.
+    """The shape of the tensor of each expanded row, in the row's layout.
 
     Args:
         rows: expanded.
@@ -95,7 +94,7 @@ def faults_of(
     return faults
 
 
-def few(faults: list[str]) -> str:
+def few(faults: list[str], most: int = 8) -> str:
     """Joins faults, of which there may be thousands."""
-    more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-    return "; ".join(faults[:_SHOWN]) + more
+    more = f"; and {len(faults) - most} more" if len(faults) > most else ""
+    return "; ".join(faults[:most]) + more
