@@ -7,13 +7,14 @@ and run_squad.py. Everything that this format cannot hold is written to keras_be
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from keras_bert.atomic import write_file
 from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, short, shown
 from keras_bert.checkpoints.contents import HEADS, MASKED_LM, NOT_CAUSAL, Contents
-from keras_bert.checkpoints.names import BERT_KEYS, Row, expand, to_ours, to_theirs
+from keras_bert.checkpoints.names import BERT_KEYS, Row, dense, expand, norm, to_ours, to_theirs
 from keras_bert.checkpoints.shapes import faults_of, few
 from keras_bert.checkpoints.sidecar import FILE, check_settings, read_sidecar, write_sidecar
 from keras_bert.checkpoints.source import Source
@@ -28,32 +29,25 @@ from keras_bert.text.vocabulary import check_vocabulary, read_vocabulary, write_
 
 CONFIG, VOCABULARY, PREFIX = "bert_config.json", "vocab.txt", "bert_model.ckpt"
 
+_dense = partial(dense, ends=("/kernel", "/bias"))
+_norm = partial(norm, ends=("/gamma", "/beta"))
+_BLOCK = "bert/encoder/layer_{i}"
 NAMES = (
     Row("embeddings/word/embeddings", "bert/embeddings/word_embeddings"),
     Row("embeddings/position_table", "bert/embeddings/position_embeddings"),
     Row("embeddings/segment_table", "bert/embeddings/token_type_embeddings"),
-    Row("embeddings/layer_norm/gamma", "bert/embeddings/LayerNorm/gamma"),
-    Row("embeddings/layer_norm/beta", "bert/embeddings/LayerNorm/beta"),
-    *(
-        Row(f"block_{{i}}/{ours}/{part}", f"bert/encoder/layer_{{i}}/{theirs}/{part}")
-        for ours, theirs, parts in (
-            ("attention/query", "attention/self/query", ("kernel", "bias")),
-            ("attention/key", "attention/self/key", ("kernel", "bias")),
-            ("attention/value", "attention/self/value", ("kernel", "bias")),
-            ("attention/output", "attention/output/dense", ("kernel", "bias")),
-            ("attention_norm", "attention/output/LayerNorm", ("gamma", "beta")),
-            ("intermediate", "intermediate/dense", ("kernel", "bias")),
-            ("feedforward_output", "output/dense", ("kernel", "bias")),
-            ("feedforward_norm", "output/LayerNorm", ("gamma", "beta")),
-        )
-        for part in parts
-    ),
-    Row("pooler/kernel", "bert/pooler/dense/kernel"),
-    Row("pooler/bias", "bert/pooler/dense/bias"),
-    Row("masked_lm_head/dense/kernel", "cls/predictions/transform/dense/kernel"),
-    Row("masked_lm_head/dense/bias", "cls/predictions/transform/dense/bias"),
-    Row("masked_lm_head/layer_norm/gamma", "cls/predictions/transform/LayerNorm/gamma"),
-    Row("masked_lm_head/layer_norm/beta", "cls/predictions/transform/LayerNorm/beta"),
+    *_norm("embeddings/layer_norm", "bert/embeddings/LayerNorm"),
+    *_dense("block_{i}/attention/query", f"{_BLOCK}/attention/self/query"),
+    *_dense("block_{i}/attention/key", f"{_BLOCK}/attention/self/key"),
+    *_dense("block_{i}/attention/value", f"{_BLOCK}/attention/self/value"),
+    *_dense("block_{i}/attention/output", f"{_BLOCK}/attention/output/dense"),
+    *_norm("block_{i}/attention_norm", f"{_BLOCK}/attention/output/LayerNorm"),
+    *_dense("block_{i}/intermediate", f"{_BLOCK}/intermediate/dense"),
+    *_dense("block_{i}/feedforward_output", f"{_BLOCK}/output/dense"),
+    *_norm("block_{i}/feedforward_norm", f"{_BLOCK}/output/LayerNorm"),
+    *_dense("pooler", "bert/pooler/dense"),
+    *_dense("masked_lm_head/dense", "cls/predictions/transform/dense"),
+    *_norm("masked_lm_head/layer_norm", "cls/predictions/transform/LayerNorm"),
     Row("masked_lm_head/output_bias", "cls/predictions/output_bias"),
     # [2, H]: row 0 is "is next", as in run_pretraining.py and here.
     Row("next_sentence_head/dense/kernel", "cls/seq_relationship/output_weights", "transposed"),

@@ -22,6 +22,9 @@ BERT_KEYS = {
 }
 
 
+Ends = tuple[str, str]
+
+
 class Row(NamedTuple):
     """One row of a name table. "{i}" in both names stands for the number of a block.
 
@@ -36,6 +39,19 @@ class Row(NamedTuple):
     ours: str
     theirs: str
     layout: str = "same"
+
+
+def dense(ours: str, theirs: str, ends: Ends, layouts: Ends = ("same", "same")) -> tuple[Row, Row]:
+    """The rows of a dense layer, whose kernel and bias end so in the checkpoint."""
+    return (
+        Row(f"{ours}/kernel", theirs + ends[0], layouts[0]),
+        Row(f"{ours}/bias", theirs + ends[1], layouts[1]),
+    )
+
+
+def norm(ours: str, theirs: str, ends: Ends) -> tuple[Row, Row]:
+    """The rows of a layer normalization, whose gamma and beta end so in the checkpoint."""
+    return Row(f"{ours}/gamma", theirs + ends[0]), Row(f"{ours}/beta", theirs + ends[1])
 
 
 def expand(rows: Iterable[Row], num_layers: int) -> list[Row]:

@@ -81,15 +81,8 @@ def dataset_passages(
     The document is the feature `text`, with one paragraph per line; titles are omitted, as in the
     paper (section 3.1: "only the text passages").
 
-    Args:
-        name: the data set, with its configuration and version.
-        split: the split.
-        start: the first example.
-        end: one after the last example.
-        data_dir: directory of the data set; None for the library's default.
-
-    Yields:
-        One passage of paragraphs for each non-empty example.
+    The data set's name has its configuration and version. Yields one passage of paragraphs for each
+    non-empty example from `start` to before `end`.
     """
     import tensorflow_datasets as tfds
 

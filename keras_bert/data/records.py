@@ -167,13 +167,7 @@ def read_tokenizer(folder: str, settings: dict[str, Any]) -> BertTokenizer:
 def document_example(tokens: list[int], sentence_lengths: list[int]) -> bytes:
     """Serializes a document as a `tf.train.Example`, deterministically.
 
-    Args:
-        tokens: concatenated word piece ids of all sentences, without special tokens.
-        sentence_lengths: number of word pieces of each sentence; at least one sentence, each with
-            at least 1.
-
-    Returns:
-        The example, with the int64 lists `tokens` and `sentence_lengths`.
+    `tokens` are concatenated word piece ids of all sentences, without special tokens.
 
     Raises:
         ValueError: if the lengths do not add up, or one is not positive.

@@ -147,7 +147,7 @@ def extension(path: Path | str) -> str:
 
 
 @contextmanager
-def _opened(path: Path | str, at: Place, unit: str = "line") -> Iterator[IO[bytes]]:
+def opened(path: Path | str, at: Place, unit: str = "line") -> Iterator[IO[bytes]]:
     """A file at a place, unpacked if it is gzipped; damage is an error that names the place."""
     packed = is_gzip(path)
     with open_bytes(path) as raw, gzip.open(raw) if packed else nullcontext(raw) as file:
@@ -156,9 +156,8 @@ def _opened(path: Path | str, at: Place, unit: str = "line") -> Iterator[IO[byte
                 file.seek(at.offset)
             yield file
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"{path}, after {unit} {at.line}: damaged gzip file: {error}"
-            ) from error
+            place = at.offset if unit == "byte" else at.line
+            raise ValueError(f"{path}, after {unit} {place}: damaged gzip file: {error}") from error
 
 
 def read_lines(
@@ -189,7 +188,7 @@ def read_lines(
     at = Place() if at is None else at
     marked = codecs.lookup(encoding).name == "utf-8"
     packed = is_gzip(path)
-    with _opened(path, at) as file:
+    with opened(path, at) as file:
         plain = not packed and longest is None
         for content in file if plain else _bounded(file, path, at, packed, longest):
             at.line += 1
@@ -199,7 +198,7 @@ def read_lines(
             try:
                 text = content.decode(encoding, errors)
             except UnicodeDecodeError as error:
-                report(bad, at.line, f"{path}, line {at.line}: {_undecoded(error)}", error)
+                report(bad, at.line, f"{path}, line {at.line}: {undecoded(error)}", error)
                 continue
             yield at.line, text
 
@@ -211,7 +210,8 @@ def report(bad: Bad | None, line: int, message: str, error: Exception | None = N
     bad(line, message)
 
 
-def _undecoded(error: UnicodeDecodeError) -> str:
+def undecoded(error: UnicodeDecodeError) -> str:
+    """The reason that a line cannot be decoded."""
     name = "UTF-8" if error.encoding == "utf-8" else error.encoding
     hint = ", in a spreadsheet by saving it as CSV UTF-8"
     if error.object[:2] == b"\x1f\x8b":
@@ -797,7 +797,7 @@ def _records(path: Path | str, at: Place) -> Iterator[tuple[int, bytes]]:
     def checked(data: bytes, checksum: bytes) -> bool:
         return checksum == struct.pack("<I", masked_checksum(data))
 
-    with _opened(path, at, "record") as file:
+    with opened(path, at, "record") as file:
         while head := file.read(12):
             length = int.from_bytes(head[:8], "little")
             right = checked(head[:8], head[8:]) and at.offset + length <= left

@@ -209,8 +209,7 @@ class TableSource:
                 if self.packing:
                     *table, members = table
                     rows = np.where(real[:, :, None], members[rows], -1)
-                parts = tf.nest.flatten(_weighted(table), expand_composites=True)
-                parts = [part for part in parts if part is not None]
+                parts = tf.nest.flatten(_weighted(*table), expand_composites=True)
                 for part, known in zip(parts, flat, strict=True):
                     if not known.shape.is_compatible_with(part.shape):
                         raise ValueError(
@@ -235,10 +234,9 @@ class TableSource:
 
         def make(*parts):
             *table, rows, real = parts
-            x, labels, weights = _structured(spec, table)
+            table = tf.nest.pack_sequence_as(spec, table, expand_composites=True)
             if self._whole:
                 rows.set_shape([self.batch_size // workers, *rows.shape[1:]])
-            table = (x,) if labels is None else (x, labels, weights)
             if self.packing:
                 batch = packed_batch(table, rows, self._width, self.packing.row_length)
             else:
@@ -252,33 +250,22 @@ class TableSource:
             batches = batches.map(_by_replica(replicas)).unbatch()
         return finish(batches)
 
-    def _specification(self) -> tuple[list, list]:
+    def _specification(self) -> tuple[list, tuple]:
         """(specs of the tensors of a table, specs of its parts)."""
         if self._spec is None:
             import tensorflow as tf
 
-            table = _weighted(self._load([([(0, 0, 1)], {})], np.arange(1))[:3])
-            spec = [None if part is None else tf.nest.map_structure(_spec, part) for part in table]
+            table = _weighted(*self._load([([(0, 0, 1)], {})], np.arange(1))[:3])
             flat = tf.nest.flatten(table, expand_composites=True)
-            self._spec = [_spec(part) for part in flat if part is not None], spec
+            self._spec = [_spec(part) for part in flat], tf.nest.map_structure(_spec, table)
         return self._spec
 
 
-def _weighted(table: list) -> list:
-    """[x, labels, weights], with weights of 1 beside labels if there are none."""
-    x, labels, weights = table
-    if weights is None and labels is not None:
-        weights = np.ones(count(labels), "float32")
-    return [x, labels, weights]
-
-
-def _structured(spec: list, flat: list) -> list:
-    """The parts of a table from its tensors."""
-    import tensorflow as tf
-
-    there = [part for part in spec if part is not None]
-    parts = iter(tf.nest.pack_sequence_as(there, flat, expand_composites=True))
-    return [None if part is None else next(parts) for part in spec]
+def _weighted(x, labels, weights) -> tuple:
+    """(x,) or (x, labels, weights), with weights of 1 if there are none."""
+    if labels is None:
+        return (x,)
+    return x, labels, np.ones(count(labels), "float32") if weights is None else weights
 
 
 def _spec(value: Any):

@@ -74,34 +74,23 @@ class Metrics:
     """The figures at /metrics."""
 
     def __init__(self):
-        self.registry = registry = CollectorRegistry()
-        prefix = "keras_bert_"
-        self.requests = Counter(
-            prefix + "requests", "Requests by status", ["model", "method", "status"],
-            registry=registry,
-        )  # fmt: skip
-        self.seconds = Histogram(
-            prefix + "request_seconds", "Time to answer a request for predictions", ["model"],
-            buckets=_SECONDS, registry=registry,
-        )  # fmt: skip
-        self.rows = Counter(prefix + "rows", "Rows answered", ["model"], registry=registry)
-        self.batch_rows = Histogram(
-            prefix + "batch_rows", "Rows of a batch", ["model"], buckets=_ROWS, registry=registry
-        )
-        self.batch_seconds = Histogram(
-            prefix + "batch_seconds", "Time to compute a batch", ["model"], buckets=_SECONDS,
-            registry=registry,
-        )  # fmt: skip
-        self.queue = Gauge(prefix + "queue_rows", "Rows that wait", ["model"], registry=registry)
-        self.given_up = Counter(
-            prefix + "given_up", "Requests not computed, as the client was gone", ["model"],
-            registry=registry,
-        )  # fmt: skip
-        self.version = Gauge(
-            prefix + "version", "Version that answers requests without a version", ["model"],
-            registry=registry,
-        )  # fmt: skip
-        self.in_flight = Gauge(prefix + "in_flight", "Requests in work", registry=registry)
+        self.registry = CollectorRegistry()
+
+        def new(kind, name, says, labels=("model",), **settings):
+            return kind(f"keras_bert_{name}", says, labels, registry=self.registry, **settings)
+
+        by_status, times = ("model", "method", "status"), {"buckets": _SECONDS}
+        says = "Time to answer a request for predictions"
+        self.requests = new(Counter, "requests", "Requests by status", by_status)
+        self.seconds = new(Histogram, "request_seconds", says, **times)
+        self.rows = new(Counter, "rows", "Rows answered")
+        self.batch_rows = new(Histogram, "batch_rows", "Rows of a batch", buckets=_ROWS)
+        self.batch_seconds = new(Histogram, "batch_seconds", "Time to compute a batch", **times)
+        self.queue = new(Gauge, "queue_rows", "Rows that wait")
+        self.given_up = new(Counter, "given_up", "Requests not computed, as the client was gone")
+        says = "Version that answers requests without a version"
+        self.version = new(Gauge, "version", says)
+        self.in_flight = new(Gauge, "in_flight", "Requests in work", ())
 
     def ran(self, model: str):
         """Returns a function that counts a batch of a model."""
