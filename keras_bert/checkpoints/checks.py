@@ -86,17 +86,16 @@ def check_config(config: Mapping[str, Any], where: str, keys: Mapping[str, str])
         check_size(config.get(name), names[name], where, most)
     for name, limit in NUMBERS.items():
         check_number(config.get(name), names[name], where, limit)
+    problem = ""
     if config["layer_norm_epsilon"] == 0:  # constant rows would be divided by it
-        raise ValueError(f"{where}: {names['layer_norm_epsilon']} is 0; expected more than 0")
-    if not isinstance(config.get("activation"), str):
-        raise ValueError(
-            f"{where}: {names['activation']} is {short(config.get('activation'))}; expected a name"
-        )
-    if config["hidden_dim"] % config["num_heads"]:
-        raise ValueError(
-            f"{where}: {names['hidden_dim']} {config['hidden_dim']} is not divisible by "
-            f"{names['num_heads']} {config['num_heads']}"
-        )
+        problem = f"{names['layer_norm_epsilon']} is 0; expected more than 0"
+    elif not isinstance(config.get("activation"), str):
+        problem = f"{names['activation']} is {short(config.get('activation'))}; expected a name"
+    elif config["hidden_dim"] % config["num_heads"]:
+        problem = f"{names['hidden_dim']} {config['hidden_dim']} is not divisible by "
+        problem += f"{names['num_heads']} {config['num_heads']}"
+    if problem:
+        raise ValueError(f"{where}: {problem}")
 
 
 def least_numbers(config: Mapping[str, Any]) -> int:

@@ -54,12 +54,7 @@ def read_weights(
     """Reads the tensors with some names; checks all of them before it reads a number.
 
     Names are Keras's of today; "_0" may stand for the first of a class. Older spellings are found
-    as well.
-
-    Args:
-        path: the file.
-        shapes: of the tensors, by name.
-        optional: names that may be missing.
+    as well. The `optional` names may be missing.
 
     Raises:
         ValueError: if the file is damaged or no such file, a name is missing, or a tensor has
@@ -74,9 +69,6 @@ def check_whole(path: Path) -> dict[str, tuple[int, ...]]:
 
     All numbers lie in the file, in one piece, and nothing is a link. Keras refuses links, external
     and virtual datasets itself, but unpacks up to a thousand times the file's size.
-
-    Args:
-        path: a file of Keras.
 
     Raises:
         ValueError: if the file is damaged or no such file, or holds anything else.
@@ -119,7 +111,7 @@ def _read(path, file, shapes, optional) -> WeightFile:
         except _Fault as fault:
             faults.append(str(fault))
     if faults:
-        raise _Fault(f"does not fit its configuration: {few(faults)}")
+        raise _Fault(f"does not fit its configuration: {few(faults, 5)}")
     tensors = {name: _load(dataset, dtype) for name, (dataset, dtype) in found.items()}
     others = [name for name in _list(file) if name not in used]
     others = [name for name in others if not _STATE.intersection(name.split("/"))]
@@ -247,12 +239,10 @@ def _list(file: h5py.File) -> Iterator[str]:
 
 
 def overwrite(path: Path, tensors: Mapping[str, np.ndarray], new: Collection[str] = ()) -> None:
-    """Overwrites values in a file that Keras wrote.
+    """Overwrites all weights of the layers in a file that Keras wrote.
 
-    Args:
-        path: the file.
-        tensors: float32 arrays by the names that `read_weights` takes; all that the layers have.
-        new: names among them whose numbers mean nothing, which `read_weights` is to pass over.
+    Names are those that `read_weights` takes; the numbers of the `new` ones mean nothing, and it is
+    to pass over them.
 
     Raises:
         ValueError: if the names or shapes are not those of the file.

@@ -266,15 +266,9 @@ def _is_known(path: Path | str) -> bool:
 
 
 class FilePart:
-    """A file of a table.
-
-    Args:
-        path: the file.
-        delimiter: as `Table`.
-        name: its name in messages; by default the path.
+    """A file of a table; `name` is for messages, by default the path.
 
     Attributes:
-        name: as passed, or the path.
         textual: whether all cells are strings.
         sequential: whether reading from the middle reads what is in front of it too.
     """
@@ -332,11 +326,7 @@ class FilePart:
 
 
 class FramePart:
-    """A table of another library: rows [begin, end) are read through its own slices.
-
-    Args:
-        frame: a Hugging Face `Dataset`, pandas or Polars `DataFrame`, or pyarrow `Table`.
-    """
+    """A table of another library, read through its own slices; otherwise as `FilePart`."""
 
     textual = sequential = False
 
@@ -449,19 +439,13 @@ class Stop(Exception):
 
 
 class TableReader:
-    """Reads pieces of a table as columns of a task.
+    """Reads pieces of a table as the columns `cells` that a task asks for.
 
-    Args:
-        table: the table.
-        cells: the columns that the task asks for.
-        unread: others that a table may have, such as labels for predictions.
+    A table may have those in `unread` too, such as labels for predictions. `names` are those of the
+    columns that are read.
 
     Raises:
         ValueError: if the table's `columns` names one that the task does not have.
-
-    Attributes:
-        table: as passed.
-        names: of the columns that are read.
     """
 
     def __init__(self, table: Table, cells: dict[str, Cell], unread: Sequence[str] = ()):
@@ -527,9 +511,6 @@ class TableReader:
                 network that they make, perhaps followed by further numbers to add up, int
                 [1 + K]; raises a TypeError or ValueError for a wrong row. Rows beside a wrong one
                 are passed to it again.
-
-        Returns:
-            The pieces.
 
         Raises:
             ValueError: with file and line, if a row is wrong and not to be left out; or if there

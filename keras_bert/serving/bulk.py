@@ -171,17 +171,14 @@ def similar_batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:
 def ask(
     model, rows: RowReader, batch: list[Row], rejected: dict[int, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Computes the outputs of each row, as plain values.
+    """Computes the outputs of each of some rows of the same `shape`, as plain values.
 
     Args:
         model: an `ExportedModel` or a `TaskModel`, loaded.
         rows: the reader that made the rows.
-        batch: rows of the same `shape`.
+        batch: the rows.
         rejected: if given, the numbers of rows that the graph rejects are added to it, each with
-            the reason, instead of raising an error; such a row has no outputs, {}.
-
-    Raises:
-        ValueError: if the graph rejects a row.
+            the reason, instead of raising a ValueError; such a row has no outputs, {}.
     """
     import tensorflow as tf
 
@@ -269,11 +266,7 @@ def _bar(what: str, verbose: bool, **settings) -> tqdm:
 
 
 def _whole_lines(output: Path, total: int) -> int:
-    """Counts the answers in the output, and removes an incomplete last line.
-
-    Raises:
-        FileExistsError: if a line is not an answer to its row.
-    """
+    """Counts the answers in the output, each to its row, and removes an incomplete last line."""
     if not output.exists():
         output.parent.mkdir(parents=True, exist_ok=True)
         output.touch()
@@ -293,11 +286,7 @@ def _whole_lines(output: Path, total: int) -> int:
 
 
 def _read_state(output: Path, state_file: Path, asked: dict) -> dict | None:
-    """The state of an earlier run of the same request; None if there is none.
-
-    Raises:
-        FileExistsError: if that request differs, or the output was not written by this function.
-    """
+    """The state of an earlier run of the same request; None if there is none."""
     if not output.exists() or output.stat().st_size == 0:
         return None
     if not state_file.exists():
