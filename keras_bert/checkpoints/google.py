@@ -98,9 +98,6 @@ def read(source: Source, weights: bool = True, prefix: str | None = None) -> Con
         prefix: what the checkpoint files' names begin with, such as "model.ckpt-1234"; None to
             look, see `find_prefix`.
 
-    Returns:
-        Its contents.
-
     Raises:
         FileNotFoundError: if a file is missing; vocab.txt may be.
         ValueError: if a file is damaged, or the files are inconsistent.
@@ -120,10 +117,6 @@ def read(source: Source, weights: bool = True, prefix: str | None = None) -> Con
 
 def write(contents: Contents, folder: Path) -> list[str]:
     """Writes a checkpoint of the original format, bert_model.ckpt, in float32.
-
-    Args:
-        contents: what to write.
-        folder: an empty folder.
 
     Returns:
         A sentence for everything that the format cannot hold.

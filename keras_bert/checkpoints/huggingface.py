@@ -40,9 +40,7 @@ def read(source: Source, weights: bool = True) -> Contents:
     each other; neither is in `left_over`. PyTorch's files need PyTorch, which reads them safely in
     a separate process.
 
-    Args:
-        source: the directory.
-        weights: False to leave the files of weights alone; then the tensors are {}.
+    Without `weights` their files are left alone; then the tensors are {}.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -197,9 +195,7 @@ def write(contents: Contents, folder: Path) -> list[str]:
     Both heads of pre-training make a BertForPreTraining, one of them a BertForMaskedLM or
     BertForNextSentencePrediction; another head takes precedence.
 
-    Args:
-        contents: what to write, in its `dtype`.
-        folder: an empty folder.
+    The folder is empty; the tensors get the `dtype` of the contents.
 
     Returns:
         Sentences on everything that the format cannot hold or represents differently.

@@ -51,9 +51,7 @@ def read_tokenizer(
     except the five special tokens are matched in the text before BERT's pre-tokenization, as in
     transformers.
 
-    Args:
-        source: the directory.
-        class_name: the tokenizer's class, if config.json defines it.
+    `class_name` is the tokenizer's class, if config.json defines it.
 
     Returns:
         (`BertTokenizer` arguments, tokens by id); (None, None) if there are no such files.

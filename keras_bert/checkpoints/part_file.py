@@ -28,13 +28,7 @@ _HEADER = "keras_bert_part"
 
 
 def write_part(path: str | Path, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
-    """Writes a part atomically.
-
-    Args:
-        path: the file to create or replace; links are followed.
-        header: all settings but the version.
-        tensors: float32 arrays.
-    """
+    """Writes a part of float32 arrays atomically; the header has all settings but the version."""
     content = save(tensors, {_HEADER: json.dumps({"version": _VERSION, **header})})
     write_file(path, content)
 

@@ -126,15 +126,7 @@ def is_right(name: str, value: Any) -> bool:
 
 
 def check_saved(config: Mapping[str, Any], where: str) -> None:
-    """Checks all settings known by name.
-
-    Args:
-        config: of one object in a preset.
-        where: the file, for errors.
-
-    Raises:
-        ValueError: if a value is impossible.
-    """
+    """Checks all settings known by name of one object in a preset; raises a ValueError."""
     for name, value in config.items():
         if not is_right(name, value):
             raise ValueError(f"{where}: {name} is {short(value)}; expected {_RIGHT[name][1]}")

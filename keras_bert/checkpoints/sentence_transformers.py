@@ -77,9 +77,6 @@ class EmbeddingSettings(NamedTuple):
 def read_embedding_settings(preset: str | Path) -> EmbeddingSettings | None:
     """Reads the settings of a sentence-transformers directory; None for any other checkpoint.
 
-    Args:
-        preset: a folder, or an address that `Source` knows.
-
     Raises:
         FileNotFoundError: if a file that modules.json names is missing.
         ValueError: if a file is damaged, or embeddings are computed in a way that is not supported.

@@ -15,13 +15,7 @@ OPTIONAL = ("pooler/", MASKED_LM, NEXT_SENTENCE)
 def shapes_of(
     rows: Iterable[Row], config: Mapping[str, Any], classes: int = 1
 ) -> dict[Row, tuple[int, ...]]:
-    """The shape of the tensor of each expanded row, in the row's layout.
-
-    Args:
-        rows: expanded.
-        config: arguments of `BertBackbone`.
-        classes: of the head.
-    """
+    """The shape of the tensor of each expanded row, in its layout; the head has so many classes."""
     words, hidden = config["vocabulary_size"], config["hidden_dim"]
     inner, num_heads = config["intermediate_dim"], config["num_heads"]
     tables = {

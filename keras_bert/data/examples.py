@@ -48,7 +48,14 @@ class Examples:
         return len(self.columns[0])
 
     def part(self, rows: slice) -> "Examples":
-        """Takes some of the examples."""
+        """Takes some of the examples.
+
+        Args:
+            rows: which.
+
+        Returns:
+            `Examples` of these.
+        """
         columns = tuple(column[rows] for column in self.columns)
         return Examples(columns, part_of(self.labels, rows), part_of(self.lines, rows))
 

@@ -209,12 +209,7 @@ def read_file(task: str, path: str | Path) -> Examples:
         path: a TSV file, or one with `.gz` added. A file whose name begins with "test" may lack
             labels, and always has a header line, like all test files of the archive.
 
-    Returns:
-        As in `read`.
-
-    Raises:
-        ValueError: as in `read`.
-        FileNotFoundError: if the file does not exist.
+    Returns and raises the same as `read`.
     """
     spec, path = _known(TASKS, task, "GLUE task"), Path(path)
     label_column: str | None = spec.label_column

@@ -73,14 +73,7 @@ def is_remote(path: Path | str) -> bool:
 
 
 def open_bytes(path: Path | str) -> IO[bytes]:
-    """Opens a file for reading.
-
-    Args:
-        path: a local file, or an address that `tf.io.gfile` opens.
-
-    Raises:
-        OSError: if it cannot be opened.
-    """
+    """Opens a local file, or an address that `tf.io.gfile` opens; raises an OSError if it can't."""
     if not is_remote(path):
         return open(path, "rb")
     import tensorflow as tf

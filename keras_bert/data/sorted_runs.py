@@ -38,14 +38,7 @@ def shuffle_key(seed: int, source: int, place: int, part: int) -> int:
 
 
 class RunWriter:
-    """Collects documents and writes them as runs.
-
-    Args:
-        prefix: prefix of the runs' names.
-
-    Attributes:
-        runs: names of the runs written so far.
-    """
+    """Collects documents and writes them as `runs`, whose names begin with a prefix."""
 
     def __init__(self, prefix: str):
         self.prefix = prefix

@@ -48,6 +48,7 @@ from keras_bert.server.served_model import (
     default_name,
     find_place,
 )
+from keras_bert.serving.export_contract import plain_values
 
 Models = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
 
@@ -224,7 +225,7 @@ class ModelServer:
             asked = await self._parsed(parse_predict, body, signatures)
             if asked.rows != 1:
                 raise RequestError(400, f"inputs: {asked.rows} rows; expected 1 to explain")
-            columns = [_plain(values.tolist()) for values in asked.inputs.values()]
+            columns = [plain_values(values) for values in asked.inputs.values()]
             return await model.look(partial(find, columns))
         except ClientDisconnect:
             raise RequestError(_CLIENT_GONE, "the client is gone") from None
@@ -443,13 +444,6 @@ def refuse_method(
         problem = f"Expected {method} signature method_name to be tensorflow/serving/{method}. "
         problem += f"Was: {signature_defs[name]['method_name']}; use :predict"
     raise RequestError(400, problem)
-
-
-def _plain(value):
-    """Nested lists with strings in place of bytes."""
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value.decode("utf-8") if isinstance(value, bytes) else value
 
 
 def describe(model: ServedModel) -> dict[str, Any]:

@@ -47,13 +47,7 @@ _SHOWN = 60  # characters of a value in a message
 
 
 class RequestError(Exception):
-    """A request that is answered with an error.
-
-    Args:
-        status: the HTTP status.
-        message: the text of the answer's `error`.
-        headers: further headers of the answer.
-    """
+    """A request that is answered with an HTTP status, a message as `error`, and further headers."""
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None):
         super().__init__(message)

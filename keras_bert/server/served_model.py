@@ -72,9 +72,6 @@ def find_place(source: str | Path) -> Place:
             which has `preset/` and perhaps `export/`; or a preset, by folder, name or address, as
             `from_preset` takes it.
 
-    Returns:
-        Where its versions are.
-
     Raises:
         FileNotFoundError: if it is none of these.
     """
@@ -125,9 +122,6 @@ def default_name(source: str | Path) -> str:
 
 class Export:
     """A loaded export.
-
-    Args:
-        folder: the export.
 
     Attributes:
         contract: its contract.
@@ -504,10 +498,6 @@ def chosen_threads(threads: int | None, onnx: bool = False) -> int:
     The products of short texts are too small to divide: two cores answer more texts with a batch
     each than with one batch after the other on both. `OnnxNetwork` divides the rows of a batch
     between the cores itself; a second batch would only wait for the same cores.
-
-    Args:
-        threads: as `create_app`.
-        onnx: whether the network runs in ONNX Runtime.
     """
     import tensorflow as tf
 

@@ -22,6 +22,7 @@ from keras_bert.atomic import write_file
 from keras_bert.data.rows import name_lines, parse_json
 from keras_bert.serving.bulk_model import ExportedModel, TaskModel
 from keras_bert.serving.bulk_rows import COUNT, InputFile, Row, RowReader, find_files
+from keras_bert.serving.export_contract import plain_values
 
 logger = logging.getLogger("keras_bert")
 
@@ -221,11 +222,7 @@ def _plain(value: np.ndarray) -> list:
         if np.isfinite(numbers).all():
             return numbers.tolist()
         return np.where(np.isfinite(numbers), numbers.astype(object), None).tolist()
-    return _strings(value.tolist()) if value.dtype.kind in "OS" else value.tolist()
-
-
-def _strings(value):
-    return [*map(_strings, value)] if isinstance(value, list) else value.decode()
+    return plain_values(value)
 
 
 def _line(row: Row, outputs: dict[str, Any], with_file: bool) -> bytes:

@@ -18,10 +18,6 @@ class ExportedModel:
     A SavedModel is a program: TensorFlow runs all ops of its graph, including those that read and
     write files. Use only your own exports, or those of people whose programs you would run.
 
-    Args:
-        folder: the export.
-        signature: its name.
-
     Attributes:
         inputs: "dtype" and "shape" by name.
 
@@ -62,18 +58,9 @@ class ExportedModel:
 
 
 class TaskModel:
-    """A signature of a task, as its `export` would write it.
+    """A signature of a task, as its `export` would write it with these options.
 
-    Args:
-        task: a task with a preprocessor, on TensorFlow.
-        signature: its name.
-        options: options of the task's `export`.
-
-    Attributes:
-        inputs: "dtype" and "shape" by name.
-
-    Raises:
-        ValueError: if there is no such signature, or no preprocessor.
+    Otherwise as `ExportedModel`.
     """
 
     def __init__(self, task, signature: str, options: dict[str, Any]):

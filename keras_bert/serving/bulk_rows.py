@@ -153,13 +153,9 @@ class RowReader:
             ValueError: with file and line, if a column is missing, a cell does not hold a valid
                 value of the input, or the file is damaged.
         """
-        number = 0
-        for file in self.files:
-            read = {".txt": self._texts, ".csv": self._table, ".tsv": self._table}
-            read = read.get(file.ending, self._objects)
-            for line, row_id, cells in read(file):
-                yield self._row(number, file, line, row_id, cells)
-                number += 1
+        rows = ((file, *found) for file in self.files for found in self._read(file))
+        for number, (file, line, found) in enumerate(rows):
+            yield self.row_of(number, file, line, found)
 
     def text_input(self, file: InputFile) -> str:
         """The input that a file of one text per line fills.
@@ -210,17 +206,20 @@ class RowReader:
         """Lengths of the rows' lists."""
         return [len(row.values[self._lists[0]]) for row in rows]
 
-    def _texts(self, file: InputFile):
-        """One text per line, including empty ones."""
-        name = self.text_input(file)
-        for line, text in read_lines(file.path):
-            yield line, None, {name: text.removesuffix("\n").removesuffix("\r")}
-
-    def _objects(self, file: InputFile):
-        names = column_names(file.path) if file.ending == ".parquet" else []
-        wanted = self.check_columns(file, names) if names else None
-        for line, found in read_objects(file.path, columns=wanted):
-            yield line, *self._of_object(file, line, found)
+    def _read(self, file: InputFile) -> Iterator[tuple[int, str | dict]]:
+        """Yields (line, its text, even an empty one, or its values by column)."""
+        if file.ending == ".txt":
+            self.text_input(file)
+            for line, text in read_lines(file.path):
+                yield line, text.removesuffix("\n").removesuffix("\r")
+            return
+        names = column_names(file.path) if file.ending != ".jsonl" else []
+        wanted = self.check_columns(file, names) if names else []
+        if file.ending in (".csv", ".tsv"):
+            for line, cells in read_rows(file.path, wanted):
+                yield line, dict(zip(wanted, cells, strict=True))
+        else:
+            yield from read_objects(file.path, columns=wanted or None)
 
     def _of_object(self, file: InputFile, line: int, found: dict) -> tuple[Any, dict]:
         """The value of the column `id`, and the cells of each input."""
@@ -230,12 +229,6 @@ class RowReader:
                 f"{file.path}, line {line}: no key {self.id_column!r}; the keys are {[*found]}"
             )
         return found.get(self.id_column), _cells(places, found)
-
-    def _table(self, file: InputFile):
-        names = column_names(file.path)
-        wanted = self.check_columns(file, names) if names else []
-        for line, cells in read_rows(file.path, wanted):
-            yield line, *self._of_object(file, line, dict(zip(wanted, cells, strict=True)))
 
     def _places(self, file: InputFile, line: int, names) -> dict[str, str | list[str]]:
         """The column of each input, or its columns."""

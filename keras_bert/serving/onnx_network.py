@@ -125,12 +125,7 @@ def _padded(value: np.ndarray, length: int) -> np.ndarray:
 
 
 class Direct:
-    """Rows and answers of a signature without TensorFlow.
-
-    Args:
-        rows: makes rows of ASCII texts.
-        answers: the file of the ONNX model from outputs to answers.
-    """
+    """Rows of ASCII texts, and answers by an ONNX model from outputs, without TensorFlow."""
 
     def __init__(self, rows: AsciiRows, answers: str | Path):
         import onnxruntime
@@ -159,14 +154,7 @@ def _as_bytes(strings: np.ndarray) -> np.ndarray:
 
 
 class OnnxFunction:
-    """One signature: rows, network, answers.
-
-    Args:
-        name: of the signature.
-        functions: the functions of the SavedModel by name.
-        network: the network.
-        direct: rows and answers without TensorFlow, or None.
-    """
+    """One signature: rows, network, answers; by the SavedModel's functions or without them."""
 
     def __init__(
         self,

@@ -32,17 +32,27 @@ class Column(NamedTuple):
     shape: tuple = (None,)
 
     def spec(self, name: str):
-        """The `tf.TensorSpec` of a batch of the input of that name."""
+        """Describes a batch.
+
+        Args:
+            name: name of the input.
+
+        Returns:
+            The `tf.TensorSpec`.
+        """
         import tensorflow as tf
 
         return tf.TensorSpec(self.shape, self.dtype, name=name)
 
     def tensor(self, values, name: str):
-        """Converts checked values to a tensor [B, ...]; of lists in a column of one axis, ragged.
+        """Converts checked values to a tensor.
 
         Args:
             values: B values, a list or an array.
             name: the column's name in errors.
+
+        Returns:
+            A tensor [B, ...]; for lists in a column of one axis a ragged one.
 
         Raises:
             ValueError: if lists in a column of two axes differ in length.
