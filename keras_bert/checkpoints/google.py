@@ -15,7 +15,7 @@ from keras_bert.atomic import write_file
 from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, short, shown
 from keras_bert.checkpoints.contents import HEADS, MASKED_LM, NOT_CAUSAL, Contents
 from keras_bert.checkpoints.names import BERT_KEYS, Row, dense, expand, norm, to_ours, to_theirs
-from keras_bert.checkpoints.shapes import faults_of, few
+from keras_bert.checkpoints.shapes import check_shapes, faults_of, few
 from keras_bert.checkpoints.sidecar import FILE, check_settings, read_sidecar, write_sidecar
 from keras_bert.checkpoints.source import Source
 from keras_bert.checkpoints.tensorflow_files import (
@@ -134,9 +134,8 @@ def write(contents: Contents, folder: Path) -> list[str]:
         raise ValueError(f"{contents.source} has a tokenizer without a vocabulary")
     table = _table(contents)
     tensors, unknown = to_theirs(table, contents.tensors, config["num_heads"])
-    faults = _faults(table, {name: value.shape for name, value in tensors.items()}, contents)
-    if faults:
-        raise ValueError(f"the tensors of {contents.source} do not fit it: {few(faults)}")
+    shapes = {name: value.shape for name, value in tensors.items()}
+    check_shapes(f"the tensors of {contents.source} do not fit it", table, shapes, contents)
 
     notes = _notes(contents)
     notes += [f"{name} has no place in this form and is not written." for name in unknown]
@@ -200,7 +199,7 @@ def _read_weights(
     if "problem" not in said and contents.head == "classifier":
         contents.problem = _problem(*shapes.get("output_weights", ())[:1])
     table = _table(contents)
-    faults = _faults(table, shapes, contents)
+    faults = faults_of(table, shapes, contents.config, contents.head, contents.labels)
     layers = {int(found[1]) for name in index if (found := _LAYER.match(name))}
     if layers and max(layers) >= contents.config["num_layers"]:
         count = contents.config["num_layers"]
@@ -243,12 +242,6 @@ def _problem(classes: int = 0) -> str:
 
 def _table(contents: Contents) -> list[Row]:
     return expand((*NAMES, *HEAD_NAMES[contents.head]), contents.config["num_layers"])
-
-
-def _faults(
-    table: list[Row], shapes: Mapping[str, tuple[int, ...]], contents: Contents
-) -> list[str]:
-    return faults_of(table, shapes, contents.config, contents.head, contents.labels)
 
 
 def _notes(contents: Contents) -> list[str]:

@@ -5,6 +5,7 @@ it. Files of transformers 4 and 5 are read, and both can read the files written 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ from keras_bert.checkpoints.huggingface_names import (
     table,
 )
 from keras_bert.checkpoints.huggingface_tokenizer import read_tokenizer, write_tokenizer
-from keras_bert.checkpoints.names import Row, expand, to_ours, to_theirs
+from keras_bert.checkpoints.names import expand, to_ours, to_theirs
 from keras_bert.checkpoints.safetensors_files import StoredTensor, write_tensors
-from keras_bert.checkpoints.shapes import OPTIONAL, faults_of, few
+from keras_bert.checkpoints.shapes import OPTIONAL, check_shapes
 from keras_bert.checkpoints.sidecar import read_sidecar, write_sidecar
 from keras_bert.checkpoints.source import Source
 
@@ -73,7 +74,8 @@ def _take_tensors(
     rows = expand(table(contents.head), _num_layers(contents, plain))
     wanted = {row.theirs: plain[row.theirs] for row in rows if row.theirs in plain}
     shapes = {name: tensor.shape for name, tensor in wanted.items()}
-    _check_shapes(rows, shapes, contents, contents.head)
+    begin = f"{contents.source} does not fit its configuration"
+    check_shapes(begin, rows, shapes, contents, (*OPTIONAL, "head/"))
     types = {tensor.dtype for tensor in wanted.values()}
     for tensor in wanted.values():
         if tensor.dtype is None:
@@ -116,16 +118,6 @@ def _num_layers(contents: Contents, plain: Mapping[str, StoredTensor]) -> int:
             f"begin with: {', '.join(sorted(plain)[:8])}"
         )
     return claimed
-
-
-def _check_shapes(
-    rows: list[Row], shapes: Mapping[str, tuple[int, ...]], contents: Contents, head: str | None
-) -> None:
-    """Raises a ValueError unless the tensors are those of a BERT of these sizes and labels."""
-    labels, optional = contents.labels or None, (*OPTIONAL, "head/")
-    faults = faults_of(rows, shapes, contents.config, head, labels, optional)
-    if faults:
-        raise ValueError(f"{contents.source} does not fit its configuration: {few(faults)}")
 
 
 def _check_tied(
@@ -209,7 +201,9 @@ def write(contents: Contents, folder: Path) -> list[str]:
     tensors, notes = _tensors_of(contents, class_name)
     rows = expand(table(head), contents.config["num_layers"])
     theirs, unknown = to_theirs(rows, tensors, contents.config["num_heads"])
-    _check_shapes(rows, {name: value.shape for name, value in theirs.items()}, contents, head)
+    shapes = {name: value.shape for name, value in theirs.items()}
+    begin = f"{contents.source} does not fit its configuration"
+    check_shapes(begin, rows, shapes, replace(contents, head=head), (*OPTIONAL, "head/"))
     if unknown:
         notes.append(f"transformers' {class_name} has no place for {', '.join(unknown)}: left out")
     if class_name != "BertModel":

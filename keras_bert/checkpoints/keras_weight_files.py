@@ -157,20 +157,19 @@ def _child(group: h5py.Group, step: str, name: str):
 
 def _check(dataset, name: str, shape: tuple[int, ...], size: int) -> str:
     """Returns the type of a dataset of floats that is contiguous in the file."""
-    if not isinstance(dataset, h5py.Dataset):
-        raise _Fault(f"{name} is no dataset")
-    found = dataset.shape or ()
-    if found != shape:
-        raise _Fault(f"{name} has shape {found}, expected {shape}")
+    _check_place(dataset, name, size)
     dtype = _dtype(dataset.id.get_type())
+    if dataset.shape != shape:
+        raise _Fault(f"{name} has shape {dataset.shape}, expected {shape}")
     if dtype is None:
         raise _Fault(f"{name} is of type {dataset.dtype}, expected {', '.join(_TYPES)}")
-    _check_place(dataset, name, size)
     return dtype
 
 
 def _check_place(dataset: h5py.Dataset, name: str, size: int) -> int:
     """Returns the number of bytes of a dataset that is contiguous in a file of `size` bytes."""
+    if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
+        raise _Fault(f"{name} is no dataset")
     plan = dataset.id.get_create_plist()
     if plan.get_layout() not in _LAYOUTS or plan.get_external_count() or plan.get_nfilters():
         raise _Fault(f"{name} is in chunks, compressed or outside of the file")
@@ -188,12 +187,10 @@ def _shapes(file: h5py.File, size: int) -> dict[str, tuple[int, ...]]:
     for name in _list(file):
         *parents, last = name.split("/")
         dataset = _child(file["/".join(parents)] if parents else file, last, name)
-        if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
-            raise _Fault(f"{name} is no dataset")
+        claimed += _check_place(dataset, name, size)
         if dataset.dtype.kind not in "biufV" or dataset.dtype.hasobject or dataset.dtype.names:
             raise _Fault(f"{name} is of type {dataset.dtype}, expected numbers")
         shapes[name] = dataset.shape
-        claimed += _check_place(dataset, name, size)
         if claimed > size:  # datasets may lie over each other
             raise _Fault(f"has {size:,} bytes and, up to {name}, claims {claimed:,}")
     return shapes

@@ -28,7 +28,7 @@ from keras_bert.checkpoints.keras_weight_files import read_weights
 from keras_bert.checkpoints.kerashub_writer import write
 from keras_bert.checkpoints.names import Row, expand, to_ours
 from keras_bert.checkpoints.safetensors_files import read_headers
-from keras_bert.checkpoints.shapes import faults_of, few, shapes_of
+from keras_bert.checkpoints.shapes import check_shapes, shapes_of
 from keras_bert.checkpoints.sidecar import FILE as SIDECAR
 from keras_bert.checkpoints.sidecar import read_sidecar
 from keras_bert.checkpoints.source import Source
@@ -213,7 +213,5 @@ def _take_heads_beside(source: Source, contents: Contents) -> None:
     strange = beside.keys() - {row.ours for row in rows} | beside.keys() & contents.tensors.keys()
     faults = [f"{name} is none of the heads that {hub.TASK} has no place for" for name in strange]
     shapes = {name: tensor.shape for name, tensor in (contents.tensors | beside).items()}
-    faults += faults_of(rows, shapes, contents.config, contents.head, contents.labels)
-    if faults:
-        raise ValueError(f"{path or source.name}: {few(sorted(faults))}")
+    check_shapes(str(path or source.name), rows, shapes, contents, others=sorted(faults))
     contents.tensors |= {name: tensor.load() for name, tensor in beside.items()}

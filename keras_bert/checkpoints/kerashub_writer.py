@@ -1,7 +1,6 @@
 """Writes presets of KerasHub's BERT."""
 
 import json
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import keras
@@ -15,7 +14,7 @@ from keras_bert.checkpoints.contents import MASKED_LM, NOT_CAUSAL, Contents
 from keras_bert.checkpoints.keras_weight_files import overwrite
 from keras_bert.checkpoints.names import Row, expand, to_theirs
 from keras_bert.checkpoints.safetensors_files import write_tensors
-from keras_bert.checkpoints.shapes import faults_of, few
+from keras_bert.checkpoints.shapes import check_shapes
 from keras_bert.checkpoints.sidecar import write_sidecar
 from keras_bert.text.vocabulary import write_vocabulary
 
@@ -42,7 +41,11 @@ def write(contents: Contents, folder: Path) -> list[str]:
         tensors |= _new_pooler(config["hidden_dim"])
         notes.append("There is no pooler: KerasHub gets a new one, which keras_bert passes over.")
     rows = expand(hub.NAMES, config["num_layers"])
-    _check_shapes(contents, tensors, rows)
+    ours = [*(Row(row.ours, row.ours) for row in rows), *hub.rows_beside(contents.head)]
+    shapes = {name: value.shape for name, value in tensors.items()}
+    unknown = [f"{n} is unknown" for n in sorted(shapes.keys() - {row.ours for row in ours})]
+    begin = f"the tensors of {contents.source} do not fit it"
+    check_shapes(begin, ours, shapes, contents, others=unknown)
     model, task_rows = _model(contents, _write_text(contents, folder, notes))
     model.save_to_preset(str(folder), max_shard_size=None)
     values, beside = to_theirs(rows, tensors, config["num_heads"])
@@ -58,19 +61,6 @@ def write(contents: Contents, folder: Path) -> list[str]:
         notes.append(f"KerasHub's files have no place for {' and '.join(parts)}: {place}.")
     write_sidecar(contents, folder)
     return notes
-
-
-def _check_shapes(
-    contents: Contents, tensors: Mapping[str, np.ndarray], rows: Iterable[Row]
-) -> None:
-    """Raises a ValueError unless the tensors are those of a BERT with its heads."""
-    rows = [*(Row(row.ours, row.ours) for row in rows), *hub.rows_beside(contents.head)]
-    shapes = {name: value.shape for name, value in tensors.items()}
-    unknown = sorted(shapes.keys() - {row.ours for row in rows})
-    faults = [f"{name} is unknown" for name in unknown]
-    faults += faults_of(rows, shapes, contents.config, contents.head, contents.labels)
-    if faults:
-        raise ValueError(f"the tensors of {contents.source} do not fit it: {few(faults)}")
 
 
 def _new_pooler(hidden: int) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE
+from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
 from keras_bert.checkpoints.names import Row
 
 _CLASSES = {"span": 2, "choice": 1}  # of the heads that have no other number
@@ -86,6 +86,20 @@ def faults_of(
     if labels is not None and theirs.get("head/bias") in shapes and len(labels) != classes:
         faults.append(f"{len(labels)} labels are for {classes} classes")
     return faults
+
+
+def check_shapes(
+    begin: str,
+    rows: Iterable[Row],
+    shapes: Mapping[str, tuple[int, ...]],
+    contents: Contents,
+    optional: tuple[str, ...] = OPTIONAL,
+    others: Iterable[str] = (),
+) -> None:
+    """Raises a ValueError, which begins so, for `faults_of` tensors of `contents`, and others."""
+    parts = (contents.config, contents.head, contents.labels or None)
+    if faults := [*others, *faults_of(rows, shapes, *parts, optional)]:
+        raise ValueError(f"{begin}: {few(faults)}")
 
 
 def few(faults: list[str], most: int = 8) -> str:

@@ -133,15 +133,14 @@ class DatasetSource:
         preprocess: maps (x, y, sample_weight) of a batch to the model's inputs.
         multiple: each batch is filled up to a multiple of this number of rows; the filling repeats
             rows, with weight 0. 1 leaves batches unchanged.
-        steps: number of batches in a pass, if known from elsewhere.
     """
 
-    def __init__(self, dataset, preprocess: Callable, multiple: int = 1, steps: int | None = None):
+    def __init__(self, dataset, preprocess: Callable, multiple: int = 1):
         import tensorflow as tf
 
         size = int(dataset.cardinality())
         self.endless = size == tf.data.INFINITE_CARDINALITY
-        self.steps = size if size >= 0 else steps
+        self.steps = size if size >= 0 else None
         self._dataset, self._preprocess, self._multiple = dataset, preprocess, multiple
 
     def stream(self, first: int = 0):

@@ -5,6 +5,7 @@ row and notes where each piece begins; `TableReader.read` then reads any piece a
 the list of the pieces, not the rows.
 """
 
+import copy
 import glob
 import json
 import logging
@@ -472,9 +473,8 @@ class TableReader:
 
     def only(self, names: Sequence[str]) -> "TableReader":
         """A reader of some of the columns."""
-        columns = {n: c for n, c in self.table.columns.items() if n in names}
-        table = object.__new__(Table)
-        table.__dict__ |= self.table.__dict__ | {"columns": columns}
+        table = copy.copy(self.table)
+        table.columns = {n: c for n, c in self.table.columns.items() if n in names}
         return TableReader(table, {n: c for n, c in self._cells.items() if n in names})
 
     def head(self, rows: int, count: Callable[[dict[str, list]], int]) -> dict[str, list]:

@@ -322,7 +322,7 @@ def array_of(value: Any, spec: dict, where: str, limits: Limits) -> np.ndarray:
 
 
 def _range_of(dtype: np.dtype) -> tuple[float, float]:
-    """The smallest and the largest number; of floats also infinity, which JSON may hold."""
+    """The smallest and the largest finite number of a type."""
     if dtype.kind == "f":
         return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
     return (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.kind in "iu" else (0, 1)

@@ -115,7 +115,7 @@ def default_name(source: str | Path) -> str:
     """The name of a model for which the user gave none: that of its folder."""
     path = Path(source)
     path = path.resolve() if path.exists() else path
-    if path.name.isdecimal() and (path / SAVED_MODEL).is_file():
+    if version_of(path.name) is not None and (path / SAVED_MODEL).is_file():
         path = path.parent
     return re.sub(r"[^\w.-]+", "-", path.name) or "model"
 

@@ -42,27 +42,26 @@ class OnnxNetwork:
     """The network of a task in ONNX Runtime: any number of rows of any length.
 
     Rows of similar length are run together, each chunk truncated to its longest row. A chunk runs
-    on one core, and on each core one at a time: the products of short texts are
-    too small to divide.
+    on one core, and on each core one at a time: the products of short texts are too small to
+    divide. A product takes as many threads as TensorFlow's setting of intra-op threads, or 1.
 
     Args:
         file: the ONNX model.
         by_token: whether axis 1 of the outputs is that of tokens.
         rows: number of rows run at once.
-        threads: threads of a product; by default TensorFlow's setting of intra-op threads, or 1.
 
     Raises:
         ImportError: if onnxruntime is not installed.
     """
 
-    def __init__(self, file: str | Path, by_token: bool, rows: int, threads: int | None = None):
+    def __init__(self, file: str | Path, by_token: bool, rows: int):
         with needed(str(file), "ONNX Runtime", "'keras3-bert[runtimes]'"):
             import onnxruntime
         import tensorflow as tf
 
         self._by_token, self._rows = by_token, rows
         options = onnxruntime.SessionOptions()
-        threads = threads or tf.config.threading.get_intra_op_parallelism_threads() or 1
+        threads = tf.config.threading.get_intra_op_parallelism_threads() or 1
         affinity = getattr(os, "sched_getaffinity", None)
         cores = len(affinity(0)) if affinity else os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(max(1, cores // threads), "onnx")
