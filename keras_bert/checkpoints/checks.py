@@ -3,6 +3,7 @@
 import math
 import reprlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 # The largest sizes of a backbone. They are far above any BERT: larger values mean damage.
@@ -103,6 +104,16 @@ def least_numbers(config: Mapping[str, Any]) -> int:
     hidden, inner = config["hidden_dim"], config["intermediate_dim"]
     rows = config["vocabulary_size"] + config["max_sequence_length"] + config["num_segments"]
     return hidden * (rows + config["num_layers"] * (4 * hidden + 2 * inner))
+
+
+def is_names(value: Any) -> bool:
+    """Whether this is a list of strings."""
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def listed(folder: Path) -> str:
+    """The names of the files in a folder, for an error."""
+    return ", ".join(sorted(shown(path.name) for path in folder.iterdir())) or "nothing"
 
 
 def is_labels(value: Any) -> bool:

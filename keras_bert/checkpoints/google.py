@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.atomic import write_file
-from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, short, shown
+from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, listed, short, shown
 from keras_bert.checkpoints.contents import HEADS, MASKED_LM, NOT_CAUSAL, Contents
 from keras_bert.checkpoints.names import BERT_KEYS, Row, dense, expand, norm, to_ours, to_theirs
 from keras_bert.checkpoints.shapes import check_shapes, faults_of, few
@@ -208,14 +208,10 @@ def _read_weights(
     contents.left_over = [name for name in unknown if not _TRAINING.search(name)]
     if faults:
         first = [name for name in sorted(index) if not _TRAINING.search(name)][:8] or ["none"]
-        files = (
-            sorted(shown(path.name) for path in source.folder.iterdir())
-            if source.folder
-            else [prefix]
-        )
+        files = listed(source.folder) if source.folder else prefix
         raise ValueError(
             f"{source.name}/{prefix} and {CONFIG} do not fit each other: {few(faults)}. Its "
-            f"{len(index)} variables begin with: {', '.join(first)}. Files: {', '.join(files)}"
+            f"{len(index)} variables begin with: {', '.join(first)}. Files: {files}"
         )
     wanted = [row.theirs for row in table if row.theirs in index]
     if "dtype" not in said:

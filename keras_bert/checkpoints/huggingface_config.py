@@ -9,6 +9,7 @@ from keras_bert.checkpoints.checks import (
     check_config,
     check_number,
     check_size,
+    is_names,
     short,
     shown,
 )
@@ -105,7 +106,7 @@ def read_class(values: dict[str, Any], where: str) -> str | None:
     names = values.get("architectures")
     if names is None:
         return None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not is_names(names):
         raise ValueError(f"{where}: architectures is {short(names)}; expected a list of names")
     return next((name for name in names if name in CLASSES), names[0] if names else None)
 

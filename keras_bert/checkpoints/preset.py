@@ -13,7 +13,7 @@ from typing import Any
 
 import keras
 
-from keras_bert.checkpoints.checks import check_config, check_size, least_numbers, short
+from keras_bert.checkpoints.checks import check_config, check_size, is_names, least_numbers, short
 from keras_bert.checkpoints.keras_weight_files import check_whole
 from keras_bert.checkpoints.report import LoadingReport
 from keras_bert.checkpoints.saved_settings import check_saved
@@ -121,7 +121,7 @@ def _check_backbone(config: dict[str, Any], where: str) -> None:
     if unknown:
         raise ValueError(f"{where} has the unknown settings {', '.join(sorted(unknown))}")
     right = {name: (lambda value: isinstance(value, bool), "true or false") for name in _FLAGS}
-    right["frozen"] = lambda value: _are_names(value or []), "paths of weights"
+    right["frozen"] = lambda value: is_names(value or []), "paths of weights"
     right["lora"] = (
         lambda value: value is None or _is_lora(value, config["hidden_dim"]),
         "null, or a rank up to hidden_dim, alpha and names of layers",
@@ -138,17 +138,13 @@ def _check_backbone(config: dict[str, Any], where: str) -> None:
             raise ValueError(f"{where}: activation: {error}") from error
 
 
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
-
 def _is_lora(value: Any, most: int) -> bool:
     return (
         isinstance(value, dict)
         and type(value.get("rank")) is int
         and 1 <= value["rank"] <= most
         and isinstance(value.get("alpha"), int | float)
-        and _are_names(value.get("layers"))
+        and is_names(value.get("layers"))
     )
 
 

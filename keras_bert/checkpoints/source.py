@@ -14,7 +14,7 @@ from typing import Any
 import keras_hub
 from keras_hub.src.utils import preset_utils
 
-from keras_bert.checkpoints.checks import shown
+from keras_bert.checkpoints.checks import listed
 
 # Presets that ship with the package, one folder each.
 SHIPPED = Path(__file__).resolve().parents[1] / "presets"
@@ -74,8 +74,7 @@ class Source:
             return self._fetched(name)
         path = self.folder / name
         if not path.is_file():
-            found = ", ".join(sorted(shown(p.name) for p in self.folder.iterdir())) or "nothing"
-            raise FileNotFoundError(f"{self.folder} has no {name}; found: {found}")
+            raise FileNotFoundError(f"{self.folder} has no {name}; found: {listed(self.folder)}")
         return path
 
     def _fetched(self, name: str) -> Path:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.checkpoints.checks import check_name, shown
+from keras_bert.checkpoints.checks import check_name, listed
 from keras_bert.data.rows import masked_checksum
 
 _MAGIC = 0xDB4775248B80FB57
@@ -67,10 +67,9 @@ def find_prefix(folder: Path) -> str:
     folder = Path(folder)
     found = {p.name.removesuffix(".index") for p in folder.glob("*.index") if p.is_file()}
     if not found:
-        files = ", ".join(sorted(shown(p.name) for p in folder.iterdir())) or "nothing"
         raise FileNotFoundError(
             f"{folder} holds no TensorFlow checkpoint; expected bert_model.ckpt.index, or another "
-            f"name that ends in .index; found: {files}"
+            f"name that ends in .index; found: {listed(folder)}"
         )
     if "bert_model.ckpt" in found:
         return "bert_model.ckpt"

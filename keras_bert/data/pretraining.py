@@ -166,25 +166,25 @@ def _check_documents(index: CorpusIndex, sequence_length: int) -> None:
             "useful at least 2 documents, but the corpus is one document of one sentence."
         )
     if index.documents == 1:
-        warnings.warn(
-            f"{index.folder}: the corpus is one document, so random next sentences come from the "
-            "document itself (never the true next one). Are there blank lines between documents? "
-            "Or use the objective 'mlm'.",
-            stacklevel=3,
+        said = (
+            "the corpus is one document, so random next sentences come from the document itself "
+            "(never the true next one). Are there blank lines between documents? Or use the "
+            "objective 'mlm'."
         )
     elif index.sentences < 1.1 * index.documents:
-        warnings.warn(
-            f"{index.folder}: {index.documents} documents have {index.sentences} sentences, so "
-            "nearly all pairs are random ones. Is there a blank line after every sentence?",
-            stacklevel=3,
+        said = (
+            f"{index.documents} documents have {index.sentences} sentences, so nearly all pairs "
+            "are random ones. Is there a blank line after every sentence?"
         )
     elif index.tokens > index.sentences * sequence_length:
-        warnings.warn(
-            f"{index.folder}: a sentence has {index.tokens // index.sentences} tokens on average, "
-            f"more than a row of {sequence_length}, so most next sentences are random. Is "
-            "there one sentence per line?",
-            stacklevel=3,
+        said = (
+            f"a sentence has {index.tokens // index.sentences} tokens on average, more than a row "
+            f"of {sequence_length}, so most next sentences are random. Is there one sentence per "
+            "line?"
         )
+    else:
+        return
+    warnings.warn(f"{index.folder}: {said}", stacklevel=3)
 
 
 def _rates(

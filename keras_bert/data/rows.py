@@ -140,7 +140,7 @@ def extension(path: Path | str) -> str:
 
 
 @contextmanager
-def opened(path: Path | str, at: Place, unit: str = "line") -> Iterator[IO[bytes]]:
+def open_at(path: Path | str, at: Place, unit: str = "line") -> Iterator[IO[bytes]]:
     """A file at a place, unpacked if it is gzipped; damage is an error that names the place."""
     packed = is_gzip(path)
     with open_bytes(path) as raw, gzip.open(raw) if packed else nullcontext(raw) as file:
@@ -181,7 +181,7 @@ def read_lines(
     at = Place() if at is None else at
     marked = codecs.lookup(encoding).name == "utf-8"
     packed = is_gzip(path)
-    with opened(path, at) as file:
+    with open_at(path, at) as file:
         plain = not packed and longest is None
         for content in file if plain else _bounded(file, path, at, packed, longest):
             at.line += 1
@@ -344,8 +344,8 @@ def read_cells(
             missing = next(column for column in columns if column not in row)
             keys = f"no key {missing!r}; the keys are {[*row]}."
             report(bad, line, f"{path}, line {line}: {keys}")
-            continue
-        yield line, cells
+        else:
+            yield line, cells
 
 
 def column_names(
@@ -523,15 +523,15 @@ def read_objects(
         if not content.strip():
             continue
         try:
-            row = parse_json(content, path, line)
+            row, message = parse_json(content, path, line), ""
+            if not isinstance(row, dict):
+                message = f"{path}, line {line}: expected a JSON object, got {row!r:.80}."
         except ValueError as error:
-            report(bad, line, str(error), error)
-            continue
-        if not isinstance(row, dict):
-            message = f"{path}, line {line}: expected a JSON object, got {row!r:.80}."
+            message = str(error)
+        if message:
             report(bad, line, message)
-            continue
-        yield line, row
+        else:
+            yield line, row
 
 
 def parquet_groups(path: Path | str) -> list[int]:
@@ -790,7 +790,7 @@ def _records(path: Path | str, at: Place) -> Iterator[tuple[int, bytes]]:
     def checked(data: bytes, checksum: bytes) -> bool:
         return checksum == struct.pack("<I", masked_checksum(data))
 
-    with opened(path, at, "record") as file:
+    with open_at(path, at, "record") as file:
         while head := file.read(12):
             length = int.from_bytes(head[:8], "little")
             right = checked(head[:8], head[8:]) and at.offset + length <= left

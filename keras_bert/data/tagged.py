@@ -267,8 +267,8 @@ def _regions(result: Any, where: str) -> tuple[str | None, list[list[tuple[str, 
             plain = kind == "labels" and isinstance(value, dict)
             if not plain or not isinstance(name, str | None):
                 raise ValueError(
-                    f"{where}: the span {region!r:.80}: expected an object in `value`, of a plain "
-                    "text"
+                    f"{where}: the span {region!r:.80}: expected an object in `value`, of plain "
+                    "text and not HTML"
                 )
             names.add(name)
             spans.append([(key, value[key]) for key in wanted if value.get(key) is not None])

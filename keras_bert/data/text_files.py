@@ -10,7 +10,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from keras_bert.data.rows import Place, is_remote, opened, undecoded
+from keras_bert.data.rows import Place, is_remote, open_at, undecoded
 from keras_bert.data.table_rows import find_paths
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -70,7 +70,7 @@ def read_lines(path: str, start: int = 0) -> Iterator[Lines]:
             gzip file is damaged.
     """
     at = Place(max(start - 1, 0))
-    with opened(path, at, "byte") as file:
+    with open_at(path, at, "byte") as file:
         for place, data in _whole_lines(file, path, at):
             if start and place == start - 1:
                 cut = data.index(b"\n") + 1 if b"\n" in data else len(data)
@@ -117,7 +117,7 @@ def _decode(path: str, place: int, data: bytes) -> Lines:
 def _line_number(path: str, place: int) -> int:
     """The number, from 1, of the line that starts at a byte."""
     count = 1
-    with opened(path, Place()) as file:
+    with open_at(path, Place()) as file:
         while place > 0 and (data := file.read(min(CHUNK_BYTES, place))):
             count += data.count(b"\n")
             place -= len(data)

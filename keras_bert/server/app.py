@@ -17,6 +17,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -318,10 +319,8 @@ class ModelServer:
             self._metrics.rows.labels(model.name).inc(asked.rows)
             await respond(send, 200, content)
         except RequestError as error:
-            status = error.status
-            await JSONResponse({"error": error.message}, status, error.headers)(
-                scope, receive, send
-            )
+            status = error.status_code
+            await _answer(error)(scope, receive, send)
         except ClientDisconnect:
             status = _CLIENT_GONE
             await respond(send, _CLIENT_GONE, b"")
@@ -523,12 +522,12 @@ class Front:
             await self._app(scope, receive, finished)
 
 
-async def _error(request: Request, error: RequestError) -> Response:
-    return JSONResponse({"error": error.message}, error.status, error.headers)
+def _answer(error: HTTPException) -> Response:
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
-async def _http_error(request: Request, error) -> Response:
-    return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+async def _error(request: Request, error: HTTPException) -> Response:
+    return _answer(error)
 
 
 async def _crash(request: Request, error: Exception) -> Response:
@@ -660,12 +659,7 @@ def create_app(
     app = Starlette(
         routes=routes,
         lifespan=server.lifespan,
-        exception_handlers={
-            RequestError: _error,
-            404: _http_error,
-            405: _http_error,
-            500: _crash,
-        },
+        exception_handlers={HTTPException: _error, 500: _crash},
     )
     app.add_middleware(Front, server=server)
     app.state.server = server

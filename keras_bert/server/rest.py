@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from starlette.exceptions import HTTPException
 
 from keras_bert.serving.export_contract import plain_values
 
@@ -46,12 +47,8 @@ _VALUES_OF_A_ROW = 128  # lists, objects, keys and strings
 _SHOWN = 60  # characters of a value in a message
 
 
-class RequestError(Exception):
-    """A request that is answered with an HTTP status, a message as `error`, and further headers."""
-
-    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None):
-        super().__init__(message)
-        self.status, self.message, self.headers = status, message, headers or {}
+class RequestError(HTTPException):
+    """A request that is answered with a status, the detail as `error`, and further headers."""
 
 
 @dataclass(frozen=True)

@@ -240,9 +240,7 @@ class Settings:
     """Settings of batching and of the watch over new versions.
 
     Attributes:
-        max_batch_size: see `Batcher`.
-        max_wait: see `Batcher`.
-        max_queue: see `Batcher`.
+        max_batch_size, max_wait, max_queue: see `Batcher`.
         threads: see `Batcher`; of each version. None for what `chosen_threads` says.
         poll: seconds between two looks into a base folder.
     """
