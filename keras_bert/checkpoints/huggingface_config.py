@@ -199,6 +199,7 @@ def write_config(contents: Contents, class_name: str, folder: Path) -> None:
             f"activation {config['activation']!r} can't be said in a config.json of transformers; "
             f"expected one of {', '.join(sorted(set(_ACTIVATIONS.values())))}"
         )
+    ids = {token: i for i, token in enumerate(contents.vocabulary or ())}
     values: dict[str, Any] = {
         "architectures": [class_name],
         "model_type": "bert",
@@ -206,7 +207,7 @@ def write_config(contents: Contents, class_name: str, folder: Path) -> None:
         "hidden_act": names[0],
         "classifier_dropout": share,
         "position_embedding_type": "absolute",
-        "pad_token_id": _padding_id(contents),
+        "pad_token_id": ids.get("[PAD]", 0),
         "tie_word_embeddings": True,
         "dtype": contents.dtype,
         "torch_dtype": contents.dtype,
@@ -219,8 +220,3 @@ def write_config(contents: Contents, class_name: str, folder: Path) -> None:
         values["problem_type"] = _PROBLEMS[contents.problem]
     text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
     (folder / FILE).write_bytes(text.encode("utf-8"))
-
-
-def _padding_id(contents: Contents) -> int:
-    ids = {token: i for i, token in enumerate(contents.vocabulary or ())}
-    return ids.get("[PAD]", 0)

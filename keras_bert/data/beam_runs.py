@@ -50,9 +50,7 @@ def pipeline_options(beam: Any, workers: int | None, beam_options: Sequence[str]
 def progress(state: Callable[[], str], verbose: bool) -> Iterator[None]:
     """Prints the state of a run to the standard error every few seconds, if it has changed.
 
-    Args:
-        state: reads it from the files of the run, so that it works for any runner.
-        verbose: whether to print anything.
+    `state` reads it from the files of the run, so that it works for any runner.
     """
     if not verbose:
         yield

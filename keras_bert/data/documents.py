@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert.data.rows import grouped
 from keras_bert.data.text_files import CHUNK_BYTES, read_lines
 
 MAX_DOCUMENT_TOKENS = 1 << 20  # about 5 MB of English; the stream keeps whole documents in memory
@@ -169,7 +170,7 @@ class DocumentTokenizer:
         """Yields each passage with its ids and the lengths of its sentences, all positive."""
         import tensorflow as tf
 
-        for batch in _batches(passages):
+        for batch in grouped(passages, lambda p: sum(map(len, p.sentences)), CHUNK_BYTES):
             texts = [text for passage in batch for text in passage.sentences]
             # As a tensor, because Keras would inspect each item of a list.
             ragged = self.tokenizer(tf.constant(texts, tf.string))
@@ -182,16 +183,3 @@ class DocumentTokenizer:
                 kept = lengths[lengths > 0].astype("int32")
                 self.counts["sentences_without_tokens"] += len(lengths) - len(kept)
                 yield passage, ids[rows[0] : rows[-1]], kept
-
-
-def _batches(passages: Iterable[Passage]) -> Iterator[list[Passage]]:
-    batch: list[Passage] = []
-    size = 0
-    for passage in passages:
-        batch.append(passage)
-        size += sum(map(len, passage.sentences))
-        if size >= CHUNK_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

@@ -56,9 +56,7 @@ def joined(parts: list):
         if texts is not None:  # [N, C, tokens]
             rows = joined([part.values for part in parts])
             return tf.RaggedTensor.from_uniform_row_length(rows, texts)
-        lengths = tf.concat([part.row_lengths() for part in parts], axis=0)
-        values = tf.concat([part.values for part in parts], axis=0)
-        return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
+        return tf.concat(parts, axis=0)
 
 
 def joined_rows(parts: list[dict]) -> dict:

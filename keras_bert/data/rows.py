@@ -25,7 +25,7 @@ import math
 import os
 import struct
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -467,7 +467,7 @@ def _delimited_rows(
             if header:
                 continue
             again = at is None and places and names
-            if again and all(_same(cells[i], names[i]) for i in places):
+            if again and all(cells[i].strip().lower() == names[i].lower() for i in places):
                 raise ValueError(
                     f"{path}, line {line}: a header line {cells}: expected the first "
                     f"example, with the columns {list(names)}."
@@ -837,8 +837,17 @@ def _json_rows(
         yield line, cells
 
 
-def _same(cell: str, name: str) -> bool:
-    return cell.strip().lower() == name.lower()
+def grouped(items: Iterable, size_of: Callable, most: int, count: int = 1 << 62) -> Iterator[list]:
+    """Yields lists of items: one ends when their sizes add up to `most`, or it has `count`."""
+    group, size = [], 0
+    for item in items:
+        group.append(item)
+        size += size_of(item)
+        if size >= most or len(group) == count:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def _short(cells: Sequence[str]) -> list[str]:

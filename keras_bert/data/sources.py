@@ -22,8 +22,7 @@ class RowSource:
 
     Args:
         x: a tuple of columns of N texts, or a dict of arrays [N, ...] or `tf.RaggedTensor`.
-        labels: [N, ...] or None.
-        weights: [N, ...] or None.
+        labels, weights: [N, ...] or None.
         batch_size: number of rows in a batch.
         preprocess: maps (x, y, sample_weight) of a batch to the model's inputs.
         shuffle: whether to shuffle anew in every pass: pass p has the permutation of TensorFlow's
@@ -183,8 +182,7 @@ class ArraySource(keras.utils.PyDataset):
 
     Args:
         x: the model's inputs by name, arrays of N rows.
-        labels: [N, ...] or None.
-        weights: [N, ...] or None.
+        labels, weights: [N, ...] or None.
         batch_size: number of rows in a batch; with labels the last is filled up with rows of weight
             0.
         shuffle, seed, width: as in `RowSource`.

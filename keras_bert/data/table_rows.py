@@ -15,6 +15,7 @@ import sys
 import tempfile
 import weakref
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -226,17 +227,16 @@ def find_paths(source: Any, known: Collection[str] = (*DELIMITERS, *OBJECTS)) ->
                 "Dataset, a pandas or Polars DataFrame, a pyarrow Table, or an iterator over rows"
             )
         folder, inside = _remote_files(str(name)) if is_remote(name) else _local_files(Path(name))
-        others = [path for path in inside if folder and extension(path) not in known]
-        kept = [path for path in inside if path not in others]
+        kept = [path for path in inside if not folder or extension(path) in known]
         if not kept:
             problem = f"holds no {', '.join(known)} file" if folder else "is not there"
             raise FileNotFoundError(f"{name} {problem}")
-        if others:
-            names = ", ".join(PurePosixPath(path).name for path in others[:5])
-            logger.warning("%s: left out, for their endings: %s", name, names)
+        if len(kept) < len(inside):
+            others = [PurePosixPath(p).name for p in inside if extension(p) not in known]
+            logger.warning("%s: left out, for their endings: %s", name, ", ".join(others[:5]))
         found += kept
-    whole = [path if is_remote(path) else path.resolve() for path in found]
-    if twice := [path for path in whole if whole.count(path) > 1]:
+    whole = Counter(path if is_remote(path) else path.resolve() for path in found)
+    if twice := [path for path, count in whole.items() if count > 1]:
         raise ValueError(f"{twice[0]} is named twice")
     if not found:
         raise ValueError("no files were given")

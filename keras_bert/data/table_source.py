@@ -49,12 +49,7 @@ class TableSource:
             [N]. Returns [x, labels, weights] of rows of the network, labels and weights may be
             None; with `packing` those of texts, and members, int32 [N, S], the texts of each row.
         facts: what a resumed run compares.
-        batch_size: rows B of a batch.
-        preprocess: maps (x, y, sample_weight) of a batch to the model's inputs.
-        shuffle: whether to shuffle anew in every pass. If not, rows are in the table's order.
-        seed: seed of the orders.
-        whole: whether to fill up the last batch of a pass, with weight 0.
-        width: T, to which ragged rows are padded.
+        batch_size, preprocess, shuffle, seed, whole, width: as `RowSource`.
         packing: None for a row of its own for each text.
     """
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from keras_bert.data.examples import are_examples
+from keras_bert.data.examples import are_examples, place_of
 from keras_bert.data.rows import extension, name_lines, parse_json, read_lines, read_objects
 
 logger = logging.getLogger("keras_bert")
@@ -82,7 +82,7 @@ class AnnotatedTexts(NamedTuple):
         Returns:
             The index, and the line if known.
         """
-        return f"row {row}" + (f" (line {self.lines[row]})" if self.lines else "")
+        return place_of(row, self.lines)
 
 
 def read_entities(path: str | Path) -> AnnotatedTexts:

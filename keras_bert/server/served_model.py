@@ -261,9 +261,6 @@ class ServedModel:
     that the old one has are answered by it.
 
     Attributes:
-        name: by which clients ask for it.
-        place: where its versions are.
-        settings: of batching and watching.
         ran: called with the number of rows and the seconds of each batch.
         versions: all that were seen, by number.
         labels: numbers by label.

@@ -246,11 +246,14 @@ def answer_shards(
         ValueError: if the signature, a column or an argument is unknown, or a file cannot be read.
         RuntimeError: if the input changes during the run.
     """
+    import tensorflow as tf
+
     from keras_bert.data.text_files import find_files
 
     rows_per_shard = check_count("rows_per_shard", rows_per_shard)
     handler = ExportHandler(export, signature, columns, batch_size)
     files = name_files(find_files(input))
+    stats = [(file, tf.io.gfile.stat(str(file.path))) for file in files]
     folder = os.fspath(output)
     folder = folder if "://" in folder else os.path.abspath(folder)
     asked = {
@@ -259,7 +262,7 @@ def answer_shards(
         "signature": signature,
         "columns": handler.columns,
         "rows_per_shard": rows_per_shard,
-        "inputs": [[file.name, *_stamp(file)] for file in files],
+        "inputs": [[file.name, stat.length, stat.mtime_nsec] for file, stat in stats],
     }
     plan = _claim(folder, asked, files, handler.reader, overwrite)
     if not _exists(os.path.join(folder, INDEX)):
@@ -574,10 +577,3 @@ def _exists(path: str) -> bool:
     import tensorflow as tf
 
     return tf.io.gfile.exists(path)
-
-
-def _stamp(file: InputFile) -> tuple[int, int]:
-    import tensorflow as tf
-
-    found = tf.io.gfile.stat(str(file.path))
-    return found.length, found.mtime_nsec

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.atomic import write_file
-from keras_bert.data.rows import name_lines, parse_json
+from keras_bert.data.rows import grouped, name_lines, parse_json
 from keras_bert.serving.bulk_model import ExportedModel, TaskModel
 from keras_bert.serving.bulk_rows import COUNT, InputFile, Row, RowReader, find_files
 from keras_bert.serving.export_contract import plain_values
@@ -128,7 +128,7 @@ def _answer(model, rows: RowReader, output: Path, done, total, batch_size, bar, 
     with_file = len(rows.files) > 1
     count = done
     with open(output, "ab") as file:
-        for window in _windows(rows):
+        for window in grouped(rows, lambda row: row.size, WINDOW_CHARACTERS, WINDOW_ROWS):
             lines: dict[int, bytes] = {}
             for batch in similar_batches(window, batch_size):
                 if all(row.number < done for row in batch):
@@ -145,19 +145,6 @@ def _answer(model, rows: RowReader, output: Path, done, total, batch_size, bar, 
             os.fsync(file.fileno())
     if count != total:
         raise ValueError(f"the input had {total:,} rows and now has {count:,}")
-
-
-def _windows(rows: RowReader) -> Iterator[list[Row]]:
-    window: list[Row] = []
-    size = 0
-    for row in rows:
-        window.append(row)
-        size += row.size
-        if len(window) == WINDOW_ROWS or size >= WINDOW_CHARACTERS:
-            yield window
-            window, size = [], 0
-    if window:
-        yield window
 
 
 def similar_batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:

@@ -188,7 +188,7 @@ class RowReader:
             ValueError: if a column is missing.
         """
         row_id, cells = self._of_object(file, 1, dict(zip(names, names, strict=True)))
-        wanted = [n for cell in cells.values() for n in ([cell] if _is_one(cell) else cell)]
+        wanted = [n for cell in cells.values() for n in ([cell] if isinstance(cell, str) else cell)]
         return wanted + [row_id] * (row_id is not None and row_id not in wanted)
 
     def columns(self, rows: list[Row]) -> dict[str, list]:
@@ -298,10 +298,6 @@ class RowReader:
         return text, len(text)
 
 
-def _is_one(place) -> bool:
-    return isinstance(place, str)
-
-
 def _numbered(stem: str, names) -> list[str] | None:
     """Columns stem0, stem1 and so on, or from 1 on."""
     first = 0 if f"{stem}0" in names else 1
@@ -313,7 +309,7 @@ def _numbered(stem: str, names) -> list[str] | None:
 
 def _cells(places: dict, found: dict) -> dict:
     return {
-        name: found[place] if _is_one(place) else [found[column] for column in place]
+        name: found[place] if isinstance(place, str) else [found[column] for column in place]
         for name, place in places.items()
     }
 

@@ -140,16 +140,12 @@ class Direct:
 
     def answers(self, outputs: np.ndarray) -> dict[str, np.ndarray]:
         """The answers by name; strings as bytes."""
-        found = self._session.run(None, {self._input: outputs})
-        return {
-            name: _as_bytes(value) if value.dtype.kind == "O" else value
-            for name, value in zip(self._names, found, strict=True)
-        }
-
-
-def _as_bytes(strings: np.ndarray) -> np.ndarray:
-    found = np.array([text.encode() for text in strings.flat], object)
-    return found.reshape(strings.shape)
+        found = dict(zip(self._names, self._session.run(None, {self._input: outputs}), strict=True))
+        for name, value in found.items():
+            if value.dtype.kind == "O":
+                texts = [text.encode() for text in value.flat]
+                found[name] = np.array(texts, object).reshape(value.shape)
+        return found
 
 
 class OnnxFunction:
