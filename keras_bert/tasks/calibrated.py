@@ -71,18 +71,5 @@ class Calibrated(BertTask):
         return self.temperature
 
     def best_temperature(self, x, y, batch_size: int | None, **kwargs) -> float:
-        """Finds the temperature that `calibrate` sets.
-
-        Args:
-            x: as `calibrate`.
-            y: as `calibrate`.
-            batch_size: as `calibrate`.
-            **kwargs: as `predict`.
-
-        Returns:
-            The temperature.
-
-        Raises:
-            ValueError: as `calibrate`.
-        """
+        """Finds a temperature, as `calibrate`, which sets it."""
         raise NotImplementedError

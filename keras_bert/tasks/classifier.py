@@ -134,9 +134,6 @@ class BertClassifier(Labelled):
         kinds = {"multi_label": SEVERAL, "regression": NUMERIC}
         return kinds.get(self.problem) or super().label_kind
 
-    def lacks_names(self, given):
-        return self.problem != "regression" and super().lacks_names(given)
-
     @property
     def output_kind(self) -> str:
         """As `BertTask.output_kind`, depending on the problem."""

@@ -22,7 +22,7 @@ def masked_source(
     Args:
         task: a compiled `BertMaskedLM`.
         preprocessor: a `BertMaskedLMPreprocessor`, which defines the masking.
-        x: rows in memory, `tf.RaggedTensor` by name; or a table, or a dataset of batches of texts.
+        x: rows in memory, `tf.RaggedTensor` by name; or a table, or a dataset of texts.
         sample_weight: weights of rows in memory, or None.
         batch_size: rows of a batch in memory.
         shuffle: as `RowSource`; shuffled rows are packed if that saves enough.
@@ -73,10 +73,7 @@ def model_inputs(batch: dict) -> dict:
 def _rows_of_dataset(dataset, to_rows: Callable, multiple: int = 1) -> DatasetSource:
     """A source of (ids, row numbers, weights) from a `tf.data.Dataset` of batches of texts.
 
-    Args:
-        dataset: the batches.
-        to_rows: converts a batch of texts to ids.
-        multiple: as `DatasetSource`; the filling has weight 0.
+    Batches are filled up to a multiple with rows of weight 0.
     """
     import tensorflow as tf
 

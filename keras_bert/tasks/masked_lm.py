@@ -554,13 +554,7 @@ def _candidates(text: str, tokens, ids, scores) -> list[list[Candidate]]:
 
 
 def put_in(text: str, mask: int, token: str) -> str:
-    """Replaces one [MASK] by a token; a `##` piece is joined to the preceding text.
-
-    Args:
-        text: the text.
-        mask: index of the [MASK], from 0.
-        token: the token.
-    """
+    """Replaces a [MASK], by index from 0; a `##` piece is joined to the preceding text."""
     parts = text.split(MASK)
     before, after = MASK.join(parts[: mask + 1]), MASK.join(parts[mask + 1 :])
     if token.startswith("##"):

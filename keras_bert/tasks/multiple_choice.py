@@ -231,19 +231,9 @@ class BertMultipleChoice(Calibrated):
 def check_choices(
     contexts: Sequence[str], choices: Sequence[Sequence[str]], lines: Sequence[int] | None = None
 ) -> tuple[list, list[list]]:
-    """Checks contexts and their choices.
+    """Checks N contexts and N lists of two or more texts that are not empty; errors name the row.
 
-    Args:
-        contexts: N texts.
-        choices: N lists of texts; empty texts are ignored, and at least 2 others are needed.
-        lines: their N line numbers in a file, for errors.
-
-    Returns:
-        A list of N texts and a list of N lists of C texts, padded with "".
-
-    Raises:
-        TypeError: if a text is not a string.
-        ValueError: if an example has fewer than two choices; the error names its row.
+    Returns the texts, and lists of C texts, padded with "". `lines` are line numbers in a file.
     """
     contexts = check_texts(contexts, "contexts")
     choices = choices.tolist() if hasattr(choices, "tolist") else list(choices)

@@ -32,12 +32,11 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
             without padding.
         batch_size: rows of a batch.
         kwargs: as `keras.Model.predict`.
-        kept: reduces the outputs of a batch to the tensors to keep, by name; by default all are
-            kept.
+        kept: reduces the outputs of a batch to the tensors to keep, by name; by default all.
 
     Returns:
-        float32 arrays [R, ...], structured as the model's output. If a task has `outputs_by_token`,
-        an axis 1 as long as a truncated row is padded to T.
+        float32 arrays [R, ...], structured as the model's output. If a task has
+        `outputs_by_token`, an axis 1 as long as a truncated row is padded to T.
     """
     if (steps := kwargs.get("steps")) is not None:
         kwargs = {name: value for name, value in kwargs.items() if name != "steps"}
@@ -73,9 +72,7 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
 def by_width(ids: dict, length: int) -> tuple[np.ndarray, np.ndarray]:
     """Sorts rows by the smallest of 16, 32, 64, ... up to `length` tokens that holds them.
 
-    Returns:
-        (widths, row indices), int [R] each, sorted by width. Packed rows keep their full width and
-        their order.
+    Returns (widths, row indices), int [R] each. Packed rows keep their full width and their order.
     """
     mask = ids["padding_mask"]
     rows = int(mask.shape[0])
@@ -96,18 +93,9 @@ def by_width(ids: dict, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def few_rows(task, answer, columns: list, batch_size: int, kwargs: dict) -> dict | None:
-    """Answers a few examples with a single function, as a server does.
+    """Answers the examples of a batch with a single function, as a server does.
 
-    Args:
-        task: a task with a preprocessor.
-        answer: a `keras_bert.tasks.task.Answer`.
-        columns: tensors [B, ...] of the examples.
-        batch_size: examples of a batch; more than these are not few.
-        kwargs: as `keras.Model.predict`.
-
-    Returns:
-        Tensors by name; None if there are too many examples, Keras has to run the steps, or an
-        example is invalid.
+    None if there are too many of them, Keras has to run the steps, or an example is invalid.
     """
     if (
         answer.key is None
@@ -134,16 +122,9 @@ def few_rows(task, answer, columns: list, batch_size: int, kwargs: dict) -> dict
 
 
 def kept_function(task, key: tuple, function: Callable, columns: list) -> Callable:
-    """A graph function of columns, traced once for the settings that it holds as constants.
+    """A graph function of columns [B, ...], for any B, traced once for the settings it holds.
 
-    Args:
-        task: a task with a preprocessor, on TensorFlow.
-        key: identifies the function among those of the task.
-        function: maps tensors to tensors.
-        columns: tensors [B, ...], whose number of rows may differ from later calls.
-
-    Returns:
-        A concrete function; the function itself under `tf.config.run_functions_eagerly`.
+    `key` identifies it among those of the task. `function` itself if functions run eagerly.
     """
     import tensorflow as tf
 
@@ -159,11 +140,7 @@ def kept_function(task, key: tuple, function: Callable, columns: list) -> Callab
 
 
 class Functions:
-    """Functions of a task, each traced once.
-
-    Args:
-        task: a task without a `tf.distribute` strategy, on TensorFlow.
-    """
+    """Functions of a task on TensorFlow without a strategy, each traced once."""
 
     def __init__(self, task):
         task.make_predict_function()

@@ -13,6 +13,7 @@ from keras_bert.data.ragged import host_only, is_ragged, joined, joined_rows
 from keras_bert.data.table_rows import NUMERIC, Cell, Index, Stop, Table, TableReader
 from keras_bert.data.table_source import Packing, TableSource
 from keras_bert.tasks.batch_sources import class_weigher
+from keras_bert.tasks.fitting import text_settings
 from keras_bert.tasks.packed_source import (
     LEAST_SAVING,
     MOST_OFF,
@@ -41,16 +42,9 @@ def table_source(
 ) -> TableSource:
     """Makes the source of a table, after one pass over it that checks and counts its rows.
 
-    Args:
-        task: a task, compiled if `labelled`.
-        table: the table.
-        batch_size: as `BertTask.fit`.
-        shuffle: as `BertTask.fit`. Texts are packed in shuffled training only.
-        seed: as `BertTask.fit`.
-        class_weight: as `BertTask.fit`.
-        labelled: whether labels are read.
-        preprocess: maps (x, y, sample_weight) of a batch to that of the source, without packing; by
-            default to the inputs of the step.
+    Arguments as `BertTask.fit`; texts are packed in shuffled training only. `preprocess` maps (x,
+    y, sample_weight) of a batch to that of the source, without packing; by default to the inputs of
+    the step.
 
     Raises:
         ValueError: if a row is wrong, or columns are not those of the task.
@@ -105,13 +99,7 @@ def table_source(
 
 
 class TableRows:
-    """Rows of the network for the rows of a table.
-
-    Args:
-        task: a task.
-        table: the table. If the task has no names of labels yet, it adopts those of the table.
-        labelled: whether labels are read.
-    """
+    """Rows of the network for those of a table, whose names of labels a task may adopt."""
 
     def __init__(self, task, table: Table, labelled: bool):
         self._task, self._table, self._labelled = task, table, labelled
@@ -121,20 +109,21 @@ class TableRows:
             cells["weight"] = Cell(NUMERIC, required=False)
         self._reader = TableReader(table, cells, unread=task.column_names)
         self._cells = tuple(cells.items())
-        if labelled and task.lacks_names(given):
-            self._find_names(given)
+        # Of labels that are numbers there are no names.
+        if labelled and getattr(task, "labels", ()) is None and task.label_kind != NUMERIC:
+            self._find_names()
         self._sample = self._reader.head(SAMPLE, self._check)
         self._made_at_once = False
         if next(iter(self._sample.values()), None):
             one = {name: values[:1] for name, values in self._sample.items()}
-            self._made_at_once = task.has_rows_to_check(one)
+            self._made_at_once = task.makes_rows_to_check(task.check_table(one, labelled)[0])
             task.rows_of_table(one, labelled)  # traces the function before threads do
 
     def facts(self) -> dict:
         """What a resumed run compares besides the rows."""
         return self._reader.facts()
 
-    def _find_names(self, given) -> None:
+    def _find_names(self) -> None:
         """Adopts the names in the columns of labels, unless these hold ids."""
         names: set[str] = set()
 
@@ -148,7 +137,7 @@ class TableRows:
         columns = [name for name in ("label", "tags", "entities") if name in self._reader.names]
         self._reader.only(columns).scan(take, "labels found in")
         if names:
-            self._task.adopt_names(sorted(names), given)
+            self._task.adopt_names(sorted(names))
 
     def _check(self, columns: dict[str, list]) -> int:
         return len(self._task.check_table(columns, self._labelled)[0])
@@ -165,12 +154,7 @@ class TableRows:
     def index(self, packing: Packing | None, balanced: bool) -> Index:
         """Checks and counts all rows, once for the same settings.
 
-        Args:
-            packing: how texts are packed.
-            balanced: whether to count labels.
-
-        Returns:
-            The pieces; `sums` are the examples of each class, int [K], if `balanced`.
+        If `balanced`, `sums` of the pieces are the examples of each class, int [K].
         """
         task = self._task
 
@@ -187,7 +171,11 @@ class TableRows:
             several = task.output_kind == LABELS
             return [made, *label_counts(data.labels, task.num_classes, several)]
 
-        key = (self._labelled, packing, balanced, self._made_at_once, self._cells, task.table_key())
+        key = (self._labelled, packing, balanced, self._made_at_once, self._cells)
+        key += (type(task).__name__, *map(str, text_settings(task).values()))
+        key += tuple(
+            str(getattr(task, name, None)) for name in ("labels", "num_classes", "problem")
+        )
         return self._table.kept(key, lambda: self._reader.index(count))
 
     def loader(self, index: Index, packing: Packing | None):

@@ -67,7 +67,6 @@ from keras_bert.tasks.run_rows import few_rows, kept_function, run_rows
 from keras_bert.tasks.table_batches import table_source
 from keras_bert.tasks.targets import checked_weights
 from keras_bert.text.padding import bucket_length
-from keras_bert.text.tokenizer import SETTINGS
 from keras_bert.training.automatic_optimizer import ADJUSTABLE, automatic_optimizer, restarted
 from keras_bert.training.callback_list import callbacks_over
 from keras_bert.training.compile_arguments import (
@@ -246,16 +245,9 @@ class BertTask(keras_hub.models.Task):
 
     @classmethod
     def complete_settings(cls, own: dict, network: dict, checkpoint, skip_mismatch: bool):
-        """Completes the arguments of `from_preset` from the checkpoint.
+        """Completes arguments of the task and the backbone in place, as `from_preset` passes them.
 
-        Args:
-            own: arguments of the task, changed in place.
-            network: arguments of the backbone, changed in place.
-            checkpoint: a `keras_bert.checkpoints.Checkpoint`.
-            skip_mismatch: as `from_preset`.
-
-        Returns:
-            As `fitting` of `keras_bert.tasks.from_checkpoint.load_heads`.
+        Returns `fitting` of `keras_bert.tasks.from_checkpoint.load_heads`.
 
         Raises:
             ValueError: if they contradict the checkpoint, and `skip_mismatch` is False.
@@ -361,118 +353,40 @@ class BertTask(keras_hub.models.Task):
         texts = [columns[name] for name in ("text", "text_pair") if name in columns]
         return texts[0] if len(texts) == 1 else tuple(texts), columns.get("label")
 
-    def lacks_names(self, given: Sequence[str]) -> bool:
-        """Returns whether names of labels have to be found in a table first.
-
-        Args:
-            given: as `table_cells`.
-
-        Returns:
-            Whether they have.
-        """
-        return False
-
-    def names_in(self, columns: dict[str, list]) -> list[str] | None:
-        """Lists the names of labels in rows of a table.
-
-        Args:
-            columns: as `examples_of_table`, labels alone.
-
-        Returns:
-            The names; None if the labels are ids.
-        """
-        return None
-
-    def adopt_names(self, names: list[str], given: Sequence[str]) -> None:
-        """Adopts names of labels.
-
-        Args:
-            names: as found in a table, sorted.
-            given: as `table_cells`.
-
-        Raises:
-            ValueError: if they are more or fewer than the classes.
-        """
-
     def with_targets(self, data: Examples) -> Examples:
-        """Completes labels that are found in the texts.
-
-        Args:
-            data: checked examples.
-
-        Returns:
-            Examples whose labels `labels_of_rows` takes.
-        """
+        """Completes labels that are found in the texts, as `labels_of_rows` takes them."""
         return data
 
     def rows_of_table(
         self, columns: dict[str, list], labelled: bool = True
     ) -> tuple[dict, Any, Any]:
-        """Converts rows of a table to rows of the network.
+        """Converts rows of a table to rows of the network, as `ragged_rows` does with examples.
 
-        Args:
-            columns: as `examples_of_table`, and `weight`.
-            labelled: whether labels are wanted.
-
-        Returns:
-            As `ragged_rows`.
-
-        Raises:
-            TypeError: if a text is not a string.
-            ValueError: if an example is wrong.
+        `columns` are those of `examples_of_table`, and `weight`.
         """
         data, weights = self.check_table(columns, labelled)
         return self._without_padding(self.rows, (), self.with_targets(data), weights, True)
 
     def check_table(self, columns: dict[str, list], labelled: bool = True) -> tuple[Examples, Any]:
-        """Parses and checks rows of a table.
-
-        Args:
-            columns: as `rows_of_table`.
-            labelled: as `rows_of_table`.
-
-        Returns:
-            (examples, weights or None).
-
-        Raises:
-            TypeError: as `rows_of_table`.
-            ValueError: as `rows_of_table`.
-        """
+        """Parses and checks rows of a table, as `rows_of_table`: (examples, weights or None)."""
         x, y = self.examples_of_table(columns)
         data = self._labelled(x, y, "fit")[0] if labelled else self.examples(x)
         return data, checked_weights(columns.get("weight"), "weight")
 
-    def has_rows_to_check(self, columns: dict[str, list]) -> bool:
-        """Returns whether rows of the network have to be made to count them.
+    @classmethod
+    def _checks_rows(cls) -> bool:
+        """Whether some examples may have no valid rows."""
+        return cls.check_rows is not BertTask.check_rows
 
-        Args:
-            columns: as `examples_of_table`.
-
-        Returns:
-            Whether an example can have several rows, or none.
-        """
-        checks = type(self).check_rows is not BertTask.check_rows
-        data = self.examples(self.examples_of_table(columns)[0]).part(slice(0, 1))
-        return checks or self.rows(*self._tensors(data)).example is not None
-
-    def table_key(self) -> tuple:
-        """Settings by which rows of a table are checked and counted, and the vocabulary."""
-        found, tokenizer = self.preprocessor, self.preprocessor.tokenizer
-        settings = [getattr(found, name) for name in getattr(found, "settings", ())]
-        settings += [getattr(tokenizer, name) for name in SETTINGS]
-        settings += [getattr(self, name, None) for name in ("labels", "num_classes", "problem")]
-        return type(self).__name__, *tokenizer.get_vocabulary(), *map(str, settings)
+    def makes_rows_to_check(self, data: Examples) -> bool:
+        """Whether an example can have several rows or none, as `rows` makes them."""
+        sample = self._tensors(data.part(slice(0, 1)))
+        return self._checks_rows() or self.rows(*sample).example is not None
 
     def as_table(self, x, options: dict, y=None):
-        """Makes a `Table` of what is read in pieces; returns anything else unchanged.
+        """Makes a `Table` of what is read in pieces, as `fit` takes it; returns anything else.
 
-        Args:
-            x: as `fit` takes it.
-            options: further arguments of `fit`; those that describe a table are removed.
-            y: labels, which a table has in a column.
-
-        Returns:
-            x, or the table.
+        Arguments that describe a table are removed from `options`.
 
         Raises:
             TypeError: if columns are named for anything but a table.
@@ -505,13 +419,7 @@ class BertTask(keras_hub.models.Task):
         return Rows(self.preprocessor.pack(columns))
 
     def rows_of_dataset(self, *columns) -> dict[str, Any]:
-        """Makes rows of a batch of a `tf.data.Dataset`, in its graph.
-
-        Args:
-            *columns: tensors [B, ...].
-
-        Returns:
-            The ids of `rows`.
+        """Makes rows of a batch of a dataset in its graph, as `rows`, and gives their ids.
 
         Raises:
             ValueError: if an example has several rows, which need lists.
@@ -522,10 +430,7 @@ class BertTask(keras_hub.models.Task):
         return rows.ids
 
     def check_number_of_columns(self, columns: tuple) -> None:
-        """Checks the number of columns of examples.
-
-        Args:
-            columns: of a batch, or of all examples.
+        """Checks the number of columns, as `examples`.
 
         Raises:
             ValueError: if it is none that the task takes.
@@ -536,7 +441,7 @@ class BertTask(keras_hub.models.Task):
             raise ValueError(f"got {len(columns)} columns: expected {len(self.asks)}, ({names})")
 
     def check_rows(self, rows: Rows, first: int, lines: Sequence[int] | None) -> None:
-        """Rejects examples that have no valid rows.
+        """Rejects examples that have no valid rows, as `rows` makes them.
 
         Args:
             rows: rows of some examples.
@@ -1187,9 +1092,7 @@ class BertTask(keras_hub.models.Task):
             return run_rows(self, ids, batch_size, kwargs)
         self.check_has_preprocessor()
         data = self.examples(x)
-        # Rows that have to be checked are, in Python.
-        checked = type(self).check_rows is not BertTask.check_rows
-        if not self.outputs_by_token and not checked:
+        if not self.outputs_by_token and not self._checks_rows():  # in Python
             answer = Answer(self.asks, self.example, self.rows, _outputs, None, ("outputs",))
             found = {}
             if len(data):
@@ -1200,25 +1103,13 @@ class BertTask(keras_hub.models.Task):
         return run_rows(self, self.ragged_rows(replace(data, labels=None))[0], batch_size, kwargs)
 
     def no_outputs(self):
-        """Returns the output for zero rows.
-
-        Returns:
-            float32 arrays [0, ...], structured as the model's output.
-        """
+        """Returns the output for zero rows, float32 [0, ...], structured as the model's output."""
         return keras.tree.map_structure(
             lambda v: np.zeros((0, *(size or 0 for size in v.shape[1:])), "float32"), self.output
         )
 
     def predict_batches(self, batches, kwargs: dict):
-        """`keras.Model.predict` on existing batches.
-
-        Args:
-            batches: a `tf.data.Dataset` of the model's inputs.
-            kwargs: as `keras.Model.predict`.
-
-        Returns:
-            As `keras.Model.predict`.
-        """
+        """Runs a dataset of the model's inputs, as `keras.Model.predict`."""
         kwargs = kwargs | {"callbacks": callbacks_over(self, batches, kwargs)}
         with quiet_about_size():
             return keras.Model.predict(self, self.step.ahead(batches), **kwargs)
@@ -1230,19 +1121,11 @@ class BertTask(keras_hub.models.Task):
         batch_size: int | None = None,
         kwargs: dict | None = None,
     ) -> Iterator[tuple[tuple, dict[str, np.ndarray]]]:
-        """Answers examples in chunks.
+        """Answers checked examples in chunks, as `answers_to`.
 
         A few examples are answered by a single function, from strings to answers, as in an export.
-        For more, rows of similar length share a batch.
-
-        Args:
-            answer: the kind of question.
-            data: checked examples.
-            batch_size: rows of a batch, 32 by default.
-            kwargs: as `keras.Model.predict`, without a progress bar by default.
-
-        Yields:
-            (columns of some examples, arrays of their answers by name).
+        For more, rows of similar length share a batch. Yields (columns of some examples, arrays of
+        their answers by name).
         """
         self.check_has_preprocessor()
         batch_size, kwargs = check_batch_size(batch_size), {"verbose": 0} | (kwargs or {})
@@ -1373,19 +1256,9 @@ class BertTask(keras_hub.models.Task):
         return joined_rows(ids), *map(_joined, labels)
 
     def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, Any, Any]:
-        """Converts examples to rows of one length, as the model's call takes them.
+        """Converts examples to rows of one length, as `ragged_rows` but in arrays padded to T.
 
-        Args:
-            x: as `ragged_rows`.
-            y: as `ragged_rows`.
-            sample_weight: as `ragged_rows`.
-
-        Returns:
-            As `ragged_rows`, but arrays padded to T, the preprocessor's `sequence_length`: labels
-            of padding are -1, weights 0.
-
-        Raises:
-            ValueError: as `ragged_rows`.
+        T is the preprocessor's `sequence_length`; labels of padding are -1, weights 0.
         """
         parts = self.ragged_rows(x, y, sample_weight)
         every = np.arange(parts[0]["token_ids"].shape[0])
@@ -1448,33 +1321,16 @@ class BertTask(keras_hub.models.Task):
             return *self._labelled(x, y, "fit"), checked_weights(weights)
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
-        """Converts a batch of texts to the network's inputs; a dict of ids is returned unchanged.
-
-        Args:
-            x: a batch as `fit` takes it.
-            y: its labels, or None.
-            sample_weight: its weights, or None.
-
-        Returns:
-            x, (x, y) or (x, y, sample_weight), as Keras packs them.
-        """
+        """Converts a batch of texts, not of ids, as `keras_hub.models.Task`."""
         if are_ids(x):
             return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
         return super().preprocess_samples(x, y, sample_weight)
 
     def step_inputs(self, x, y=None, sample_weight=None):
-        """Converts a batch of rows in memory to the step's inputs, inside `tf.data`.
+        """Converts a batch of rows in memory to x, y and weights, as `keras.Model` packs them.
 
-        With the padding "bucket" it is truncated to the smallest of 16, 32, 64, ... tokens that
-        holds it.
-
-        Args:
-            x: int tensors [B, ...] by name.
-            y: labels [B, ...], or None.
-            sample_weight: weights [B, ...], or None.
-
-        Returns:
-            x, (x, y) or (x, y, sample_weight), as Keras packs them.
+        It runs inside `tf.data`. With the padding "bucket" the batch is truncated to the smallest
+        of 16, 32, 64, ... tokens that holds it.
         """
         bucket = getattr(self.preprocessor, "padding", "full") == "bucket"
         if bucket and "packed_from" not in x:  # whose indices refer to the full width
@@ -1500,23 +1356,10 @@ class BertTask(keras_hub.models.Task):
         class_weight=None,
         labelled=True,
     ):
-        """Makes the source of the batches of `fit`, `evaluate` and `predict`.
+        """Makes the source of batches of data, as `fit` takes it.
 
-        Args:
-            x: as `fit`.
-            y: as `fit`.
-            sample_weight: as `fit`.
-            batch_size: as `fit`.
-            shuffle: as `fit`.
-            seed: as `fit`.
-            class_weight: as `fit`.
-            labelled: whether labels of a dataset are read.
-
-        Returns:
-            A source; see `keras_bert.data.sources`.
-
-        Raises:
-            ValueError: as `fit`.
+        `labelled` says whether labels of a dataset or a table are read. See
+        `keras_bert.data.sources`.
         """
         check_beside(x, y, sample_weight, batch_size)
         if isinstance(x, Table):
@@ -1569,10 +1412,7 @@ class BertTask(keras_hub.models.Task):
         return prepare
 
     def check_ids(self, x: dict[str, np.ndarray]) -> None:
-        """Checks a user's rows of ids.
-
-        Args:
-            x: arrays [N, ...] by name.
+        """Checks a user's rows of ids by name, as `fit` takes them.
 
         Raises:
             ValueError: if one is missing, has another shape, or holds ids out of range.
@@ -1630,43 +1470,24 @@ class BertTask(keras_hub.models.Task):
         return task
 
     def freeze_own(self, paths) -> None:
-        """Freezes weights that the task adds to its backbone.
-
-        Args:
-            paths: paths of the weights.
-        """
+        """Freezes weights, by path, that the task adds to its backbone, as `from_preset` does."""
         for weight in self.weights if paths else ():
             if weight.path in paths:
                 weight.trainable = False
 
     def load_weights(self, filepath, skip_mismatch: bool = False, **kwargs) -> None:
-        """Reads what `save_weights` wrote, with the state of a compiled model's optimizer.
-
-        Args:
-            filepath: a file .weights.h5.
-            skip_mismatch: as `keras.Model.load_weights`.
-            **kwargs: as `keras.Model.load_weights`.
-        """
+        """Reads the result of `save_weights`, as `keras.Model.load_weights`, optimizer included."""
         if self.compiled and not self.optimizer.built:
             with self.step.scope():
                 self.optimizer.build(self.trainable_variables)
         super().load_weights(filepath, skip_mismatch=skip_mismatch, **kwargs)
 
     def save_task_weights(self, filepath: str) -> None:
-        """Writes the weights that the task adds to the backbone, without optimizer state.
-
-        Args:
-            filepath: a file .weights.h5.
-        """
+        """Writes the weights beside the backbone's, as `save_weights`, without the optimizer's."""
         keras.saving.save_weights(self, filepath, objects_to_skip=self._not_of_the_task())
 
     def load_task_weights(self, filepath: str, objects_to_skip=()) -> None:
-        """Reads what `save_task_weights` wrote.
-
-        Args:
-            filepath: the file.
-            objects_to_skip: layers that keep their current weights.
-        """
+        """Reads what was written, as `save_task_weights` does, but for the layers to skip."""
         skipped = [*self._not_of_the_task(), *objects_to_skip]
         keras.saving.load_weights(self, filepath, objects_to_skip=skipped)
 
@@ -1693,49 +1514,24 @@ class BertTask(keras_hub.models.Task):
             variable.assign(value)
 
     def quantize(self, mode: str, **kwargs) -> None:
-        """Quantizes the backbone, for example to "int8"; heads, which are small, are not quantized.
-
-        Args:
-            mode: as `keras.Model.quantize`.
-            **kwargs: as `keras.Model.load_weights`.
-        """
+        """Quantizes the backbone, as `keras.Model.quantize`, but not the heads, which are small."""
         self.backbone.quantize(mode, **kwargs)
         self.train_function = self.test_function = self.predict_function = None
 
     def tune(self, what: str, lora_rank: int = 8):
-        """Chooses which weights are trained.
-
-        Args:
-            what: as `keras_bert.models.tune`.
-            lora_rank: as `keras_bert.models.tune`.
-
-        Returns:
-            As `keras_bert.models.tune`.
-        """
+        """Chooses which weights are trained, as `keras_bert.models.tune`."""
         return tune(self, what, lora_rank)
 
     def merge_lora(self) -> int:
-        """Merges low-rank updates into their kernels.
-
-        Returns:
-            As `keras_bert.models.merge_lora`.
-        """
+        """Merges low-rank updates into their kernels, as `keras_bert.models.merge_lora`."""
         return merge_lora(self)
 
     def save_tuned_part(self, path: str) -> None:
-        """Writes the tuned weights only.
-
-        Args:
-            path: as `keras_bert.checkpoints.save_tuned_part`.
-        """
+        """Writes the tuned weights only, as `keras_bert.checkpoints.save_tuned_part`."""
         save_tuned_part(self, path)
 
     def load_tuned_part(self, path: str) -> None:
-        """Reads what `save_tuned_part` wrote.
-
-        Args:
-            path: as `keras_bert.checkpoints.load_tuned_part`.
-        """
+        """Reads what `save_tuned_part` wrote, as `keras_bert.checkpoints.load_tuned_part`."""
         load_tuned_part(self, path)
 
     def export(

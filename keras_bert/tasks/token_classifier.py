@@ -185,16 +185,14 @@ class BertTokenClassifier(Labelled):
 
     def names_in(self, columns):
         if "entities" in columns:
-            return list({kind for spans in columns["entities"] for kind in kinds_of(spans)})
+            types = {kind for spans in columns["entities"] for kind in kinds_of(spans)}
+            return _tags_of(types) if types else []
         # A row of another form is reported when rows are checked.
         found = [tag for tags in columns["tags"] if isinstance(tags, list) for tag in tags]
         return list({*found}) if all(isinstance(tag, str) for tag in found) else None
 
-    def adopt_names(self, names, given):
-        if {"text", "entities"} & {*given}:
-            self._adopt_types(names)
-        else:
-            self.labels = check_names(names_of_tags([names]), self.num_classes)
+    def adopt_names(self, names):
+        self.labels = check_names(names_of_tags([names]), self.num_classes)
 
     def brings_labels(self, x) -> bool:
         return isinstance(x, TaggedSentences) or annotated_texts(x) is not None
@@ -265,22 +263,15 @@ class BertTokenClassifier(Labelled):
         return y
 
     def _tags_of_texts(self, given: AnnotatedTexts) -> list[list[str]]:
-        """The tags of the words of texts with character spans.
-
-        A model without labels adopts O, B-TYPE and I-TYPE for all types.
-        """
+        """The tags of the words of texts with character spans; a model may adopt their names."""
         self.check_has_preprocessor()
         if self.labels is None:
-            self._adopt_types({kind for spans in given.entities for *_, kind in spans})
+            self.adopt_names(_tags_of({kind for spans in given.entities for *_, kind in spans}))
         offsets = self._offsets(check_sentences(given.texts))
         return [
             tags_of_spans(spans, *words, self.labels, given.name(row))
             for row, (spans, words) in enumerate(zip(given.entities, offsets, strict=True))
         ]
-
-    def _adopt_types(self, types) -> None:
-        names = [f"{letter}-{kind}" for letter in "BI" for kind in sorted(types)]
-        self.labels = check_names(["O", *names], self.num_classes)
 
     def _offsets(self, texts: list[str]) -> list[tuple]:
         """For each text, the start and end characters of its words."""
@@ -602,6 +593,11 @@ class BertTokenClassifier(Labelled):
     def _best_tags(self, chain, outputs, rows: Rows) -> tuple:
         """(ids, probabilities) of the words' tags, ragged [B, None]."""
         return best_tags(scores_of_words(outputs / self.temperature, rows.about), chain)
+
+
+def _tags_of(types: set[str]) -> list[str]:
+    """O, and B-TYPE and I-TYPE for all types."""
+    return ["O", *(f"{letter}-{kind}" for letter in "BI" for kind in sorted(types))]
 
 
 def _mark_entities(labels: list[str] | None) -> bool:

@@ -101,20 +101,11 @@ def _inference_labels(classifier: BertClassifier, several: bool) -> tuple[int, i
 
 
 def _probabilities(logits, entailment: int, contradiction: int | None, several: bool):
-    """Converts logits of (text, hypothesis) pairs to probabilities of the candidates.
+    """Converts logits [B, C, K] of texts and C hypotheses to probabilities, float32 [B, C].
 
-    Reference: Yin et al. 2019 (arXiv:1909.00161), as in transformers' zero-shot pipeline.
-
-    Args:
-        logits: float [B, C, K], for each text and the hypothesis of each candidate.
-        entailment: index of the class entailment.
-        contradiction: index of the class contradiction; used only if `several`.
-        several: if False, exactly one candidate is true: a softmax of the entailment logits over
-            the candidates. If True, each may be true: a softmax over contradiction and entailment
-            for each.
-
-    Returns:
-        float32 [B, C].
+    Exactly one candidate is true, a softmax of the entailment logits over them; if `several`, each
+    may be, a softmax over contradiction and entailment for each (Yin et al. 2019,
+    arXiv:1909.00161).
     """
     import tensorflow as tf
 

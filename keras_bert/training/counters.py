@@ -49,13 +49,7 @@ class BatchCounters:
 
     @staticmethod
     def add(variables: list, loss, counts) -> None:
-        """Adds a step to one replica's copies.
-
-        Args:
-            variables: `tf.Variable` each, of `variables`.
-            loss: of the global batch, float32 scalar.
-            counts: this replica's, from `count`.
-        """
+        """Adds a step to one replica's copies of `variables`: the global loss, its own `count`."""
         parts, steps, first_bad, last_loss = variables
         parts.assign_add(counts)
         bad = tf.logical_not(tf.math.is_finite(loss)) & (first_bad < 0)
@@ -74,8 +68,8 @@ class BatchCounters:
 
         Returns:
             A dict: `rows` with a target, their `tokens`, `slots` of the batches (tokens and
-            padding), `steps`, `loss` of the last step, and `first_bad`, the step (from 0) at
-            which the loss was first not finite, or None.
+            padding), `steps`, `loss` of the last step, and `first_bad`, the step (from 0) at which
+            the loss was first not finite, or None.
         """
         parts, steps, first_bad, loss = (keras.ops.convert_to_numpy(v) for v in self.variables)
         return {

@@ -84,12 +84,7 @@ class OutputLosses:
         return found
 
     def total(self, sums, divisors):
-        """The total loss of a batch.
-
-        Args:
-            sums: of weight * loss over the batch, one scalar per output, and regularization.
-            divisors: sums of the weights over the batch, one scalar per output.
-        """
+        """The total loss of a batch, from its `sums`, regularization last, and sums of weights."""
         *sums, extra = sums
         parts = zip(self.factors, sums, divisors, self.divided, strict=True)
         return extra + sum(f * (_divide(s, d) if divided else s) for f, s, d, divided in parts)
@@ -182,14 +177,7 @@ class LossMeans(keras.metrics.Metric):
             self.classes = self.add_variable((2, counted_classes), "zeros", name="classes")
 
     def update_state(self, sums, weights, extra, rows):
-        """Adds a batch.
-
-        Args:
-            sums: of weight * loss, one scalar per output.
-            weights: sums of the weights, one scalar per output.
-            extra: regularization losses, scalars.
-            rows: rows of the batch that have a target.
-        """
+        """Adds a batch: sums and weights by output, regularization, rows with a target."""
         self.sums.assign(self.sums + ops.stack(sums))
         self.weights.assign(self.weights + ops.stack(weights))
         if extra:
@@ -198,12 +186,9 @@ class LossMeans(keras.metrics.Metric):
             self.extra.assign(self.extra + both)
 
     def count_classes(self, y, y_pred, weights) -> None:
-        """Adds a batch's rows by class.
+        """Adds rows by class, those of weight 0 excepted.
 
-        Args:
-            y: ids [...], or probabilities [..., K].
-            y_pred: logits [..., K].
-            weights: [...]; rows of weight 0 do not count.
+        `y` are ids [...] or probabilities [..., K], `y_pred` logits [..., K], `weights` [...].
         """
         if self.classes is None:
             return

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.arguments import check_above_zero
+from keras_bert.arguments import check_above_zero, check_count, check_number
 
 logger = logging.getLogger("keras_bert")
 
@@ -80,13 +80,11 @@ class Optimizer(keras.optimizers.Optimizer):
         not_negative = {"weight_decay": weight_decay, "epsilon": epsilon}
         not_negative |= {f"rate_scales[{path!r}]": s for path, s in (rate_scales or {}).items()}
         for name, value in not_negative.items():
-            if not 0 <= value < math.inf:
-                raise ValueError(f"{name}={value}: expected a number of 0 or more")
+            check_number(name, value)
         limits = {"global_clipnorm": global_clipnorm}
         limits |= {name: kwargs.get(name) for name in ("clipnorm", "clipvalue")}
         for name, value in limits.items():
-            if value is not None and not value > 0:
-                raise ValueError(f"{name}={value}: expected a number above 0, or None")
+            check_above_zero(name, 1 if value is None else value)
         # Keras would apply its own decay before the update, so it is passed none.
         super().__init__(
             learning_rate, weight_decay=None, global_clipnorm=global_clipnorm, **kwargs
@@ -241,19 +239,10 @@ class Optimizer(keras.optimizers.Optimizer):
         return _Scalars(ops.cast(rate, "float32"), *corrections, *constants)
 
     def _updated(self, index, gradient, value, slots, decay, rate, shared):
-        """One update of a variable, or of several joined into one.
+        """One update of a variable, or of several joined into one: (new value, new slots).
 
-        Args:
-            index: of the variable, or the first of them.
-            gradient: its clipped gradient.
-            value: its value.
-            slots: [momentum, velocity].
-            decay: as `_change`.
-            rate: the rate, float32 scalar.
-            shared: from `_scalars`.
-
-        Returns:
-            (the new value, new slots).
+        `index` is the variable's, or that of the first; `gradient` is clipped, `decay` as
+        `_change`.
         """
         gradient, old, momentum, velocity = (
             ops.cast(tensor, "float32") for tensor in (gradient, value, *slots)
@@ -268,14 +257,11 @@ class Optimizer(keras.optimizers.Optimizer):
         return ops.cast(old - rate * change, value.dtype), [momentum, velocity]
 
     def _change(self, direction, value, decay):
-        """The change that is subtracted from a variable, before multiplication by the rate.
+        """The change to subtract, before multiplication by the rate, all float32.
 
-        Args:
-            direction: m / (sqrt(v) + epsilon), float32.
-            value: the variable's value, float32 of the same shape.
-            decay: the decay, a scalar, or None for a variable without decay.
+        `direction` is m / (sqrt(v) + epsilon); `decay` a scalar, or None for a variable without.
         """
-        raise NotImplementedError
+        return direction if decay is None else direction + decay * value
 
     # === Keras's way ===
 
@@ -310,6 +296,11 @@ class Optimizer(keras.optimizers.Optimizer):
             "bias_correction": self.bias_correction,
             "rate_scales": dict(self.rate_scales),
         }
+
+
+def inner_optimizer(optimizer):
+    """The optimizer inside a loss-scaling one; otherwise the optimizer itself."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
 
 
 def clipped(optimizer: keras.optimizers.Optimizer, gradients) -> tuple[list, object]:
@@ -361,9 +352,6 @@ class AdamW(Optimizer):
     For arguments and weight decay see `Optimizer`.
     """
 
-    def _change(self, direction, value, decay):
-        return direction if decay is None else direction + decay * value
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Lamb(Optimizer):
@@ -381,9 +369,9 @@ class Lamb(Optimizer):
     """
 
     def _change(self, direction, value, decay):
+        change = super()._change(direction, value, decay)
         if decay is None:
-            return direction
-        change = direction + decay * value
+            return change
         ours, theirs = (ops.sqrt(ops.sum(ops.square(x))) for x in (value, change))
         both = ops.logical_and(ours > 0, theirs > 0)
         return change * ops.where(both, ours / ops.where(both, theirs, 1.0), 1.0)
@@ -432,10 +420,8 @@ class Muon(Optimizer):
         exclude: Sequence[str] = ("embeddings", "head"),
         **kwargs,
     ):
-        if not 0 <= momentum < 1:
-            raise ValueError(f"momentum={momentum}: expected 0 <= momentum < 1")
-        if newton_schulz_steps < 1:
-            raise ValueError(f"newton_schulz_steps={newton_schulz_steps}: expected 1 or more")
+        check_number("momentum", momentum, below=1)
+        check_count("newton_schulz_steps", newton_schulz_steps)
         check_above_zero("rms", rms)
         super().__init__(learning_rate, weight_decay, **kwargs)
         self.momentum, self.rms = momentum, rms
@@ -478,9 +464,6 @@ class Muon(Optimizer):
         change = change * (self.rms * math.sqrt(max(value.shape[-2:])))
         change = self._change(change, old, decay)
         return ops.cast(old - rate * change, value.dtype), [momentum, velocity]
-
-    def _change(self, direction, value, decay):
-        return direction if decay is None else direction + decay * value
 
     def get_config(self) -> dict:
         return super().get_config() | {

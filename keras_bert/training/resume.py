@@ -13,8 +13,9 @@ from pathlib import Path
 import keras
 import safetensors.numpy
 
-from keras_bert.arguments import check_count
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.atomic import write_folder
+from keras_bert.training.pace import workers, writes_files
 from keras_bert.training.state import read_state, variables_by_name, write_state
 
 logger = logging.getLogger("keras_bert")
@@ -65,10 +66,8 @@ class Resume(keras.callbacks.Callback):
         if every_steps is not None:
             check_count("every_steps", every_steps)
         check_count("keep", keep)
-        if mode not in ("max", "min"):
-            raise ValueError(f'mode={mode!r}: expected "max" or "min"')
-        if on_change not in ("error", "warn"):
-            raise ValueError(f'on_change={on_change!r}: expected "error" or "warn"')
+        check_choice("mode", mode, ("max", "min"))
+        check_choice("on_change", on_change, ("error", "warn"))
         self.on_change = on_change
         self.directory = Path(directory)
         self.every_steps, self.keep = every_steps, keep
@@ -168,9 +167,7 @@ class Resume(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         self._stop_wanted = False
         self._old_handler = None
-        workers = getattr(self.model, "distribute_strategy", None)
-        workers = getattr(getattr(workers, "extended", None), "_num_workers", 1)
-        if workers == 1 and threading.current_thread() is threading.main_thread():
+        if workers(self.model) == 1 and threading.current_thread() is threading.main_thread():
             self._old_handler = signal.signal(signal.SIGTERM, self._on_signal)
 
     def on_train_end(self, logs=None):
@@ -216,8 +213,7 @@ class Resume(keras.callbacks.Callback):
         run = self.model.run
         arrays = read_state(self.model)  # on every worker: reading may involve the others
         self._saved = run.done
-        strategy = getattr(self.model, "distribute_strategy", None)
-        if strategy is not None and not strategy.extended.should_checkpoint:
+        if not writes_files(self.model):
             return
         data = safetensors.numpy.save(arrays)
         facts = {

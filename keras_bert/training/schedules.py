@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_bert.arguments import check_choice
+from keras_bert.arguments import check_choice, check_number
 
 DECAYS = ("linear", "polynomial", "cosine", "constant")
 
@@ -40,8 +40,36 @@ def decay_factor(
     return end + (1.0 - end) * left
 
 
+class _Curve(keras.optimizers.schedules.LearningRateSchedule):
+    """A peak, and the settings of the decay after it."""
+
+    def __init__(self, peak, decay, power, end, hold):
+        check_number("peak", peak)
+        check_choice("decay", decay, DECAYS)
+        if not 0 < power < math.inf or (power != 1 and decay != "polynomial"):
+            raise ValueError(
+                f"power={power} with decay={decay!r}: expected a power above 0, other than 1 only "
+                "for a polynomial decay"
+            )
+        for name, value, within in (("end", end, 0 <= end <= 1), ("hold", hold, 0 <= hold < 1)):
+            if not within or (value and decay == "constant"):
+                raise ValueError(
+                    f"{name}={value} with decay={decay!r}: expected a share from 0 to "
+                    f"{'1' if name == 'end' else 'below 1'}, and 0 for a constant rate"
+                )
+        self.peak, self.decay, self.power, self.end, self.hold = peak, decay, power, end, hold
+
+    def fall(self, share):
+        """`decay_factor` by these settings."""
+        return decay_factor(share, self.decay, self.power, self.end, self.hold)
+
+    def get_config(self):
+        names = ("peak", "decay", "power", "end", "hold")
+        return {name: getattr(self, name) for name in names}
+
+
 @keras.saving.register_keras_serializable(package="keras_bert")
-class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
+class WarmupDecay(_Curve):
     """Linear warm-up to the peak, then decay.
 
     Update number t (from 0) of N with W of warm-up runs at peak * (t + 1) / W while t < W, and at
@@ -82,7 +110,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         original: bool = False,
         hold: float = 0.0,
     ):
-        _check_shape(peak, decay, power, end, hold)
+        super().__init__(peak, decay, power, end, hold)
         if not 0 <= warmup_steps < (math.inf if total_steps is None else total_steps):
             raise ValueError(
                 f"warmup_steps={warmup_steps}, total_steps={total_steps}: expected "
@@ -93,13 +121,8 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
                 f"original=True with decay={decay!r}, total_steps={total_steps}: expected a "
                 "linear or polynomial decay over a number of steps"
             )
-        self.peak = peak
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps
-        self.decay = decay
-        self.power = power
-        self.end = end
-        self.hold = hold
         self.original = original
         self.variables = []
 
@@ -142,8 +165,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         peak, warmup_steps, rise_per_step, begin, share_per_step = numbers
         rise = (step + (0.0 if self.original else 1.0)) * rise_per_step
         share = (step - begin) * share_per_step
-        fall = decay_factor(share, self.decay, self.power, self.end, self.hold)
-        return peak * ops.where(step < warmup_steps, rise, fall)
+        return peak * ops.where(step < warmup_steps, rise, self.fall(share))
 
     def _numbers(self) -> list[float]:
         """Peak, steps of warm-up, rise per step, first step of the decay, its share per step."""
@@ -153,20 +175,15 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         return [float(n) for n in (self.peak, self.warmup_steps, rise, begin, share)]
 
     def get_config(self):
-        return {
-            "peak": self.peak,
+        return super().get_config() | {
             "total_steps": self.total_steps,
             "warmup_steps": self.warmup_steps,
-            "decay": self.decay,
-            "power": self.power,
-            "end": self.end,
             "original": self.original,
-            "hold": self.hold,
         }
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
+class ShareSchedule(_Curve):
     """`WarmupDecay` for a run with a time budget: a function of the elapsed fraction.
 
     The fraction is held in the variable `share`, from 0 to 1, which a callback has to set; the
@@ -200,15 +217,9 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
         end: float = 0.0,
         hold: float = 0.0,
     ):
-        _check_shape(peak, decay, power, end, hold)
-        if not 0 <= warmup < 1:
-            raise ValueError(f"warmup={warmup}: expected a share, 0 <= warmup < 1")
-        self.peak = peak
+        super().__init__(peak, decay, power, end, hold)
+        check_number("warmup", warmup, below=1)
         self.warmup = warmup
-        self.decay = decay
-        self.power = power
-        self.end = end
-        self.hold = hold
         self.share = keras.Variable(
             0.0,
             dtype="float32",
@@ -220,41 +231,11 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         share = ops.convert_to_tensor(self.share)
-        after = (share - self.warmup) / (1.0 - self.warmup)
-        fall = decay_factor(after, self.decay, self.power, self.end, self.hold)
+        fall = self.fall((share - self.warmup) / (1.0 - self.warmup))
         if not self.warmup:
             return self.peak * fall
         rise = ops.maximum(share / self.warmup, 1e-3)
         return self.peak * ops.where(share < self.warmup, rise, fall)
 
     def get_config(self):
-        return {
-            "peak": self.peak,
-            "warmup": self.warmup,
-            "decay": self.decay,
-            "power": self.power,
-            "end": self.end,
-            "hold": self.hold,
-        }
-
-
-def _check_shape(peak, decay, power, end, hold) -> None:
-    """Raises a ValueError if the settings of a curve are inconsistent."""
-    if not 0 <= peak < math.inf:
-        raise ValueError(f"peak={peak}: expected a rate of 0 or more")
-    check_choice("decay", decay, DECAYS)
-    if not 0 < power < math.inf or (power != 1 and decay != "polynomial"):
-        raise ValueError(
-            f"power={power} with decay={decay!r}: expected a power above 0, other than 1 only "
-            "for a polynomial decay"
-        )
-    if not 0 <= end <= 1 or (end and decay == "constant"):
-        raise ValueError(
-            f"end={end} with decay={decay!r}: expected a share of the peak from 0 to 1, and none "
-            "for a constant rate"
-        )
-    if not 0 <= hold < 1 or (hold and decay == "constant"):
-        raise ValueError(
-            f"hold={hold} with decay={decay!r}: expected a share, 0 <= hold < 1, and none for a "
-            "constant rate"
-        )
+        return super().get_config() | {"warmup": self.warmup}

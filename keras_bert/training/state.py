@@ -7,12 +7,7 @@ import numpy as np
 def variables_by_name(model) -> dict:
     """The variables that training changes: weights, seeds, optimizer, metrics.
 
-    Args:
-        model: a compiled model whose optimizer is built.
-
-    Returns:
-        A dict of Keras variables. Names consist of a number and the last part of the path, since
-        the first parts may differ between processes.
+    Names consist of a number and the end of the path: its start may differ between processes.
     """
     groups = {
         "weights": [*model.trainable_variables, *model.non_trainable_variables],
@@ -38,15 +33,10 @@ def read_state(model) -> dict[str, np.ndarray]:
 
 
 def write_state(model, arrays: dict[str, np.ndarray], source: str) -> None:
-    """Restores a state, completely or not at all.
-
-    Args:
-        model: as `variables_by_name`.
-        arrays: the result of `read_state`. Metrics may be missing.
-        source: origin of the state, for the error.
+    """Restores the result of `read_state`, completely or not at all; metrics may be missing.
 
     Raises:
-        ValueError: if the state belongs to another model or optimizer.
+        ValueError: if the state, which comes from `source`, belongs to another model or optimizer.
     """
     variables = variables_by_name(model)
     expected = {name for name in variables if not name.startswith("metrics.")}

@@ -74,11 +74,7 @@ class KerasStep:
         return contextlib.nullcontext()
 
     def build_for(self, batches) -> None:
-        """Makes the variables of metrics and optimizer.
-
-        Args:
-            batches: batches like those to train on, a `tf.data.Dataset` or an iterable of arrays.
-        """
+        """Makes the variables of metrics and optimizer for a dataset or an iterable of batches."""
         model = self.model
         if not has_variables(model):
             make_variables(model, getattr(batches, "element_spec", None) or next(iter(batches)))

@@ -100,9 +100,7 @@ def has_variables(model) -> bool:
 def make_variables(model, batch) -> None:
     """Makes the variables of a compiled model's metrics, those too that come with a first batch.
 
-    Args:
-        model: a compiled model whose metrics have none.
-        batch: (x, y) or (x, y, sample_weight), arrays or their specs.
+    `batch` is (x, y) or (x, y, sample_weight), arrays or their specs.
     """
     x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)
     compiled = model._compile_metrics

@@ -4,22 +4,12 @@ import keras
 import tensorflow as tf
 
 from keras_bert.training import replicas
-from keras_bert.training.optimizers import Optimizer, clipped
+from keras_bert.training.optimizers import Optimizer, clipped, inner_optimizer
 from keras_bert.training.step_variables import StepVariables, read, write
 
 
-def inner_optimizer(optimizer):
-    """The optimizer inside a loss-scaling one; otherwise the optimizer itself."""
-    return getattr(optimizer, "inner_optimizer", optimizer)
-
-
 def applies_itself(optimizer, trainable: list) -> bool:
-    """Whether an optimizer is this package's and needs nothing that only Keras's `apply` supports.
-
-    Args:
-        optimizer: the model's optimizer, which may scale losses.
-        trainable: the Keras variables that it changes.
-    """
+    """Whether an optimizer is ours and needs nothing that only Keras's `apply` supports."""
     ours = inner_optimizer(optimizer)
     return isinstance(ours, Optimizer) and not (
         ours.use_ema
@@ -60,10 +50,8 @@ def optimizer_state(optimizer, variables: StepVariables) -> tuple:
 def updated(optimizer, gradients, untrained, values, slots, step, rate, scale) -> tuple:
     """Clips and applies the global gradients, as a pure function.
 
-    With loss scaling for float16, gradients that are not finite change nothing.
-
     Args:
-        optimizer: of the model.
+        optimizer: of the model. With loss scaling, gradients that are not finite change nothing.
         gradients: one for each weight, times `scale`.
         untrained: indices of the weights that the loss does not depend on; they do not change.
         values: of the weights.
