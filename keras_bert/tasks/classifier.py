@@ -170,17 +170,10 @@ class BertClassifier(Labelled):
         return super().default_metrics()
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks labels as `Labelled.encode_labels` does, for every problem.
+        """Checks labels, as `Labelled.encode_labels` does, for every problem.
 
-        Args:
-            y: as `Labelled.encode_labels`; for multi-label, N lists of names or ids, or 0 and 1,
-                [N, K]; for regression numbers, [N] or [N, K].
-
-        Returns:
-            As `Labelled.encode_labels`; for the other problems float32 [N, K].
-
-        Raises:
-            ValueError: if a label is unknown; the error names its row.
+        For multi-label, y are N lists of names or ids, or 0 and 1, [N, K], for regression numbers,
+        [N] or [N, K]; for both the result is float32 [N, K].
         """
         if self.problem == "regression":
             return numbers(y, self.num_classes)
@@ -255,14 +248,7 @@ class BertClassifier(Labelled):
         return super().answers(outputs, rows)
 
     def signatures(self, overlap: int | None = None):
-        """Lists `serving_default`, for `text`, and `pair`, for `text` and `text_pair`.
-
-        Args:
-            overlap: as `predict`.
-
-        Returns:
-            An `Answer` by name; for the outputs see `answers`.
-        """
+        """Lists `serving_default`, for `text`, and `pair`, for both texts; `overlap`, as `predict`."""
         one = super().signatures(overlap=overlap)["serving_default"]
         asks = {"text": TEXT, "text_pair": TEXT}
         example = {"text": EXAMPLES, "text_pair": EXAMPLES[::-1]}
@@ -281,26 +267,15 @@ class BertClassifier(Labelled):
         overlap: int | None = None,
         **kwargs,
     ):
-        """Trains the model; see `BertTask.fit` for all arguments.
+        """Trains the model, as `BertTask.fit`.
 
         Args:
-            x: as `BertTask.fit`.
-            y: as `BertTask.fit`.
-            batch_size: as `BertTask.fit`.
-            epochs: as `BertTask.fit`.
-            sample_weight: as `BertTask.fit`.
-            validation_data: as `BertTask.fit`.
             overlap: trains on complete texts, in windows that share this many pieces. Each window
                 has its text's label and a part of its weight, proportional to its number of pieces;
                 batches are of windows. Loss and metrics of validation data in memory are those of
                 the texts' pooled answers, as `evaluate(overlap=...)` computes them.
-            **kwargs: as `BertTask.fit`.
-
-        Returns:
-            The Keras `History`.
 
         Raises:
-            TypeError: if a text is not a string.
             ValueError: as `BertTask.fit`, or if `overlap` comes with ids or a dataset, or does not
                 fit.
         """
@@ -354,18 +329,11 @@ class BertClassifier(Labelled):
         overlap: int | None = None,
         **kwargs,
     ):
-        """Gives loss and metrics on labelled data; takes what `fit` takes, every row once.
+        """Gives loss and metrics on labelled data, as `BertTask.evaluate`.
 
         Args:
-            x: as in `fit`.
-            y: as in `fit`.
-            batch_size: as `BertTask.evaluate`.
-            sample_weight: as `BertTask.evaluate`.
-            overlap: reads complete texts, as `predict` does.
-            **kwargs: as `BertTask.evaluate`; with `overlap` `return_dict` and `verbose`.
-
-        Returns:
-            As `keras.Model.evaluate`.
+            overlap: reads complete texts, as `predict` does. `return_dict` and `verbose` are then
+                the only further arguments.
 
         Raises:
             ValueError: if labels are unknown, or `overlap` comes with ids or does not fit.
@@ -454,10 +422,10 @@ class BertClassifier(Labelled):
         return (labels[0], probabilities[0]) if single else (labels, probabilities)
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
-        """Scores predictions by `keras_bert.metrics.evaluate`.
+        """Scores predictions by `keras_bert.metrics.evaluate`, on data as `fit` takes them.
 
         Args:
-            x: texts or ids, as in `fit`.
+            x: texts or ids.
             y: their labels.
             **kwargs: as `predict`.
 

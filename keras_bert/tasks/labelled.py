@@ -90,7 +90,7 @@ class Labelled(Calibrated):
         return class_labels(y, self.num_classes, self.labels)
 
     def encode_labels_in_graph(self, y):
-        """Turns a batch of labels [B] of a dataset into ids, inside `tf.data`.
+        """Turns a batch of labels [B] of a dataset into ids, as `BertTask.encode_labels_in_graph`.
 
         Raises:
             ValueError: if they are strings, and the task has no labels.
@@ -104,7 +104,7 @@ class Labelled(Calibrated):
         return ids_in_graph(y, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Turns weights by label name or id into weights by id; 1 by default.
+        """Turns weights by label into weights by id, 1 by default, as `BertTask.encode_class_weight`.
 
         Raises:
             ValueError: if a label is unknown or named twice, or a weight is negative or infinite.

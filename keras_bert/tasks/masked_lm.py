@@ -170,17 +170,7 @@ class BertMaskedLM(Calibrated):
         return model_inputs(batch), {"mlm": batch["mask_ids"]}, {"mlm": batch["mask_weights"]}
 
     def contract_inputs(self, batch: dict) -> tuple[dict, dict, dict]:
-        """Applies `pack`, for the heads that this model has.
-
-        Args:
-            batch: tensors by key.
-
-        Returns:
-            As `pack`.
-
-        Raises:
-            ValueError: as `pack`.
-        """
+        """Converts a batch, as `pack`, for the heads that this model has."""
         return self.pack(batch)
 
     def fill(
@@ -299,16 +289,11 @@ class BertMaskedLM(Calibrated):
         return best_temperature(logits, right)
 
     def masked_word_logits(self, texts, batch_size: int | None = None, **kwargs) -> tuple:
-        """Masks a word in each text, and predicts it.
+        """Masks a word in each of N texts and predicts it, as `calibrate` does.
 
-        Args:
-            texts: N texts; of more than 2,048 with such a word, so many are evenly chosen.
-            batch_size: rows of a batch, 32 by default.
-            **kwargs: as `predict`.
-
-        Returns:
-            (indices of the M texts; these with a [MASK]; float32 logits [M, V]; ids of the words,
-            int [M]), as `keras_bert.text.prompts.mask_words`.
+        Of more than 2,048 texts with a word of one token, so many are evenly chosen. Returns
+        (indices of the M texts; these with a [MASK]; float32 logits [M, V]; ids of the words, int
+        [M]).
         """
         self.check_has_preprocessor()
         tokenizer = self.preprocessor.tokenizer
@@ -326,22 +311,12 @@ class BertMaskedLM(Calibrated):
         return kept, masked, np.asarray(logits[:, 0, :size], "float32"), right[chosen]
 
     def signatures(self, top_k: int | None = None, targets: list[str] | None = None):
-        """Lists `serving_default`, the candidate tokens for each [MASK].
+        """Lists `serving_default`, the candidate tokens for each [MASK]; arguments, as `fill`.
 
         It takes `text`, string [B], and gives, with M the maximum number of [MASK]s of a text:
         `token`, string, `id`, int32, and `score`, float32, all [B, M, K], the most probable first,
         and `count`, int32 [B], the number of [MASK]s; unused places hold "", -1 and 0. A text
         without [MASK] has none.
-
-        Args:
-            top_k: as `fill`.
-            targets: as `fill`.
-
-        Returns:
-            An `Answer` by name.
-
-        Raises:
-            ValueError: as `fill`.
         """
         tokenizer = self.preprocessor.tokenizer
         check_has_mask(tokenizer)
@@ -396,16 +371,9 @@ class BertMaskedLM(Calibrated):
     # === Training ===
 
     def fit(self, x=None, y=None, *args, **kwargs):
-        """Trains the model; see the class for the data, and `BertTask.fit` for all arguments.
+        """Trains the model on texts or a dataset, see the class; as `BertTask.fit`.
 
-        Args:
-            x: texts, or a dataset.
-            y: not used; the targets are part of the texts.
-            *args: as `BertTask.fit`.
-            **kwargs: as `BertTask.fit`.
-
-        Returns:
-            The Keras `History`: loss, mlm_accuracy, mlm_perplexity.
+        There are no labels: the targets are part of the texts.
 
         Raises:
             TypeError: if x is neither, or labels are passed.

@@ -79,15 +79,10 @@ class BertPretrainer(BertMaskedLM):
 
     @staticmethod
     def pack(batch: dict, next_sentence: bool = True) -> tuple[dict, dict, dict]:
-        """Converts a batch, see `contract.py`, to the structure that `keras.Model.fit` reads.
+        """Converts a batch, as `BertMaskedLM.pack`, with the labels of next sentences.
 
-        Args:
-            batch: NumPy arrays, or TensorFlow tensors inside `tf.data` too, by key.
-            next_sentence: False to omit that task, whether or not the batch has labels for it.
-
-        Returns:
-            (x, y, sample_weight), dicts: x for the model; y by output, `mlm` [B, P] and `nsp` [B];
-            sample_weight by output, of the same shapes as y.
+        `next_sentence=False` omits that task, whether or not the batch has labels for it. Otherwise
+        y and sample_weight have `nsp` [B] too.
 
         Raises:
             TypeError: if `batch` is not a dict of arrays.
@@ -143,13 +138,6 @@ class BertPretrainer(BertMaskedLM):
 
         The latter takes `text` and `text_pair`, string [B], and gives `probability`, float32 [B],
         that the second text follows the first, and `logits`, float32 [B, 2].
-
-        Args:
-            top_k: as `fill`.
-            targets: as `fill`.
-
-        Returns:
-            An `Answer` by name.
         """
         found = super().signatures(top_k, targets)
         if self.has_next_sentence:

@@ -197,13 +197,7 @@ class BertQuestionAnswerer(Calibrated):
         return x, [first_answer([pair]) for pair in pairs]
 
     def with_targets(self, data):
-        """Finds answers in their contexts.
-
-        Args:
-            data: as `BertTask.with_targets`.
-
-        Returns:
-            As `BertTask.with_targets`; labels are first character and one past the last, [N, 2].
+        """Finds answers in their contexts, as `BertTask.with_targets`: int32 [N, 2] characters.
 
         Raises:
             ValueError: if there are no questions, or an answer is not at its stated place.
@@ -234,22 +228,15 @@ class BertQuestionAnswerer(Calibrated):
         return found.numpy(), weights
 
     def encode_labels(self, y):
-        """Checks labels of rows of ids.
+        """Checks labels of rows of ids, as `fit` takes them: columns of first and last piece.
 
-        Args:
-            y: the columns of first and last piece, [R, 2] or a dict of `start` and `end`, [R]
-                each.
-
-        Returns:
-            int32 [R, 2].
-
-        Raises:
-            ValueError: if a label is not a span; the error names its row.
+        They are [R, 2] or a dict of `start` and `end`, [R] each, and become int32 [R, 2]; an error
+        names the row.
         """
         return row_labels(y)
 
     def encode_labels_in_graph(self, y):
-        """Splits labels [B, 2] of a dataset of ids; a dict of `start` and `end` is kept."""
+        """Splits labels [B, 2], as `BertTask.encode_labels_in_graph` gets them, by output."""
         return y if y is None or isinstance(y, dict) else {"start": y[:, 0], "end": y[:, 1]}
 
     def _checked_rows(self, x, y, sample_weight):
@@ -278,23 +265,11 @@ class BertQuestionAnswerer(Calibrated):
         validation_data=None,
         **kwargs,
     ):
-        """Trains the model; see `BertTask.fit` for all arguments.
+        """Trains the model, as `BertTask.fit`.
 
         If some questions have no answer and `null_threshold` is None, it is set to 0.0. After
         training it is set by `tune_null_threshold`, if validation data in memory has both kinds of
         questions; this is logged.
-
-        Args:
-            x: as `BertTask.fit`.
-            y: as `BertTask.fit`.
-            batch_size: as `BertTask.fit`.
-            epochs: as `BertTask.fit`.
-            sample_weight: as `BertTask.fit`.
-            validation_data: a list of `SquadExample`, or as `BertTask.fit`.
-            **kwargs: as `BertTask.fit`.
-
-        Returns:
-            The Keras `History`: loss, start_loss, end_loss, start_accuracy, end_accuracy.
 
         Raises:
             TypeError: if a text is not a string.

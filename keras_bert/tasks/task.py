@@ -308,14 +308,7 @@ class BertTask(keras_hub.models.Task):
         return Examples(columns, self._encoded(y))
 
     def brings_labels(self, x) -> bool:
-        """Returns whether data passed as a single object includes labels, as that of a reader does.
-
-        Args:
-            x: data that a user passes as x or as `validation_data`.
-
-        Returns:
-            Whether it does.
-        """
+        """Whether a single object includes labels, as `fit` takes it from a reader."""
         return False
 
     def _encoded(self, y):
@@ -781,10 +774,7 @@ class BertTask(keras_hub.models.Task):
                 return super().stateless_call(*args, **kwargs)
 
     def default_loss(self):
-        """Returns the loss of `compile(loss="auto")`.
-
-        Returns:
-            As `keras.Model.compile` takes it, by output if there are several.
+        """Returns the loss of `compile(loss="auto")`, as `keras.Model.compile` takes it.
 
         Raises:
             NotImplementedError: if the task does not declare it.
@@ -797,10 +787,7 @@ class BertTask(keras_hub.models.Task):
         return None
 
     def default_metrics(self) -> list:
-        """Returns the metrics of `compile(metrics="auto")`.
-
-        Returns:
-            As `keras.Model.compile` takes them, by output if there are several.
+        """Returns the metrics of `compile(metrics="auto")`, as `keras.Model.compile` takes them.
 
         Raises:
             NotImplementedError: if the task does not declare them.
@@ -823,13 +810,7 @@ class BertTask(keras_hub.models.Task):
         raise NotImplementedError
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Converts weights by label to weights by id.
-
-        Args:
-            class_weight: weights by label name or id.
-
-        Returns:
-            A weight for every id.
+        """Converts weights by label name or id to weights by id, as `class_weight` of `fit`.
 
         Raises:
             ValueError: if a label is unknown, or the task has no classes.
@@ -838,13 +819,7 @@ class BertTask(keras_hub.models.Task):
         raise ValueError(f"class_weight is not supported by {name}, which has no classes")
 
     def encode_labels_in_graph(self, y):
-        """Like `encode_labels`, for a batch inside `tf.data`; None stays None.
-
-        Args:
-            y: labels of a batch as a dataset yields them, or None.
-
-        Returns:
-            Labels as the loss reads them.
+        """Encodes a batch of labels in a dataset's graph, as `encode_labels`; None stays None.
 
         Raises:
             ValueError: if they are of a type that datasets cannot hold.

@@ -163,18 +163,9 @@ class BertTextEmbedder(BertTask):
         skip_mismatch: bool = False,
         **settings,
     ):
-        """Makes an embedder from a checkpoint, or from a directory of sentence-transformers.
+        """Makes an embedder, as `BertTask.from_preset`, or from sentence-transformers' directories.
 
         Such a directory defines how embeddings are computed, with its dense layers and prompts.
-
-        Args:
-            preset: as `BertTask.from_preset`, or the directory.
-            load_weights: as `BertTask.from_preset`.
-            skip_mismatch: as `BertTask.from_preset`.
-            **settings: as `BertTask.from_preset`.
-
-        Returns:
-            The embedder, with its preprocessor if the checkpoint has a vocabulary.
 
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
@@ -232,10 +223,7 @@ class BertTextEmbedder(BertTask):
         return fitting
 
     def write_beside(self, folder: Path) -> None:
-        """Adds the files of sentence-transformers to a Hugging Face directory.
-
-        Args:
-            folder: the directory.
+        """Adds sentence-transformers' files to a Hugging Face directory, as `save_checkpoint` does.
 
         Raises:
             ValueError: if embeddings use hidden states other than the last or the pooler, or there
@@ -329,16 +317,10 @@ class BertTextEmbedder(BertTask):
         return {"embedding": outputs[:, 0]}
 
     def signatures(self, prompt: str | None = None):
-        """Lists `serving_default`, for texts, and `similarity`, for pairs of texts.
+        """Lists `serving_default`, for texts, and `similarity`, for pairs; `prompt`, as `embed`.
 
         The first takes `text`, string [B], and returns `embedding`, float32 [B, H]; the second also
         takes `text_pair`, and returns the `cosine` of both texts' embeddings, float32 [B].
-
-        Args:
-            prompt: as `embed`.
-
-        Returns:
-            An `Answer` by name.
 
         Raises:
             ValueError: if there is no such prompt.
@@ -486,7 +468,7 @@ class BertTextEmbedder(BertTask):
         return scores
 
     def encode_labels_in_graph(self, y):
-        """Casts scores inside `tf.data`."""
+        """Casts scores, as `BertTask.encode_labels_in_graph` gets them."""
         import tensorflow as tf
 
         if y is not None and y.dtype == tf.string:

@@ -250,7 +250,7 @@ class BertTokenClassifier(Labelled):
         return super().encode_class_weight(class_weight)
 
     def encode_labels_in_graph(self, y):
-        """Passes ids through; names of tags are not supported in a dataset.
+        """Passes ids through, as `BertTask.encode_labels_in_graph`; names of tags are refused.
 
         Raises:
             ValueError: if `y` are names.
@@ -553,12 +553,12 @@ class BertTokenClassifier(Labelled):
         return entities
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
-        """Scores the tags of words, by `keras_bert.metrics.tagging_scores`.
+        """Scores the tags of words of data as `fit` takes them, by `tagging_scores`.
 
         `fit` reports them for validation data that are sentences, if the labels mark entities.
 
         Args:
-            x: sentences, as in `fit`.
+            x: sentences.
             y: their labels, or spans.
             **kwargs: as `predict_tags`.
 
