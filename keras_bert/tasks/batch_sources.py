@@ -55,9 +55,9 @@ def memory_source(
     labels,
     weights,
     batch_size: int | None,
-    shuffle: bool,
-    seed: int,
-    class_weight,
+    shuffle: bool = False,
+    seed: int = 0,
+    class_weight=None,
 ):
     """Makes the source of rows in memory; they are packed if that saves enough.
 

@@ -65,7 +65,6 @@ class BertClassifier(Labelled):
             preprocessor does not fit the backbone.
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertClassifierPreprocessor
     answers_read_rows = False
     reads_first_tokens = True
@@ -117,16 +116,14 @@ class BertClassifier(Labelled):
 
     @thresholds.setter
     def thresholds(self, values: Sequence[float] | None) -> None:
-        if self.problem != "multi_label":
-            if values is not None:
-                raise ValueError(f"thresholds are of multi-label problems, not of {self.problem}")
-            self._thresholds = None
-            return
-        values = [0.5] * self.num_classes if values is None else [float(v) for v in values]
-        if len(values) != self.num_classes or not all(0 <= v <= 1 for v in values):
-            raise ValueError(
-                f"thresholds={values}: expected {self.num_classes} numbers from 0 to 1"
-            )
+        if self.problem == "multi_label":
+            values = [0.5] * self.num_classes if values is None else [float(v) for v in values]
+            if len(values) != self.num_classes or not all(0 <= v <= 1 for v in values):
+                raise ValueError(
+                    f"thresholds={values}: expected {self.num_classes} numbers from 0 to 1"
+                )
+        elif values is not None:
+            raise ValueError(f"thresholds are of multi-label problems, not of {self.problem}")
         self._thresholds = values
 
     @property
@@ -237,10 +234,9 @@ class BertClassifier(Labelled):
             return {"values": outputs}
         if self.problem == "multi_label":
             probabilities = tf.sigmoid(outputs / self.temperature)
+            names = label_tensor(self.labels, self.num_classes)
             return {
-                "labels": tf.broadcast_to(
-                    label_tensor(self.labels, self.num_classes), tf.shape(outputs)
-                ),
+                "labels": tf.broadcast_to(names, tf.shape(outputs)),
                 "probabilities": probabilities,
                 "given": tf.cast(probabilities >= self.thresholds, tf.int32),
                 "logits": outputs,
@@ -248,7 +244,7 @@ class BertClassifier(Labelled):
         return super().answers(outputs, rows)
 
     def signatures(self, overlap: int | None = None):
-        """Lists `serving_default`, for `text`, and `pair`, for both texts; `overlap`, as `predict`."""
+        """Lists `serving_default`, for `text`, and `pair`, for two; `overlap` as in `predict`."""
         one = super().signatures(overlap=overlap)["serving_default"]
         asks = {"text": TEXT, "text_pair": TEXT}
         example = {"text": EXAMPLES, "text_pair": EXAMPLES[::-1]}
@@ -289,9 +285,8 @@ class BertClassifier(Labelled):
             if not isinstance(validation_data, tuple | list) or not len(validation_data):
                 raise ValueError("validation_data: with overlap= expected (x, y) in memory")
             _check_has_windows(validation_data[0])
-            validation_data = self._check_validation(validation_data)
+            texts, labels, shares = self._check_validation(validation_data)
             every = kwargs.pop("validation_freq", 1)
-            texts, labels, shares = validation_data
             options = {"overlap": overlap, "return_dict": True, "verbose": 0}
 
             def validate(epoch, logs):
@@ -299,11 +294,9 @@ class BertClassifier(Labelled):
                     found = self.evaluate(texts, labels, batch_size, shares, **options)
                     logs.update({f"val_{name}": value for name, value in found.items()})
 
+            callbacks = keras.tree.flatten(kwargs.get("callbacks") or [])
             validation = keras.callbacks.LambdaCallback(on_epoch_end=validate)
-            kwargs["callbacks"] = [
-                validation,
-                *keras.tree.flatten(kwargs.get("callbacks") or []),
-            ]
+            kwargs["callbacks"] = [validation, *callbacks]
         if isinstance(given := kwargs.get("class_weight"), str):  # counts texts, not windows
             several = self.output_kind == LABELS
             labels = self.encode_labels(y)

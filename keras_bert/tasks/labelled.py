@@ -104,7 +104,7 @@ class Labelled(Calibrated):
         return ids_in_graph(y, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Turns weights by label into weights by id, 1 by default, as `BertTask.encode_class_weight`.
+        """Turns weights by label into those by id, as `BertTask.encode_class_weight`; 1 by default.
 
         Raises:
             ValueError: if a label is unknown or named twice, or a weight is negative or infinite.

@@ -15,7 +15,7 @@ from keras_bert.tasks.table_batches import table_source
 
 
 def masked_source(
-    task, preprocessor, x, sample_weight, batch_size: int, shuffle: bool, seed: int
+    task, preprocessor, x, sample_weight, batch_size: int, shuffle: bool = False, seed: int = 0
 ) -> MaskedSource:
     """Makes a source of batches of texts with dynamic masking: new masks in every epoch.
 
@@ -34,7 +34,7 @@ def masked_source(
     packed = None
     if isinstance(x, Table):
         # Their place as labels is taken by zeros, see `rows_of_table`.
-        rows = table_source(task, x, batch_size, shuffle, seed, None, True, _as_it_is)
+        rows = table_source(task, x, batch_size, shuffle, seed, preprocess=_as_it_is)
     elif is_dataset(x):
         multiple = task.step.replica_count * task.accumulation_steps
         rows = _rows_of_dataset(x, preprocessor.rows_to_mask, multiple)

@@ -88,7 +88,6 @@ class BertMaskedLM(Calibrated):
         ValueError: if the preprocessor does not fit the backbone.
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertMaskedLMPreprocessor
 
     example = {"text": [f"The harbour {MASK} in the {MASK}.", "No ships."]}
@@ -459,28 +458,16 @@ class BertMaskedLM(Calibrated):
         if "mask_positions" not in x:
             raise ValueError(f"ids lack mask_positions; got {', '.join(x)}")
 
-    def source(
-        self,
-        x,
-        y=None,
-        sample_weight=None,
-        batch_size=None,
-        shuffle=False,
-        seed=0,
-        class_weight=None,
-        labelled=True,
-    ):
+    def source(self, x, y=None, sample_weight=None, batch_size=None, labelled=True, **options):
         if not labelled or (is_dataset(x) and not holds_texts(x)):
-            return super().source(
-                x, y, sample_weight, batch_size, shuffle, seed, class_weight, labelled
-            )
-        if class_weight is not None:
+            return super().source(x, y, sample_weight, batch_size, labelled, **options)
+        if (class_weight := options.pop("class_weight", None)) is not None:
             self.encode_class_weight(class_weight)
         check_beside(x, None, sample_weight, batch_size)
         if are_examples(x):
             x, _, sample_weight = self.ragged_rows(x, None, sample_weight)
         preprocessor, batch_size = self._masking_preprocessor(), check_batch_size(batch_size)
-        return masked_source(self, preprocessor, x, sample_weight, batch_size, shuffle, seed)
+        return masked_source(self, preprocessor, x, sample_weight, batch_size, **options)
 
     def dataset_preparer(self, dataset, labelled):
         import tensorflow as tf

@@ -56,7 +56,6 @@ class BertMultipleChoice(Calibrated):
         ValueError: if the preprocessor does not fit the backbone.
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertMultipleChoicePreprocessor
 
     asks = {"context": TEXT, "choices": Column(shape=(None, None))}

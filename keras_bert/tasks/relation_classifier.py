@@ -53,7 +53,6 @@ class BertRelationClassifier(Labelled):
             preprocessor does not fit the backbone.
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertRelationPreprocessor
 
     asks = {"text": TEXT, "spans": Column("int32", (None, 2, 2))}

@@ -1,6 +1,5 @@
 """Outputs of rows in memory, batched by similar length and returned in their original order."""
 
-import functools
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -56,17 +55,16 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
         parts = _run_batches(task, ids, widths, order, batch_size, kwargs, kept)
     else:
         parts = _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept)
-    if task.outputs_by_token and kept is None:
-        parts = [
-            keras.tree.map_structure(
-                functools.partial(_filled, width, length, task.fill_value), outputs
-            )
-            for width, outputs in parts
-        ]
-    else:
-        parts = [outputs for _, outputs in parts]
-    back = np.argsort(order)
-    return keras.tree.map_structure(lambda *v: np.concatenate(v)[back], *parts)
+    by_token, back = task.outputs_by_token and kept is None, np.argsort(order)
+
+    def joined(*outputs):
+        if by_token:
+            widths = [width for width, _ in parts]
+            pairs = zip(widths, outputs, strict=True)
+            outputs = [_filled(width, length, task.fill_value, value) for width, value in pairs]
+        return np.concatenate(outputs)[back]
+
+    return keras.tree.map_structure(joined, *(outputs for _, outputs in parts))
 
 
 def by_width(ids: dict, length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,11 +130,12 @@ def kept_function(task, key: tuple, function: Callable, columns: list) -> Callab
         return function
     functions = _functions_of(task)
     key = (key, *(c.shape.rank for c in columns), *_settings(task))
-    if key not in functions.made:
-        specs = [tf.TensorSpec([None, *[None] * (c.shape.rank - 1)], c.dtype) for c in columns]
-        made = tf.function(function, specs, autograph=False).get_concrete_function()
-        functions.keep(key, made, _text_parts(task))
-    return functions.made[key][0]
+
+    def make():
+        specs = [tf.TensorSpec([None] * c.shape.rank, c.dtype) for c in columns]
+        return tf.function(function, specs, autograph=False).get_concrete_function()
+
+    return functions.kept(key, make, _text_parts(task))
 
 
 class Functions:
@@ -149,11 +148,13 @@ class Functions:
         self.network = Network(task)
         self.made = {}
 
-    def keep(self, key: tuple, function: Callable, held) -> None:
-        """Keeps a function, and the objects whose `id` is in its key, so that no id is reused."""
-        if len(self.made) == MOST_FUNCTIONS:
-            self.made.pop(next(iter(self.made)))
-        self.made[key] = function, held
+    def kept(self, key: tuple, make: Callable, held=()) -> Callable:
+        """A function, made once, and kept with the objects whose `id` is in its key."""
+        if key not in self.made:
+            if len(self.made) == MOST_FUNCTIONS:
+                self.made.pop(next(iter(self.made)))
+            self.made[key] = make(), held
+        return self.made[key][0]
 
 
 def _functions_of(task) -> Functions:
@@ -228,14 +229,16 @@ def _predict_function(task, ids: dict) -> Callable:
     functions = _functions_of(task)
     ranks = {name: len(value.shape) for name, value in ids.items()}
     key = ("predict", *ranks.items(), *(str(value.dtype) for value in ids.values()))
-    if key not in functions.made:
+
+    def make():
         specs = {
             n: tf.TensorSpec([None] * rank, tf.as_dtype(ids[n].dtype), n)
             for n, rank in ranks.items()
         }
         function = tf.function(task.predict_step, autograph=False).get_concrete_function(specs)
-        functions.keep(key, lambda batch: function(batch), ())
-    return functions.made[key][0]
+        return lambda batch: function(batch)
+
+    return functions.kept(key, make)
 
 
 def _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept) -> list[tuple]:

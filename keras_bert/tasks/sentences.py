@@ -37,7 +37,11 @@ def check_sentences(sentences) -> list[str] | list[list[str]]:
 
 
 def check_tags(
-    sentences: Sequence, tags: Sequence, lines: Sequence[int] | None = None, first: int = 0
+    sentences: Sequence,
+    tags: Sequence,
+    lines: Sequence[int] | None = None,
+    first: int = 0,
+    kind: str = "tags",
 ) -> None:
     """Checks that there is a tag for each word; an error names sentence and line.
 
@@ -49,7 +53,7 @@ def check_tags(
         _check_list(given, row + first, lines)
         if len(words) != len(given):
             where = place_of(row + first, lines, "sentence")
-            raise ValueError(f"{where}: {len(words)} words, {len(given)} tags")
+            raise ValueError(f"{where}: {len(words)} words, {len(given)} {kind}")
 
 
 def names_of_tags(y) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert.data.examples import Examples
 from keras_bert.data.rows import parse_json
 from keras_bert.data.squad import Answer, SquadExample
 from keras_bert.data.texts import as_strings, text_columns
@@ -94,22 +95,15 @@ def graded(found: list[Prediction], rights: list[list[str]]) -> tuple[np.ndarray
     return logits, np.array(chosen, int), np.array(grades)
 
 
-def as_examples(x: Any, y: Any) -> list[SquadExample]:
-    """Combines checked questions and contexts with answers as `answer_spans` takes them."""
-    rows = zip(*x, y, strict=True)
-    return [
-        answer
-        if isinstance(answer, SquadExample)
-        else SquadExample(
-            str(row),
-            "",
-            question,
-            context,
-            () if answer is None else (Answer(*answer),),
-            answer is None,
-        )
-        for row, (question, context, answer) in enumerate(rows)
-    ]
+def as_examples(data: Examples) -> list[SquadExample]:
+    """Combines questions and contexts with answers as `answer_spans` takes them."""
+    found = []
+    for row, (*columns, answer) in enumerate(zip(*data.columns, data.labels, strict=True)):
+        if not isinstance(answer, SquadExample):
+            answers = () if answer is None else (Answer(*answer),)
+            answer = SquadExample(str(row), "", *columns, answers, answer is None)
+        found.append(answer)
+    return found
 
 
 def question_columns(x: Any) -> tuple[list, list]:
@@ -174,11 +168,8 @@ def first_answer(value: Any) -> tuple[str, int] | None:
         raise ValueError(f"answers={value!r:.80}: expected a list of (text, first character)")
     if not value:
         return None
-    text, start = (
-        value[0]
-        if not isinstance(value[0], dict)
-        else (value[0].get("text"), value[0].get("answer_start"))
-    )
+    first = value[0]
+    text, start = map(first.get, ("text", "answer_start")) if isinstance(first, dict) else first
     if not text:
         return None
     if isinstance(start, str) and start.strip().isdecimal():

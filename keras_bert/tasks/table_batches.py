@@ -34,10 +34,10 @@ def table_source(
     task,
     table: Table,
     batch_size,
-    shuffle: bool,
-    seed: int,
-    class_weight,
-    labelled: bool,
+    shuffle: bool = False,
+    seed: int = 0,
+    class_weight=None,
+    labelled: bool = True,
     preprocess: Callable | None = None,
 ) -> TableSource:
     """Makes the source of a table, after one pass over it that checks and counts its rows.

@@ -1,7 +1,6 @@
 """The base of all tasks. A task is a declaration of its columns, its rows and its answers."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -36,7 +35,7 @@ from keras_bert.data.texts import is_text, text_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.crf import CRFLoss
 from keras_bert.models import merge_lora, tune
-from keras_bert.models.backbone import OPTIONAL_INPUTS
+from keras_bert.models.backbone import OPTIONAL_INPUTS, BertBackbone
 from keras_bert.serving.export import export_task
 from keras_bert.serving.network import BY_TOKEN
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
@@ -163,6 +162,7 @@ class BertTask(keras_hub.models.Task):
 
     asks: dict[str, Column] = {"text": TEXT}
     example: dict[str, list] = {"text": EXAMPLES}
+    backbone_cls = BertBackbone
     head_kind: str | None = None
     output_kind: str | dict[str, str] = CLASSES
     outputs_by_token = False
@@ -418,8 +418,11 @@ class BertTask(keras_hub.models.Task):
             ValueError: if an example has several rows, which need lists.
         """
         rows = self.rows(*columns)
-        if rows.example is not None:
-            raise _makes_several_rows(self)
+        if rows.example is not None or self.outputs_by_token:
+            raise ValueError(
+                f"the dataset gives texts, and {type(self).__name__} makes several rows of one: "
+                "expected lists, or datasets of ids"
+            )
         return rows.ids
 
     def check_number_of_columns(self, columns: tuple) -> None:
@@ -596,21 +599,19 @@ class BertTask(keras_hub.models.Task):
                 any Keras optimizer, used as it is.
             loss: "auto" for the task's own, or a Keras loss on logits; labels are passed as ids or
                 one-hot, as the loss expects. Whatever its reduction ("sum" excepted), a batch's
-                loss is sum(weight * loss) / sum(weight) over all rows of the batch, regardless of
-                replicas and micro-batches. Regularization losses are added.
-            loss_weights: factors of the losses of several outputs; by default the losses are
-                added, or, with loss="auto", weighted as the task defines it.
+                loss is sum(weight * loss) / sum(weight) over all its rows, regardless of replicas
+                and micro-batches. Regularization losses are added.
+            loss_weights: factors of the losses of several outputs; by default 1, or with
+                loss="auto" the task's own.
             metrics: "auto" for the task's own, or Keras metrics; None or [] for none. They weight
-                rows as the loss does; rows of weight 0 are ignored. Keras metrics receive what they
-                expect: probabilities, from a softmax or sigmoid; with `from_logits=True`, and for
-                hinge metrics, logits. Labels are passed as ids or one-hot. With two classes, binary
-                metrics (`Precision`, `AUC`) read class 1; with more, all classes one-hot, unless
-                they select a class. Custom metrics and functions receive labels and outputs
-                unchanged: ids and logits.
+                rows as the loss does. Keras metrics receive what they expect: probabilities; with
+                `from_logits=True`, and for hinge metrics, logits; labels as ids or one-hot. With
+                two classes, binary metrics (`Precision`, `AUC`) read class 1; with more, all
+                classes one-hot, unless they select a class. Custom metrics and functions receive
+                labels and outputs unchanged: ids and logits.
             weighted_metrics: more of the same; Keras has two lists.
             learning_rate: peak rate of the automatic optimizer.
-            weight_decay: weight decay of the automatic optimizer; biases and LayerNorm are
-                excluded.
+            weight_decay: its weight decay; biases and LayerNorm are excluded.
             warmup: fraction of the steps with a rising rate.
             decay: decay of the rate after warm-up: "linear", "polynomial", "cosine" or "constant".
             layer_decay: factor on the rate from each block to the one below it, such as 0.9.
@@ -629,7 +630,7 @@ class BertTask(keras_hub.models.Task):
                 rows of the encoder; see `keras_bert.layers.packing`. Outputs are those of unpacked
                 texts. A batch then has approximately `batch_size` texts, and a batch of a
                 classifier's `predict` no more tokens than without packing. Texts packed into a row
-                in the first epoch stay together in all epochs. With `shuffle=False` texts keep
+                in the first epoch stay together in all epochs; with `shuffle=False` texts keep
                 their order to within four batches. "auto" packs if XLA compiles for an accelerator
                 and at least a tenth of the cells is saved. Masked language modelling packs texts in
                 shuffled training only.
@@ -911,15 +912,10 @@ class BertTask(keras_hub.models.Task):
                 be divided evenly, or a checkpoint to resume from belongs to another model.
         """
         self._assert_compile_called("fit")
-        for name, value in (
-            ("batch_size", batch_size),
-            ("steps_per_epoch", steps_per_epoch),
-            ("steps", steps),
-            ("examples", examples),
-            ("validation_steps", kwargs.get("validation_steps")),
-        ):
-            if value is not None:
-                check_count(name, value)
+        counts = {"batch_size": batch_size, "steps_per_epoch": steps_per_epoch, "steps": steps}
+        counts |= {"examples": examples, "validation_steps": kwargs.get("validation_steps")}
+        for name, value in counts.items():
+            check_count(name, 1 if value is None else value)
         check_count("initial_epoch", initial_epoch, 0)
         check_count("seed", seed, -(2**63))
         check_above_zero("epochs", 1 if epochs is None else epochs)
@@ -928,9 +924,8 @@ class BertTask(keras_hub.models.Task):
         )
         if epochs is None and steps is None and examples is None:
             epochs = 1
-        source = self.source(
-            x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
-        )
+        options = {"shuffle": shuffle, "seed": seed, "class_weight": class_weight}
+        source = self.source(x, y, sample_weight, batch_size, **options)
         if validation_data is not None:  # after the source, which may find names of labels
             validation_data = self._check_validation(validation_data, x)
         callbacks = scored(self, callbacks, validation_data)
@@ -1044,6 +1039,7 @@ class BertTask(keras_hub.models.Task):
             raise ValueError(
                 f"x={x!r}: expected a text; pass Path({x!r}) for the file, [{x!r}] for the text"
             )
+        x = self.as_table(x, kwargs)
         if is_text(x):
             one = self.predict([x], batch_size, **kwargs)
             return keras.tree.map_structure(lambda v: v[0], one)
@@ -1134,7 +1130,7 @@ class BertTask(keras_hub.models.Task):
     def answers_to(
         self, x, batch_size: int | None = None, kwargs: dict | None = None, **options
     ) -> dict[str, np.ndarray]:
-        """Answers examples, or rows of ids, as `serving_default` of an export does.
+        """Answers examples, or rows of ids, as the export's `serving_default` does.
 
         Args:
             x: examples in memory, as `fit` takes them, without labels.
@@ -1191,7 +1187,7 @@ class BertTask(keras_hub.models.Task):
     def _without_padding(
         self, rows: Callable, key: tuple, data: Examples, weights=None, piece: bool = False
     ) -> tuple:
-        """Does the work of `ragged_rows`, with a function that makes rows, and its key.
+        """`ragged_rows`, with a function that makes rows, and its key.
 
         `piece` is for a piece of many: always by a graph, and without a progress bar.
         """
@@ -1228,7 +1224,7 @@ class BertTask(keras_hub.models.Task):
             parts = chain([first], pool.map(encode, range(CHUNK, count, CHUNK)))
             parts = parts if piece else _counted(parts, count)
             ids, *labels = zip(*parts, strict=True)
-        return joined_rows(ids), *map(_joined, labels)
+        return joined_rows(ids), *(None if v[0] is None else joined(v) for v in labels)
 
     def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, Any, Any]:
         """Converts examples to rows of one length, as `ragged_rows` but in arrays padded to T.
@@ -1267,13 +1263,10 @@ class BertTask(keras_hub.models.Task):
     def _read_fit_data(self, x, y, sample_weight, validation_data, share: float) -> tuple:
         """(x, y, sample_weight, validation_data) of `fit`, parsed; the last one if split off."""
         check_number("validation_split", share, 0, 1)
-        x, y = self._labelled(x, y, "fit")
-        sample_weight = checked_weights(sample_weight)
         if share and validation_data is not None:
             raise ValueError("got both validation_data and validation_split")
-        if share:
-            return split_rows(x, y, sample_weight, share)
-        return x, y, sample_weight, validation_data
+        given = (*self._labelled(x, y, "fit"), checked_weights(sample_weight))
+        return split_rows(*given, share) if share else (*given, validation_data)
 
     def _check_validation(self, data, x=None) -> tuple:
         """Parses `validation_data` and checks that it includes labels, as a dataset does.
@@ -1320,35 +1313,24 @@ class BertTask(keras_hub.models.Task):
                 y, sample_weight = (v if v is None else v[..., :width] for v in (y, sample_weight))
         return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
-    def source(
-        self,
-        x,
-        y=None,
-        sample_weight=None,
-        batch_size=None,
-        shuffle=False,
-        seed=0,
-        class_weight=None,
-        labelled=True,
-    ):
+    def source(self, x, y=None, sample_weight=None, batch_size=None, labelled=True, **options):
         """Makes the source of batches of data, as `fit` takes it.
 
-        `labelled` says whether labels of a dataset or a table are read. See
-        `keras_bert.data.sources`.
+        `labelled` says whether labels of a dataset or a table are read; `options` are `shuffle`,
+        `seed` and `class_weight` of `fit`. See `keras_bert.data.sources`.
         """
         check_beside(x, y, sample_weight, batch_size)
         if isinstance(x, Table):
-            return table_source(self, x, batch_size, shuffle, seed, class_weight, labelled)
+            return table_source(self, x, batch_size, labelled=labelled, **options)
         if is_dataset(x):
-            return dataset_source(self, x, class_weight, labelled)
+            return dataset_source(self, x, options.get("class_weight"), labelled)
         if not are_ids(x):
             x, y, sample_weight = self.ragged_rows(x, y, sample_weight)
         elif not is_ragged(x.get("token_ids")):  # such rows come from this package
             x, y, sample_weight = self._checked_rows(x, y, sample_weight)
-        return memory_source(self, x, y, sample_weight, batch_size, shuffle, seed, class_weight)
+        return memory_source(self, x, y, sample_weight, batch_size, **options)
 
     def _checked_rows(self, x: dict, y, sample_weight) -> tuple:
-        """Checks a user's rows of ids, labels and weights."""
         return checked_ids(self, x), self._encoded(y), checked_weights(sample_weight)
 
     def dataset_preparer(self, dataset, labelled):
@@ -1365,8 +1347,6 @@ class BertTask(keras_hub.models.Task):
             ValueError: if the dataset yields texts that are unbatched or become several rows.
         """
         texts = holds_texts(dataset)
-        if texts and self.outputs_by_token:
-            raise _makes_several_rows(self)
         if texts:
             self.check_has_preprocessor()
 
@@ -1528,15 +1508,13 @@ class BertTask(keras_hub.models.Task):
         `tokens`, the model's inputs to its output; and `metadata`, which gives the settings as
         JSON, whatever string it is passed. The method that answers and the signature run the same
         functions. All inputs and outputs have one row per example, so that a server may batch
-        requests.
+        requests. `assets.extra/contract.json` describes all this in a file; see
+        `keras_bert.serving.export_contract`.
 
         The vocabulary is included. The string signatures run TensorFlow Text ops: TensorFlow
         Serving has them built in, a Python process must import tensorflow_text. With `text=False`,
         `tokens` is also `serving_default`, `metadata` is the only other signature, and plain
         TensorFlow loads the export.
-
-        `assets.extra/contract.json` describes all this in a file; see
-        `keras_bert.serving.export_contract`.
 
         Args:
             path: the folder to make, or the export to replace.
@@ -1553,10 +1531,9 @@ class BertTask(keras_hub.models.Task):
                 `weights` is another type, unless they are quantized or have low-rank updates.
             verbose: 0 for silent.
             format: "savedmodel", or "onnx" for a network that runs in ONNX Runtime on a CPU:
-                `network.onnx` beside a SavedModel that has only the functions from strings to ids
-                and from outputs to answers. `keras-bert serve` and `answer_file` take both, with
-                the same signatures and answers; TensorFlow Serving takes only the first. It needs
-                the packages of the extra `runtimes`.
+                `network.onnx` beside a SavedModel from strings to ids and from outputs to answers.
+                `keras-bert serve` and `answer_file` take both, with the same signatures and
+                answers; TensorFlow Serving takes only the first. It needs the extra `runtimes`.
             **options: of the task's `serving_default`: `overlap` of a classifier; `n_best`,
                 `max_answer_length` and `top_k` of a question answerer; `top_k` and `targets` of a
                 masked language model.
@@ -1577,21 +1554,8 @@ class BertTask(keras_hub.models.Task):
         )
 
 
-def _makes_several_rows(task) -> ValueError:
-    return ValueError(
-        f"the dataset gives texts, and {type(task).__name__} makes several rows of one: expected "
-        "lists, or datasets of ids"
-    )
-
-
 def _outputs(outputs, rows, *columns) -> dict:
     return {"outputs": outputs}
-
-
-def _joined(parts: Sequence):
-    if parts[0] is None:
-        return None
-    return joined_rows(parts) if isinstance(parts[0], dict) else joined(parts)
 
 
 def _padded(parts: list[np.ndarray]) -> np.ndarray:
@@ -1607,15 +1571,11 @@ def _padded(parts: list[np.ndarray]) -> np.ndarray:
 
 def _counted(parts: Iterator, count: int) -> Iterator:
     """Shows the progress of tokenization if it takes longer than `SILENT_SECONDS`."""
-    bar, begin = None, time.monotonic()
-    for done, part in enumerate(parts, 1):
-        yield part
-        if bar is None and done * CHUNK < count and time.monotonic() - begin > SILENT_SECONDS:
-            bar = tqdm(total=count, desc="tokenizing", unit=" examples", file=sys.stderr)
-        if bar is not None:
-            bar.update(min(done * CHUNK, count) - bar.n)
-    if bar is not None:
-        bar.close()
+    options = {"desc": "tokenizing", "unit": " examples", "delay": SILENT_SECONDS}
+    with tqdm(total=count, file=sys.stderr, **options) as bar:
+        for part in parts:
+            yield part
+            bar.update(min(CHUNK, count - bar.n))
 
 
 @contextmanager

@@ -81,7 +81,6 @@ class BertTextEmbedder(BertTask):
             or the preprocessor does not fit it.
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertTextEmbedderPreprocessor
     most_texts = None
     answers_read_rows = False
@@ -102,10 +101,14 @@ class BertTextEmbedder(BertTask):
         **kwargs,
     ):
         poolings = [pooling] if isinstance(pooling, str) else list(pooling)
-        if not poolings or not all(name in POOLINGS for name in poolings):
-            raise ValueError(f"pooling={pooling!r}: expected some of {', '.join(POOLINGS)}")
-        if len({*poolings}) < len(poolings) or ("pooler" in poolings and len(poolings) > 1):
-            raise ValueError(f"pooling={pooling!r}: expected each once, and 'pooler' alone")
+        once = len({*poolings}) == len(poolings) and (
+            "pooler" not in poolings or len(poolings) == 1
+        )
+        if not poolings or not once or not {*poolings} <= {*POOLINGS}:
+            raise ValueError(
+                f"pooling={pooling!r}: expected some of {', '.join(POOLINGS)}, each once, and "
+                "'pooler' alone"
+            )
         if default_prompt is not None and default_prompt not in (prompts or {}):
             raise ValueError(f"default_prompt={default_prompt!r}: expected a name in prompts")
         check_choice("loss", loss, LOSSES)
@@ -183,15 +186,10 @@ class BertTextEmbedder(BertTask):
             "normalize": beside.normalize,
             "prompts": beside.prompts,
             "default_prompt": beside.default_prompt,
-            "dense": [
-                {
-                    "units": d.kernel.shape[1],
-                    "activation": d.activation,
-                    "use_bias": d.bias is not None,
-                }
-                for d in beside.dense
-            ],
         }
+        sizes = ((d.kernel.shape[1], d.activation, d.bias is not None) for d in beside.dense)
+        names = ("units", "activation", "use_bias")
+        found["dense"] = [dict(zip(names, size, strict=True)) for size in sizes]
         checkpoint = open_checkpoint(beside.checkpoint, load_weights)
         if beside.sequence_length and checkpoint.contents is not None:
             positions = settings.get("max_sequence_length")
@@ -205,14 +203,13 @@ class BertTextEmbedder(BertTask):
                 tokenizer |= {"lowercase": True, "strip_accents": accents}
         settings = found | {n: value for n, value in settings.items() if value is not None}
         embedder = cls._from_checkpoint(checkpoint, load_weights, skip_mismatch, settings)
-        for layer, dense in zip(
-            embedder.dense_layers, beside.dense if load_weights else (), strict=False
-        ):
-            values = [dense.kernel] + [dense.bias] * layer.use_bias
-            for weight, value in zip(layer.weights, values, strict=True):
-                weight.assign(value)
-                embedder.loading_report.new.remove(weight.path)
-                embedder.loading_report.loaded.append(weight.path)
+        pairs = zip(embedder.dense_layers, beside.dense, strict=False) if load_weights else ()
+        for layer, dense in pairs:
+            layer.set_weights([dense.kernel] + [dense.bias] * layer.use_bias)
+            paths = [weight.path for weight in layer.weights]
+            report = embedder.loading_report
+            report.new[:] = [path for path in report.new if path not in paths]
+            report.loaded += paths
         return embedder
 
     @classmethod
@@ -520,21 +517,19 @@ def _cosines(outputs, rows, text, text_pair) -> dict:
 def _check_layers(layers: Sequence[int], backbone: BertBackbone, pooling: str) -> list[int]:
     """The numbers of hidden states, counted from the embeddings' output up."""
     states = backbone.num_layers + 1
-    if not len(layers) or not all(-states <= i < states for i in layers):
+    chosen = [int(i) % states for i in layers]
+    outside = any(not -states <= i < states for i in layers)
+    if not chosen or outside or len(set(chosen)) < len(chosen):
         raise ValueError(
             f"layers={tuple(layers)}: expected numbers of hidden states, from {-states} to "
-            f"{states - 1}"
+            f"{states - 1}, each layer once"
         )
-    chosen = [int(i) % states for i in layers]
-    if len(set(chosen)) < len(chosen):
-        raise ValueError(f"layers={tuple(layers)}: a layer is there twice")
-    if chosen != [backbone.num_layers]:
-        if pooling == "pooler":
-            raise ValueError(f"layers={tuple(layers)}: the pooler reads the last layer, (-1,)")
-        if not backbone.output_hidden_states:
-            raise ValueError(
-                f"layers={tuple(layers)} need a backbone with output_hidden_states=True"
-            )
+    if chosen == [backbone.num_layers]:
+        return chosen
+    if pooling == "pooler":
+        raise ValueError(f"layers={tuple(layers)}: the pooler reads the last layer, (-1,)")
+    if not backbone.output_hidden_states:
+        raise ValueError(f"layers={tuple(layers)} need a backbone with output_hidden_states=True")
     return chosen
 
 

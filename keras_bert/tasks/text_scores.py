@@ -7,6 +7,7 @@ others. A causal model gives log-likelihoods: each token is scored given those b
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax
@@ -32,21 +33,13 @@ class TextScore:
         return float(np.sum(self.log_probs, dtype="float64"))
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of the network.
+class _Row(NamedTuple):
+    """A row of the network, which scores some tokens of a text."""
 
-    Attributes:
-        ids: its tokens, with [CLS] and [SEP].
-        columns: the columns of the outputs that score tokens.
-        text: the index of its text.
-        tokens: the indices in the text of the tokens that they score.
-    """
-
-    ids: list[int]
-    columns: list[int]
+    ids: list[int]  # with [CLS] and [SEP]
+    columns: list[int]  # of the outputs that score tokens
     text: int
-    tokens: list[int]
+    tokens: list[int]  # their indices in the text
 
 
 def score_rows(

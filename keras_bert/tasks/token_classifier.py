@@ -100,7 +100,6 @@ class BertTokenClassifier(Labelled):
     [TaggedEntity(text='Ada', label='PER', start=0, end=3, score=0.99...), ...]
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertTokenClassifierPreprocessor
 
     column_names = ("words", "tags", "text", "entities", "weight")
@@ -125,10 +124,8 @@ class BertTokenClassifier(Labelled):
         self.preprocessor = preprocessor
         self.head_dropout = Dropout(dropout, name="head_dropout")
         self.head = dense_head(num_classes, backbone.initializer_range)
-        self.chain = None
-        if crf:
-            spread = backbone.initializer_range
-            self.chain = CRF(num_classes, spread, dtype="float32", name="crf")
+        spread = backbone.initializer_range
+        self.chain = CRF(num_classes, spread, dtype="float32", name="crf") if crf else None
 
         # === Functional model ===
         inputs = backbone.input
@@ -294,11 +291,7 @@ class BertTokenClassifier(Labelled):
         if weights is not None and np.ndim(weights[0]) == 1:
             if self.crf:
                 raise ValueError("sample_weight of words: with crf=True the loss is a sentence's")
-            for number, (own, tags) in enumerate(zip(weights, labels, strict=True)):
-                if len(own) != len(tags):
-                    raise ValueError(
-                        f"sentence {first + number}: {len(tags)} words, {len(own)} weights"
-                    )
+            check_tags(labels, weights, first=first, kind="weights")
             given = labels_of_rows(rows.about, to_tensor(weights, "float32"), 0.0).numpy()
         elif weights is not None:
             given = weights[np.asarray(rows.example)]
@@ -460,14 +453,16 @@ class BertTokenClassifier(Labelled):
             found = values(outputs, rows)
             return {"values": found.flat_values, "count": rows.about.counts}
 
-        asked, data = (
-            Answer(self.asks, self.example, self.rows, answers, None, self._key(name)),
-            self.examples(x),
-        )
         parts = []
-        for _, found in self.respond(asked, data, batch_size, kwargs) if len(data) else ():
+        for _, found in self._asked(name, answers, x, batch_size, kwargs):
             parts += np.split(found["values"], np.cumsum(found["count"])[:-1])
         return parts
+
+    def _asked(self, name: str, answers, x, batch_size, kwargs):
+        """As `respond`, for a function of answers with a name; nothing without sentences."""
+        asked = Answer(self.asks, self.example, self.rows, answers, None, self._key(name))
+        data = self.examples(x)
+        return self.respond(asked, data, batch_size, kwargs) if len(data) else ()
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Computes the logits.
@@ -501,8 +496,8 @@ class BertTokenClassifier(Labelled):
         Returns:
             N lists of names, or of ids if the model has no names; one per word.
         """
-        found = self._best_ids(x, batch_size, kwargs)
-        return [[self.names[tag] for tag in tags] for tags in found]
+        names = self.names
+        return [[names[tag] for tag in tags] for tags in self._best_ids(x, batch_size, kwargs)]
 
     def _best_ids(self, x, batch_size, kwargs) -> list[list[int]]:
         chain = self._chain()
@@ -535,17 +530,12 @@ class BertTokenClassifier(Labelled):
         if self.labels is None:
             raise ValueError("the model has no labels, so that entities have no names")
         tag_places(self.labels)  # checked before any work
-        answers = partial(self._entities, self._chain())
-        asked = Answer(self.asks, self.example, self.rows, answers, None, self._key("found"))
-        data, entities = self.examples(x), []
-        for (sentences,), found in (
-            self.respond(asked, data, batch_size, kwargs) if len(data) else ()
-        ):
+        answers, entities = partial(self._entities, self._chain()), []
+        names = ("sentence", "label", "start", "end", "score")
+        for (sentences,), found in self._asked("found", answers, x, batch_size, kwargs):
             here = [[] for _ in sentences]
-            names = ("sentence", "label", "start", "end", "score")
-            for number, label, start, end, score in zip(
-                *(found[name].tolist() for name in names), strict=True
-            ):
+            columns = (found[name].tolist() for name in names)
+            for number, label, start, end, score in zip(*columns, strict=True):
                 text = sentences[number][start:end]
                 text = text if isinstance(text, str) else join_words(text)
                 here[number].append(TaggedEntity(text, label.decode(), start, end, score))
@@ -569,13 +559,13 @@ class BertTokenClassifier(Labelled):
         data = self.examples(x, y)
         right, found = data.labels, self._best_ids(data, kwargs.pop("batch_size", None), kwargs)
         check_tags(found, right)
-        names = list(map(str, self.names))
-        kept = [
-            [(names[a], names[b]) for a, b in zip(*row, strict=True) if a != IGNORED]
-            for row in zip(right, found, strict=True)
-        ]
-        columns = ([[pair[i] for pair in row] for row in kept] for i in range(2))
-        return tagging_scores(*columns, entities=self.scores_by_default)
+        names = np.array(list(map(str, self.names)))
+
+        def named(rows):
+            pairs = zip(rows, right, strict=True)
+            return [names[np.asarray(ids, int)[known != IGNORED]].tolist() for ids, known in pairs]
+
+        return tagging_scores(named(right), named(found), entities=self.scores_by_default)
 
     @property
     def scores_by_default(self) -> bool:
