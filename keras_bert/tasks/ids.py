@@ -24,24 +24,18 @@ def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
         ValueError: if one is missing, holds values that are not integers or ids outside a table,
             or rows are longer than the position table.
     """
-    missing = set(REQUIRED_INPUTS) - set(x)
-    if len(missing) == len(REQUIRED_INPUTS):
-        wanted = ", ".join(REQUIRED_INPUTS)
+    if missing := set(REQUIRED_INPUTS) - set(x):
         raise ValueError(
-            f"got a dict of {', '.join(x) or 'nothing'}: expected ids ({wanted}), or columns of "
-            "examples in a tuple"
+            f"ids lack {', '.join(sorted(missing))}; got {', '.join(x) or 'none'}: expected a dict "
+            "of all of these, or columns of examples in a tuple"
         )
-    if missing:
-        raise ValueError(f"ids lack {', '.join(sorted(missing))}; got {', '.join(x) or 'none'}")
     for name, value in x.items():
         if name not in KNOWN:  # an input of a user's own head
             continue
-        if value.dtype.kind not in "iub":
-            raise ValueError(f"{name} are {value.dtype}; expected integers")
-        if name not in POSITIONS and value.ndim != 2:
+        if value.dtype.kind not in "iub" or (name not in POSITIONS and value.ndim != 2):
             raise ValueError(
-                f"input '{name}' has shape {value.shape}; expected two axes [batch, tokens] (one "
-                "text alone needs a batch axis in front: value[None])"
+                f"input '{name}' has shape {value.shape}, {value.dtype}; expected integers [batch, "
+                "tokens] (one text alone needs a batch axis in front: value[None])"
             )
     length, most = x["token_ids"].shape[1], backbone.max_sequence_length
     check_limits(x, backbone.limits | dict.fromkeys(POSITIONS, length))

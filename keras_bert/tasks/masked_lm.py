@@ -185,8 +185,8 @@ class BertMaskedLM(Calibrated):
         The literal [MASK] is always the special token, whatever the tokenizer's
         `special_tokens_in_text`. Several in one text are filled independently: the candidates of
         each assume that all others are still masked. A text longer than the preprocessor's
-        `sequence_length` is read in a window around each of its [MASK]s. Probabilities are float32,
-        over all tokens of the vocabulary.
+        `sequence_length` is read in a window around each [MASK]. Probabilities are float32, over
+        all tokens of the vocabulary.
 
         Args:
             texts: a text, or a list of N.
@@ -425,16 +425,10 @@ class BertMaskedLM(Calibrated):
         return BertMaskedLMPreprocessor(found.tokenizer, found.sequence_length)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
-        """Gives the logits at masked positions.
+        """Gives the logits at masked positions, as `BertTask.predict`.
 
-        Args:
-            x: a dict of int32 arrays, the backbone's inputs and `mask_positions` [N, P]; or a
-                `tf.data.Dataset` of batches of them. For texts, use `fill`.
-            batch_size: rows of a batch, 32 by default.
-            **kwargs: as `keras.Model.predict`.
-
-        Returns:
-            A dict of arrays, as of calling the model.
+        x is a dict of int32 arrays, the backbone's inputs and `mask_positions` [N, P], or a
+        `tf.data.Dataset` of batches of them. For texts, use `fill`.
 
         Raises:
             TypeError: if x are texts.

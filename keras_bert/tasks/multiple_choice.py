@@ -134,9 +134,9 @@ class BertMultipleChoice(Calibrated):
                 "get a share"
             )
         if y.ndim == 2 and len(there):
-            probabilities(y, len(there[0]))
-            if (y[~np.asarray(there)] > 0).any():
-                row = int(np.argmax(((y > 0) & ~np.asarray(there)).any(axis=1)))
+            wrong = ((probabilities(y, len(there[0])) > 0) & ~np.asarray(there)).any(axis=1)
+            if wrong.any():
+                row = int(np.argmax(wrong))
                 raise ValueError(f"labels of row {row} give a choice that is none a share")
         elif y.ndim == 1:
             for row, (label, own) in enumerate(zip(y.tolist(), there, strict=False)):
@@ -155,8 +155,7 @@ class BertMultipleChoice(Calibrated):
         numbers = np.asarray(y)
         if numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.dtype.kind == "f":
             return probabilities(numbers, numbers.shape[1])
-        if numbers.ndim == 2 and numbers.shape[1] == 1:
-            numbers = numbers[:, 0]
+        numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise ValueError(
                 f"labels of shape {numbers.shape}, {numbers.dtype}: expected the number "

@@ -105,7 +105,7 @@ class BertPretrainer(BertMaskedLM):
         batch_size: int | None = None,
         **kwargs,
     ) -> float | np.ndarray:
-        """Predicts the probability that one text follows another.
+        """Predicts the probability that one text follows another, class 0, "is next".
 
         After training on sentence order ("sop") it is that of the right order. Pairs that are too
         long are truncated at the end of the longer text.
@@ -117,7 +117,7 @@ class BertPretrainer(BertMaskedLM):
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
-            The probability of class 0, "is next": float32 [N], or a float for two strings.
+            float32 [N], or a float for two strings.
 
         Raises:
             TypeError: if a text is not a string.

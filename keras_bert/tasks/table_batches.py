@@ -64,7 +64,7 @@ def table_source(
         class_weight = balanced_weights(index.sums, int(index.examples.sum()), several)
     width = task.preprocessor.sequence_length
     if packing is not None:
-        texts, saved = int(index.examples.sum()), 1.0
+        texts = int(index.examples.sum())
         saved = 1 - index.size * packing.row_length / (texts * width)
         shares = task.step.replica_count * task.accumulation_steps
         wanted = batch_size * index.size / texts
@@ -87,7 +87,7 @@ def table_source(
     return TableSource(
         index,
         rows.loader(index, packing),
-        rows.facts(),
+        rows.reader.facts(),
         batch_size,
         preprocess or inputs,
         shuffle,
@@ -107,21 +107,17 @@ class TableRows:
         cells = task.table_cells(given, labelled)
         if labelled:
             cells["weight"] = Cell(NUMERIC, required=False)
-        self._reader = TableReader(table, cells, unread=task.column_names)
+        self.reader = TableReader(table, cells, unread=task.column_names)
         self._cells = tuple(cells.items())
         # Of labels that are numbers there are no names.
         if labelled and getattr(task, "labels", ()) is None and task.label_kind != NUMERIC:
             self._find_names()
-        self._sample = self._reader.head(SAMPLE, self._check)
+        self._sample = self.reader.head(SAMPLE, lambda c: len(task.check_table(c, labelled)[0]))
         self._made_at_once = False
         if next(iter(self._sample.values()), None):
             one = {name: values[:1] for name, values in self._sample.items()}
             self._made_at_once = task.makes_rows_to_check(task.check_table(one, labelled)[0])
             task.rows_of_table(one, labelled)  # traces the function before threads do
-
-    def facts(self) -> dict:
-        """What a resumed run compares besides the rows."""
-        return self._reader.facts()
 
     def _find_names(self) -> None:
         """Adopts the names in the columns of labels, unless these hold ids."""
@@ -134,13 +130,10 @@ class TableRows:
                 raise Stop
             names.update(found)
 
-        columns = [name for name in ("label", "tags", "entities") if name in self._reader.names]
-        self._reader.only(columns).scan(take, "labels found in")
+        columns = [name for name in ("label", "tags", "entities") if name in self.reader.names]
+        self.reader.only(columns).scan(take, "labels found in")
         if names:
             self._task.adopt_names(sorted(names))
-
-    def _check(self, columns: dict[str, list]) -> int:
-        return len(self._task.check_table(columns, self._labelled)[0])
 
     def packing(self, batch_size: int) -> Packing | None:
         """How texts are packed, by the lengths of a sample; None for an empty table."""
@@ -176,11 +169,11 @@ class TableRows:
         key += tuple(
             str(getattr(task, name, None)) for name in ("labels", "num_classes", "problem")
         )
-        return self._table.kept(key, lambda: self._reader.index(count))
+        return self._table.kept(key, lambda: self.reader.index(count))
 
     def loader(self, index: Index, packing: Packing | None):
         """The function `load` of a `TableSource`."""
-        read, labelled, rows_of = self._reader.read, self._labelled, self._task.rows_of_table
+        read, labelled, rows_of = self.reader.read, self._labelled, self._task.rows_of_table
         at_once = self._made_at_once or packing is not None
 
         def piece(number: int, kept: dict):

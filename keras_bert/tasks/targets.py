@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_bert.arguments import check_count
+from keras_bert.arguments import check_count, check_number
 from keras_bert.checkpoints.checks import shown
 from keras_bert.data.texts import is_text
 from keras_bert.serving.signatures import label_tensor
@@ -33,10 +33,10 @@ def check_labels(labels: Sequence[Label] | None, kinds: tuple = (str, int, float
                 f"labels hold {label!r} of type {type(label).__name__}: expected {expected}; map "
                 "others to strings, here and in y"
             )
-        if isinstance(label, float) and not math.isfinite(label):
-            raise ValueError(f"labels hold {label!r}: expected finite numbers")
-    if len(set(labels)) != len(labels):
-        raise ValueError(f"labels={labels}: a name is there twice")
+    finite = all(math.isfinite(label) for label in labels if isinstance(label, float))
+    if not finite or len(set(labels)) != len(labels):
+        what = "a name is there twice" if finite else "expected finite numbers"
+        raise ValueError(f"labels={labels}: {what}")
     return labels
 
 
@@ -58,10 +58,10 @@ def check_classes(
     if num_classes is not None:
         check_count("num_classes", num_classes, 0)
     num_classes = num_classes or (labels and len(labels))
-    if not num_classes or num_classes < least:
-        raise ValueError(f"num_classes={num_classes}, labels={labels}: expected {least} or more")
-    if labels and len(labels) != num_classes:
-        raise ValueError(f"num_classes={num_classes} but labels={labels}")
+    if not num_classes or num_classes < least or (labels and len(labels) != num_classes):
+        raise ValueError(
+            f"num_classes={num_classes} but labels={labels}: expected {least} or more, all named"
+        )
     return num_classes, labels
 
 
@@ -254,10 +254,7 @@ def weights_by_id(class_weight: dict, ids: np.ndarray, num_classes: int) -> dict
     if len(set(ids.tolist())) < len(ids):
         raise ValueError(f"class_weight={class_weight} names a class twice")
     for label, weight in class_weight.items():
-        if not 0 <= weight < math.inf:
-            raise ValueError(
-                f"class_weight[{label!r}] is {weight}: expected a finite number of 0 or more"
-            )
+        check_number(f"class_weight[{label!r}]", weight)
     weights = dict.fromkeys(range(num_classes), 1.0)
     return weights | dict(zip(ids.tolist(), class_weight.values(), strict=True))
 
@@ -292,19 +289,15 @@ def class_weights(given, num_classes: int, y: np.ndarray | None, several: bool) 
         y: labels of the task as its loss reads them, -1 for no label; None for a dataset.
         several: whether the task is multi-label.
     """
-    if isinstance(given, str):
-        if given != "balanced" or y is None:
-            raise ValueError(
-                f"class_weight={given!r}: expected weights by label, {num_classes} numbers, or "
-                "'balanced' with labels in memory"
-            )
-        return balanced_weights(label_counts(y, num_classes, several), len(y), several)
     if hasattr(given, "keys"):
         return dict(given)
+    if isinstance(given, str) and given == "balanced" and y is not None:
+        return balanced_weights(label_counts(y, num_classes, several), len(y), several)
     weights = given.tolist() if hasattr(given, "tolist") else list(given)
-    if len(weights) != num_classes:
+    if isinstance(given, str) or len(weights) != num_classes:
         raise ValueError(
-            f"class_weight={given!r}: expected {num_classes} numbers, or weights by label"
+            f"class_weight={given!r}: expected {num_classes} numbers, or weights by label, or "
+            "'balanced' with labels in memory"
         )
     return dict(enumerate(weights))
 
@@ -364,12 +357,12 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
             )
         for label in given:
             place = ids.get(label, -1) if by_name or isinstance(label, str) else label
-            if isinstance(place, float) or place not in range(num_classes):
+            known = not isinstance(place, float) and place in range(num_classes)
+            if not known or matrix[row, place]:
                 expected = ", ".join(shown(str(name)) for name in ids)
                 expected = expected or f"ids 0 to {num_classes - 1}"
-                raise ValueError(f"label {label!r} in row {row} is unknown; expected {expected}")
-            if matrix[row, place]:
-                raise ValueError(f"label {label!r} is twice in row {row}")
+                what = "there twice" if known else "unknown"
+                raise ValueError(f"label {label!r} in row {row} is {what}; expected {expected}")
             matrix[row, place] = 1
     return matrix
 
@@ -388,14 +381,13 @@ def _are_marks(y, num_classes: int) -> bool:
 
 def numbers(y, num_outputs: int) -> np.ndarray:
     """Targets of a regression, [N] or [N, K], as float32 [N, K]; an error names the row."""
+    kind = "number" if num_outputs == 1 else f"list of {num_outputs} numbers"
     try:
         values = np.asarray(y, "float32")
     except (TypeError, ValueError):
-        kind = "number" if num_outputs == 1 else f"list of {num_outputs} numbers"
-        for row, value in enumerate(y):
-            if not _holds_numbers(value, num_outputs):
-                raise ValueError(f"label {value!r} in row {row} is no {kind}") from None
-        raise
+        wrong = (i for i, value in enumerate(y) if not _holds_numbers(value, num_outputs))
+        row = next(wrong, 0)
+        raise ValueError(f"label {y[row]!r} in row {row} is no {kind}") from None
     if values.ndim == 1 and num_outputs == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != num_outputs:

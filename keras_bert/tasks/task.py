@@ -291,11 +291,11 @@ class BertTask(keras_hub.models.Task):
         """Parses and checks a user's data.
 
         Args:
-            x: examples in memory, as `fit` takes them.
+            x: examples in memory, as `fit` takes them, or `Examples`, which stay.
             y: their labels, or None.
 
         Returns:
-            The examples; x itself if it is `Examples` already.
+            The examples.
 
         Raises:
             TypeError: if a text is not a string.
@@ -437,12 +437,10 @@ class BertTask(keras_hub.models.Task):
             raise ValueError(f"got {len(columns)} columns: expected {len(self.asks)}, ({names})")
 
     def check_rows(self, rows: Rows, first: int, lines: Sequence[int] | None) -> None:
-        """Rejects examples that have no valid rows, as `rows` makes them.
+        """Rejects examples that have no valid rows, as `rows` made them.
 
-        Args:
-            rows: rows of some examples.
-            first: index of the first of them.
-            lines: line numbers of all examples in a file, or None.
+        `first` is the index of the first of them, `lines` the line numbers of all in a file, or
+        None.
 
         Raises:
             ValueError: if there is one; the error names its row and line.
@@ -1039,7 +1037,6 @@ class BertTask(keras_hub.models.Task):
             raise ValueError(
                 f"x={x!r}: expected a text; pass Path({x!r}) for the file, [{x!r}] for the text"
             )
-        x = self.as_table(x, kwargs)
         if is_text(x):
             one = self.predict([x], batch_size, **kwargs)
             return keras.tree.map_structure(lambda v: v[0], one)
@@ -1064,13 +1061,12 @@ class BertTask(keras_hub.models.Task):
         self.check_has_preprocessor()
         data = self.examples(x)
         if not self.outputs_by_token and not self._checks_rows():  # in Python
+            if not len(data):
+                return self.no_outputs()
             answer = Answer(self.asks, self.example, self.rows, _outputs, None, ("outputs",))
-            found = {}
-            if len(data):
-                found = few_rows(self, answer, self._tensors(data), batch_size, kwargs)
+            found = few_rows(self, answer, self._tensors(data), batch_size, kwargs)
             if found is not None:
-                outputs = found["outputs"] if found else self.no_outputs()
-                return keras.tree.map_structure(np.asarray, outputs)
+                return keras.tree.map_structure(np.asarray, found["outputs"])
         return run_rows(self, self.ragged_rows(replace(data, labels=None))[0], batch_size, kwargs)
 
     def no_outputs(self):
@@ -1334,14 +1330,9 @@ class BertTask(keras_hub.models.Task):
         return checked_ids(self, x), self._encoded(y), checked_weights(sample_weight)
 
     def dataset_preparer(self, dataset, labelled):
-        """Makes the function, used inside `tf.data`, from a dataset's batch to the model's inputs.
+        """Makes the function, used inside a dataset's map, as `source` needs it: batch to inputs.
 
-        Args:
-            dataset: a `tf.data.Dataset`, as `fit` takes it.
-            labelled: whether labels are read; otherwise the function returns x alone.
-
-        Returns:
-            The function.
+        If not `labelled`, it returns x alone.
 
         Raises:
             ValueError: if the dataset yields texts that are unbatched or become several rows.

@@ -345,7 +345,7 @@ class BertTextEmbedder(BertTask):
     def embed(
         self, texts, batch_size: int | None = None, prompt: str | None = None, **kwargs
     ) -> np.ndarray:
-        """Computes the embedding of each text.
+        """Computes the embedding of each text, float32 [N, H]; of one text [H].
 
         Args:
             texts: a list of N texts, or one text.
@@ -355,7 +355,7 @@ class BertTextEmbedder(BertTask):
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
-            float32 [N, H]; for one text [H].
+            The embeddings.
 
         Raises:
             TypeError: if a text is not a string.
@@ -372,7 +372,7 @@ class BertTextEmbedder(BertTask):
 
         Args:
             firsts: N texts, or one.
-            seconds: N texts, or one.
+            seconds: as many.
             batch_size: rows of a batch, 32 by default.
             **kwargs: as `embed`.
 

@@ -212,18 +212,11 @@ class BertTokenClassifier(Labelled):
         return Examples((sentences,), y)
 
     def encode_labels(self, y):
-        """Checks labels and turns names into ids.
+        """Checks labels and turns names into ids, as `Labelled.encode_labels` does.
 
-        Args:
-            y: for each of N sentences a list of names or ids, one per word, -1 for a word without a
-                label; or ids by token, int [N, T], -1 at positions without a label. A model without
-                `labels` adopts the first names that it sees.
-
-        Returns:
-            A list of N int32 arrays, or int32 [N, T].
-
-        Raises:
-            ValueError: if a label is unknown; the error names sentence and word.
+        `y` has for each of N sentences a list of names or ids, one per word, -1 for a word without
+        a label; or ids by token, int [N, T], -1 at positions without one. The result is a list of N
+        int32 arrays, or int32 [N, T]; an error names sentence and word.
         """
         return self._encode(y)
 
@@ -412,9 +405,6 @@ class BertTokenClassifier(Labelled):
 
         `entities` exists if the labels mark entities, and is then `serving_default`; otherwise
         `tags` is.
-
-        Returns:
-            An `Answer` by name.
         """
         chain = self._chain()
         answers = partial(self.answers, chain=chain)
@@ -519,8 +509,8 @@ class BertTokenClassifier(Labelled):
 
         Returns:
             For each sentence a list of entities in their order, each with `text`, `label`, `start`,
-            `end` and `score`; for one text a single list. Offsets count characters of a text, so
-            that text[start:end] is the entity; for lists of words, they count words.
+            `end` and `score`; for one text a single list. Offsets count characters, so that
+            text[start:end] is the entity; for lists of words, they count words.
 
         Raises:
             ValueError: if the labels mark no entities.

@@ -17,14 +17,8 @@ class CallbackList(keras.callbacks.CallbackList):
     Keras's own list converts them after every batch, and waits for the device each time; the device
     then waits for the host, which needs 8 to 9 ms to start a step of BERT-Base on an H200.
     Callbacks receive the same logs at the same points; a progress bar reads them twice a second.
-
-    Args:
-        callbacks: a list of them.
-        model: the model whose `fit`, `evaluate` or `predict` this is for.
-        verbose: as in `fit`, `evaluate` or `predict`.
-        epochs: number of epochs.
-        steps: batches per epoch, or None if unknown.
-        run: of `fit`, a `keras_bert.tasks.fitting.Run`, which counts before callbacks are called.
+    `run` is that of `fit`, a `keras_bert.tasks.fitting.Run`, which counts before callbacks are
+    called.
     """
 
     def __init__(

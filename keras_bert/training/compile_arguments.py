@@ -9,17 +9,8 @@ from keras_bert.arguments import check_number
 from keras_bert.training.losses import TaskLoss
 from keras_bert.training.task_metrics import CHOICES, CLASSES, LABELS
 
-# Losses without support for logits.
-_OF_PROBABILITIES = {
-    name
-    for pair in (
-        ("CategoricalGeneralizedCrossEntropy", "categorical_generalized_cross_entropy"),
-        ("Dice", "dice"),
-        ("KLDivergence", "kl_divergence"),
-        ("Tversky", "tversky"),
-    )
-    for name in pair
-}
+# Losses without support for logits: classes and functions, in lower case without "_".
+_OF_PROBABILITIES = ("categoricalgeneralizedcrossentropy", "dice", "kldivergence", "tversky")
 
 
 def task_loss(loss, kind, label_smoothing: float = 0.0):
@@ -64,16 +55,15 @@ def check_label_smoothing(value: float, loss) -> None:
 def check_takes_logits(loss) -> None:
     """Raises a ValueError for a loss that would read the tasks' logits as probabilities."""
     found = keras.losses.get(loss) if isinstance(loss, str) else loss
-    if getattr(found, "__name__", type(found).__name__) in _OF_PROBABILITIES:
-        raise ValueError(f"loss={loss!r} expects probabilities, but the model gives logits")
+    name = getattr(found, "__name__", type(found).__name__).replace("_", "").lower()
     reads_logits = getattr(found, "from_logits", None)
     if reads_logits is None and inspect.isfunction(found):
         parameter = inspect.signature(found).parameters.get("from_logits")
         reads_logits = parameter and parameter.default
-    if reads_logits is False:
+    if name in _OF_PROBABILITIES or reads_logits is False:
+        instead = "" if reads_logits is None else ": pass the loss object with from_logits=True"
         raise ValueError(
-            f"loss={loss!r} expects probabilities, but the model gives logits: pass the loss "
-            "object with from_logits=True"
+            f"loss={loss!r} expects probabilities, but the model gives logits{instead}"
         )
 
 

@@ -99,10 +99,7 @@ class Optimizer(keras.optimizers.Optimizer):
     # === Variables ===
 
     def build(self, variables) -> None:
-        """Creates the slots, and sets the decay and the rate factor of each variable.
-
-        Args:
-            variables: the trainable Keras variables.
+        """Creates the slots, decays and rate factors of variables, as `keras.optimizers.Optimizer`.
 
         Raises:
             ValueError: if `rate_scales` names a path that no variable has.
@@ -138,11 +135,7 @@ class Optimizer(keras.optimizers.Optimizer):
         return len(variable.shape) > 1 and self._use_weight_decay(variable)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None) -> None:
-        """Excludes more variables from weight decay, as in Keras.
-
-        Args:
-            var_list: variables.
-            var_names: patterns that are searched in the variables' names.
+        """Excludes more variables from weight decay, as `keras.optimizers.Optimizer` does.
 
         Raises:
             ValueError: if the optimizer is built; Keras ignores a late call.
@@ -288,14 +281,9 @@ class Optimizer(keras.optimizers.Optimizer):
             self.assign(slot, new)
 
     def get_config(self) -> dict:
-        return super().get_config() | {
-            "weight_decay": self.decay,
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "bias_correction": self.bias_correction,
-            "rate_scales": dict(self.rate_scales),
-        }
+        names = ("beta_1", "beta_2", "epsilon", "bias_correction")
+        own = {name: getattr(self, name) for name in names} | {"weight_decay": self.decay}
+        return super().get_config() | own | {"rate_scales": dict(self.rate_scales)}
 
 
 def inner_optimizer(optimizer):
@@ -304,16 +292,11 @@ def inner_optimizer(optimizer):
 
 
 def clipped(optimizer: keras.optimizers.Optimizer, gradients) -> tuple[list, object]:
-    """Clips gradients by the limit of an optimizer, if it has one.
+    """Clips gradients by the limit of any Keras optimizer, if it has one.
 
-    Args:
-        optimizer: any Keras optimizer.
-        gradients: one tensor per variable.
-
-    Returns:
-        (float32 gradients, their global norm before clipping as a float32 scalar). Clipping is that
-        of `tf.clip_by_global_norm`: g * c / max(norm, c). If the norm is not finite, no clipped
-        gradient is finite: an overflow must not look like a zero.
+    Returns (float32 gradients, their global norm before clipping). Clipping is that of
+    `tf.clip_by_global_norm`: g * c / max(norm, c). If the norm is not finite, no clipped gradient
+    is finite: an overflow must not look like a zero.
     """
     gradients = [ops.cast(gradient, "float32") for gradient in gradients]
     parts = gradients
@@ -475,17 +458,10 @@ class Muon(Optimizer):
 
 
 def orthogonalized(x, steps: int = 5):
-    """Matrices with the singular vectors of others, and singular values near 1.
+    """Matrices [..., rows, columns] with the same singular vectors, and singular values near 1.
 
     Newton-Schulz iteration with the coefficients of Jordan et al. 2024, whose singular values end
-    between about 0.7 and 1.2.
-
-    Args:
-        x: float32 [..., rows, columns].
-        steps: number of iterations.
-
-    Returns:
-        float32 of the same shape; zeros for zeros.
+    between about 0.7 and 1.2; zeros stay zeros.
     """
     flat = x.shape[-2] > x.shape[-1]
     axes = (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)

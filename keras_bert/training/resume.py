@@ -108,10 +108,7 @@ class Resume(keras.callbacks.Callback):
         return None
 
     def compare(self, fingerprint: dict) -> None:
-        """Compares data and settings with those of the checkpoint that `find` read, if any.
-
-        Args:
-            fingerprint: values by name, which checkpoints then keep.
+        """Compares data and settings, by name, with those of the checkpoint, as `find` read it.
 
         Raises:
             ValueError: if they differ, and `on_change` is "error".
@@ -139,23 +136,16 @@ class Resume(keras.callbacks.Callback):
         logger.warning("%s", message)
 
     def watch(self, callbacks: list) -> None:
-        """Registers the callbacks with state of the run: those with `get_state`, `set_state`.
-
-        Args:
-            callbacks: the callbacks of `fit`.
-        """
+        """Registers callbacks with `get_state` and `set_state`, as `restore` needs them."""
         self._others = {
             type(c).__name__: c for c in callbacks if c is not self and hasattr(c, "get_state")
         }
 
     def restore(self, model) -> None:
-        """Restores what `find` read into a model that is ready to train, and into the callbacks.
-
-        Args:
-            model: has the shape of the one that was saved.
+        """Restores a model that is ready to train, and the callbacks, as `find` read them.
 
         Raises:
-            ValueError: if its shape differs.
+            ValueError: if the model's shape differs.
         """
         write_state(model, self._arrays, self._source)
         for name, callback in self._others.items():

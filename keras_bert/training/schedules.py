@@ -13,20 +13,11 @@ DECAYS = ("linear", "polynomial", "cosine", "constant")
 def decay_factor(
     share, decay: str = "linear", power: float = 1.0, end: float = 0.0, hold: float = 0.0
 ):
-    """The shape of a decay from 1 to `end`.
+    """The shape of a decay from 1 to `end`, at a completed `share` of it, clipped to 0 to 1.
 
-    Args:
-        share: completed fraction of the decay, float tensor, clipped to 0 to 1.
-        decay: "linear": 1 - share; "polynomial": (1 - share)^power; "cosine":
-            (1 + cos(pi * share)) / 2 (Loshchilov and Hutter 2017, without restarts); each from 1
-            to `end` instead of 0. "constant": 1.
-        power: exponent of the polynomial.
-        end: the value at share 1.
-        hold: fraction at which the decay begins; the value is 1 until then. With a linear decay
-            this is the trapezoid schedule.
-
-    Returns:
-        float32 tensor of the shape of `share`.
+    "linear" is 1 - share; "polynomial" (1 - share)^power; "cosine" (1 + cos(pi * share)) / 2
+    (Loshchilov and Hutter 2017, without restarts); each from 1 to `end` instead of 0; "constant" 1.
+    The decay begins at the fraction `hold`; with a linear decay this is the trapezoid schedule.
     """
     share = ops.clip((ops.cast(share, "float32") - hold) / (1.0 - hold), 0.0, 1.0)
     if decay == "constant":

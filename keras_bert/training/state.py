@@ -39,18 +39,15 @@ def write_state(model, arrays: dict[str, np.ndarray], source: str) -> None:
         ValueError: if the state, which comes from `source`, belongs to another model or optimizer.
     """
     variables = variables_by_name(model)
-    expected = {name for name in variables if not name.startswith("metrics.")}
-    missing, left = sorted(expected - set(arrays)), sorted(set(arrays) - set(variables))
+    shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+    expected = {name for name in shapes if not name.startswith("metrics.")}
+    missing = sorted(expected - set(arrays))
+    left = {name: v.shape for name, v in arrays.items() if v.shape != shapes.get(name)}
     if missing or left:
+        wrong = "; ".join(f"{n} {left[n]}, expected {shapes.get(n)}" for n in sorted(left)[:3])
         raise ValueError(
             f"{source} is the state of another model or optimizer: it lacks {missing[:3]} "
-            f"({len(missing)} in all) and has {left[:3]} ({len(left)} in all) too many"
+            f"({len(missing)} in all) and has {len(left)} of other shapes: {wrong or 'none'}"
         )
-    for name, value in arrays.items():
-        if tuple(variables[name].shape) != value.shape:
-            raise ValueError(
-                f"{source} is the state of another model: {name} has shape {value.shape}, "
-                f"expected {tuple(variables[name].shape)}"
-            )
     for name, value in arrays.items():
         variables[name].assign(value)

@@ -54,12 +54,10 @@ logger = logging.getLogger("keras_bert")
 
 
 class TensorFlowStep:
-    """The steps described above, of one model.
+    """The steps described above, of a functional model, which passes Keras's calls on to them.
 
-    Args:
-        model: a functional Keras model, which calls `make_train_function`, `train_step` and the
-            like of its step where Keras calls its own. Functions are made of the model's
-            `train_step`, `test_step` and `predict_step`, which a subclass may override.
+    They are made of the model's `train_step`, `test_step` and `predict_step`, which a subclass may
+    override.
 
     Attributes:
         accumulation_steps: micro-batches that a replica's part of a batch is split into.
