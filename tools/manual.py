@@ -26,7 +26,7 @@ INNER = re.compile(
 )
 # Methods of tasks that the training loop and the commands call.
 LOOP = re.compile(
-    r"accumulation_steps|adopt_names|as_table|check_\w+|complete_settings|completed|contract_inputs"
+    r"adopt_names|as_table|check_\w+|complete_settings|completed|contract_inputs"
     r"|counters|dataset_preparer|freeze_own|has_next_sentence|makes_rows_to_check"
     r"|logits_and_labels|make_rows|masked_word_logits|names_in|no_outputs|only_in_presets"
     r"|predict_batches|preprocess_samples|ragged_rows|respond|rows_of_(dataset|table)"

@@ -35,7 +35,7 @@ def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource
     """Makes the source of a dataset of batches; without `labelled` its batches hold x alone."""
     weigh = class_weigher(task, class_weight, None)
     prepare = task.dataset_preparer(dataset, labelled)
-    multiple = task.step.replica_count * task.accumulation_steps if labelled else 1
+    multiple = task.step.replica_count * task.step.accumulation_steps if labelled else 1
     if (
         labelled and task.step.needs_whole_batches and dataset.cardinality() != -1
     ):  # -1: the dataset is infinite

@@ -36,7 +36,7 @@ def masked_source(
         # Their place as labels is taken by zeros, see `rows_of_table`.
         rows = table_source(task, x, batch_size, shuffle, seed, preprocess=_as_it_is)
     elif is_dataset(x):
-        multiple = task.step.replica_count * task.accumulation_steps
+        multiple = task.step.replica_count * task.step.accumulation_steps
         rows = _rows_of_dataset(x, preprocessor.rows_to_mask, multiple)
     else:
         numbers = np.arange(x["token_ids"].shape[0])  # take the place of labels in the source

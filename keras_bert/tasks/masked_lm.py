@@ -220,9 +220,8 @@ class BertMaskedLM(Calibrated):
         asked = self.signatures(top_k, targets)["serving_default"]
         data = Examples((texts,))
         for (part,), answers in self.respond(asked, data, batch_size, kwargs) if texts else ():
-            for text, count, *masks in zip(
-                part, *(answers[name] for name in ("count", "token", "id", "score")), strict=True
-            ):
+            columns = (answers[name] for name in ("count", "token", "id", "score"))
+            for text, count, *masks in zip(part, *columns, strict=True):
                 found.append(_candidates(text, *(mask[:count] for mask in masks)))
         return found[0] if single else found
 

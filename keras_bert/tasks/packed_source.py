@@ -82,7 +82,7 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
             raise ValueError(f"packing=True: the {what}")
         return None
     row_length = max(width, SHORTEST_ROW)
-    shares = task.step.replica_count * task.accumulation_steps
+    shares = task.step.replica_count * task.step.accumulation_steps
     # In an order drawn from the seed, so that texts are packed together at random.
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size
@@ -100,16 +100,5 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         return None
     members = np.where(members < 0, -1, order[members]).astype("int32")
     members = np.pad(members, [(0, 0), (0, -members.shape[1] % PLACES)], constant_values=-1)
-    return PackedSource(
-        x,
-        labels,
-        weights,
-        rows,
-        preprocess,
-        members,
-        row_length,
-        shuffle,
-        seed,
-        task.step.needs_whole_batches,
-        width,
-    )
+    order = (shuffle, seed, task.step.needs_whole_batches, width)
+    return PackedSource(x, labels, weights, rows, preprocess, members, row_length, *order)

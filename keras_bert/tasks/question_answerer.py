@@ -306,16 +306,8 @@ class BertQuestionAnswerer(Calibrated):
     # === Answers ===
 
     def _best(self, outputs, rows, context, n_best, max_answer_length, with_null):
-        return decode(
-            outputs["start"],
-            outputs["end"],
-            rows.about,
-            context,
-            with_null,
-            n_best,
-            max_answer_length,
-            self.temperature,
-        )
+        limits = (with_null, n_best, max_answer_length, self.temperature)
+        return decode(outputs["start"], outputs["end"], rows.about, context, *limits)
 
     def answers(
         self, outputs, rows, question, context, n_best=N_BEST, max_answer_length=30, top_k=5

@@ -66,7 +66,7 @@ def table_source(
     if packing is not None:
         texts = int(index.examples.sum())
         saved = 1 - index.size * packing.row_length / (texts * width)
-        shares = task.step.replica_count * task.accumulation_steps
+        shares = task.step.replica_count * task.step.accumulation_steps
         wanted = batch_size * index.size / texts
         multiple = math.lcm(shares, 8) if wanted >= EIGHTS else shares
         size = max(1, round(wanted / multiple)) * multiple
@@ -84,18 +84,8 @@ def table_source(
     def inputs(x, y=None, sample_weight=None):
         return weigh(task.step_inputs(x, y, sample_weight))
 
-    return TableSource(
-        index,
-        rows.loader(index, packing),
-        rows.reader.facts(),
-        batch_size,
-        preprocess or inputs,
-        shuffle,
-        seed,
-        whole,
-        width,
-        packing,
-    )
+    load, order = rows.loader(index, packing), (shuffle, seed, whole, width, packing)
+    return TableSource(index, load, rows.reader.facts(), batch_size, preprocess or inputs, *order)
 
 
 class TableRows:
@@ -140,7 +130,7 @@ class TableRows:
         task = self._task
         ids, _, _ = task.rows_of_table(self._sample, self._labelled)
         row_length = max(task.preprocessor.sequence_length, SHORTEST_ROW)
-        shares = task.step.replica_count * task.accumulation_steps
+        shares = task.step.replica_count * task.step.accumulation_steps
         most = texts_in_a_row(_lengths(ids), row_length, batch_size // shares)
         return Packing(most + -most % PLACES, row_length)
 

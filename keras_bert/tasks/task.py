@@ -725,11 +725,6 @@ class BertTask(keras_hub.models.Task):
     # === The step, where Keras calls a model's own ===
 
     @property
-    def accumulation_steps(self) -> int:
-        """Number of micro-batches that a batch is split into."""
-        return self.step.accumulation_steps
-
-    @property
     def counters(self):
         """Counts of the train step, a `BatchCounters`; None on backends other than TensorFlow."""
         return self.step.counters
@@ -948,7 +943,7 @@ class BertTask(keras_hub.models.Task):
         return self.run.fit(validation_data=validation_data, **kwargs)
 
     def training_batch(self, step: int):
-        """Returns a batch of the running or the last `fit` again.
+        """Returns a batch of the running or the last `fit` again, as the step received it.
 
         For rows in memory and datasets with a fixed order it is the same batch. A dataset that
         shuffles, even with a seed, draws a new order whenever it is read, so the batch differs.
@@ -957,8 +952,7 @@ class BertTask(keras_hub.models.Task):
             step: index of the training step, from 0 over all epochs.
 
         Returns:
-            (x, y) or (x, y, sample_weight) as the step received it, NumPy arrays; a GPU receives
-            int32 as int64.
+            (x, y) or (x, y, sample_weight), NumPy arrays; a GPU receives int32 as int64.
         """
         batch = next(iter(self.run.source.stream(step)))
         return keras.tree.map_structure(keras.ops.convert_to_numpy, batch)
@@ -1090,9 +1084,9 @@ class BertTask(keras_hub.models.Task):
     ) -> Iterator[tuple[tuple, dict[str, np.ndarray]]]:
         """Answers checked examples in chunks, as `answers_to`.
 
-        A few examples are answered by a single function, from strings to answers, as in an export.
-        For more, rows of similar length share a batch. Yields (columns of some examples, arrays of
-        their answers by name).
+        A few are answered by a single function, from strings to answers, as in an export. For more,
+        rows of similar length share a batch. Yields (columns of some examples, arrays of their
+        answers by name).
         """
         self.check_has_preprocessor()
         batch_size, kwargs = check_batch_size(batch_size), {"verbose": 0} | (kwargs or {})
@@ -1233,11 +1227,7 @@ class BertTask(keras_hub.models.Task):
         return tuple(v if v is None else keras.tree.map_structure(np.asarray, v) for v in parts)
 
     def _labelled(self, x, y, method: str) -> tuple:
-        """(x, y) of `fit`, with examples in memory parsed.
-
-        Raises:
-            ValueError: if rows in memory have no labels.
-        """
+        """(x, y) of `fit`, with examples in memory parsed; rows in memory need labels."""
         if isinstance(x, Table):
             self.check_has_preprocessor()
             return x, None
@@ -1265,10 +1255,7 @@ class BertTask(keras_hub.models.Task):
         return split_rows(*given, share) if share else (*given, validation_data)
 
     def _check_validation(self, data, x=None) -> tuple:
-        """Parses `validation_data` and checks that it includes labels, as a dataset does.
-
-        A table has by default the columns of that in `x`.
-        """
+        """Parses `validation_data` with its labels; a table has by default the columns of `x`."""
         if is_dataset(data):
             return (data,)
         if is_table(data):

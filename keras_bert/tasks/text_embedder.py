@@ -236,16 +236,10 @@ class BertTextEmbedder(BertTask):
             for said, layer in zip(self.dense, self.dense_layers, strict=True)
             for bias in [ops.convert_to_numpy(layer.bias) if said["use_bias"] else None]
         ]
-        write_embedding_settings(
-            folder,
-            self.backbone.hidden_dim,
-            [self.pooling] if isinstance(self.pooling, str) else self.pooling,
-            layers,
-            self.normalize,
-            self.preprocessor.sequence_length,
-            self.prompts,
-            self.default_prompt,
-        )
+        pooling = [self.pooling] if isinstance(self.pooling, str) else self.pooling
+        length, prompts = self.preprocessor.sequence_length, (self.prompts, self.default_prompt)
+        settings = (pooling, layers, self.normalize, length, *prompts)
+        write_embedding_settings(folder, self.backbone.hidden_dim, *settings)
 
     @property
     def output_kind(self) -> str:

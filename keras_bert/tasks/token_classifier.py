@@ -328,14 +328,8 @@ class BertTokenClassifier(Labelled):
         count = tf.math.unsorted_segment_sum(
             tf.ones_like(parts.sentence), parts.sentence, tf.size(rows.about.counts)
         )
-        return {
-            "sentence": parts.sentence,
-            "label": parts.label,
-            "start": starts,
-            "end": ends,
-            "score": parts.score,
-            "count": count,
-        }
+        found = {name: getattr(parts, name) for name in ("sentence", "label", "score")}
+        return found | {"start": starts, "end": ends, "count": count}
 
     def _served_entities(self, chain, outputs, rows, text):
         """`entities` of `text`, string [B], with E the maximum number per text.

@@ -16,13 +16,9 @@ class BatchCounters:
 
     def __init__(self):
         # int64, since an int32 variable of TensorFlow lives on the host.
+        summed = {"aggregation": "sum", "synchronization": "on_read"}
         self.parts = keras.Variable(
-            np.zeros(3),
-            dtype="int64",
-            trainable=False,
-            name="parts",
-            aggregation="sum",
-            synchronization="on_read",
+            np.zeros(3), dtype="int64", trainable=False, name="parts", **summed
         )
         self.steps = keras.Variable(0, dtype="int64", trainable=False, name="steps")
         self.first_bad = keras.Variable(-1, dtype="int64", trainable=False, name="first_bad")

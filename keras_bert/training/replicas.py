@@ -117,12 +117,9 @@ def local(variable) -> tf.Variable:
 
 
 def remade(thing, what: str, may_remake: bool = True):
-    """Returns a Keras optimizer or metric, recreated if it does not belong to the strategy.
+    """Returns a Keras "optimizer" or "metric", recreated if it is of another scope than now.
 
-    Args:
-        thing: the optimizer or metric, made in the strategy's scope or elsewhere.
-        what: "optimizer" or "metric".
-        may_remake: False for one whose settings are not known to be complete.
+    Without `may_remake` its settings are not known to be complete.
 
     Raises:
         ValueError: if it is already in use, or must not be recreated.

@@ -31,6 +31,11 @@ def decay_factor(
     return end + (1.0 - end) * left
 
 
+def _adjustable(value, name: str) -> keras.Variable:
+    settings = {"trainable": False, "aggregation": "only_first_replica", "name": name}
+    return keras.Variable(value, dtype="float32", **settings)
+
+
 class _Curve(keras.optimizers.schedules.LearningRateSchedule):
     """A peak, and the settings of the decay after it."""
 
@@ -119,15 +124,7 @@ class WarmupDecay(_Curve):
 
     def make_adjustable(self) -> None:
         """Moves the numbers of the schedule to a variable; call it in the strategy's scope."""
-        self.variables = [
-            keras.Variable(
-                self._numbers(),
-                dtype="float32",
-                trainable=False,
-                aggregation="only_first_replica",
-                name="schedule",
-            )
-        ]
+        self.variables = [_adjustable(self._numbers(), "schedule")]
 
     def adjust(self, other: "WarmupDecay") -> None:
         """Takes over peak, length and warm-up of another schedule.
@@ -211,13 +208,7 @@ class ShareSchedule(_Curve):
         super().__init__(peak, decay, power, end, hold)
         check_number("warmup", warmup, below=1)
         self.warmup = warmup
-        self.share = keras.Variable(
-            0.0,
-            dtype="float32",
-            trainable=False,
-            aggregation="only_first_replica",
-            name="share",
-        )
+        self.share = _adjustable(0.0, "share")
         self.variables = [self.share]
 
     def __call__(self, step):

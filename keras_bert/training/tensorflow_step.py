@@ -34,16 +34,19 @@ from keras_bert.training.iterator_functions import (
 from keras_bert.training.losses import LossMeans, OutputLosses
 from keras_bert.training.optimizers import inner_optimizer
 from keras_bert.training.pace import workers
-from keras_bert.training.step_variables import StepVariables, read, tensors, write
 from keras_bert.training.task_metrics import TaskMetric, has_variables, make_variables
 from keras_bert.training.tensorflow_update import (
+    StepVariables,
     adapt_scale,
     applies_itself,
     apply_through_keras,
     loss_scale,
     optimizer_state,
+    read,
     schedule_variables,
+    tensors,
     updated,
+    write,
     write_updated,
 )
 
@@ -130,16 +133,14 @@ class TensorFlowStep:
         )
         self.executions_wanted = self.model.steps_per_execution
         ours = inner_optimizer(self.model.optimizer)
-        if replicas_in_sync > 1 and ours.gradient_accumulation_steps:
-            raise ValueError(
-                "the optimizer's gradient_accumulation_steps does not work on several replicas: "
-                "use compile(accumulation_steps=...)"
-            )
-        if replicas_in_sync > 1 and ours.ema_overwrite_frequency:
-            raise ValueError(
-                "the optimizer's ema_overwrite_frequency does not work on several replicas: leave "
-                "it None, for the averages to be written when training ends"
-            )
+        for name, instead in (
+            ("gradient_accumulation_steps", "use compile(accumulation_steps=...)"),
+            ("ema_overwrite_frequency", "if None, the averages are written when training ends"),
+        ):
+            if replicas_in_sync > 1 and getattr(ours, name):
+                raise ValueError(
+                    f"the optimizer's {name} does not work on several replicas: {instead}"
+                )
         if use_kernels is True:
             kernels.chosen(True, self._on_gpus())  # raises if they are not supported
         self._losses = OutputLosses(loss, loss_weights, self.model.output)

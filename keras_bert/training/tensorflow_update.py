@@ -1,11 +1,40 @@
-"""Applying the gradients of all replicas, on TensorFlow."""
+"""The variables of a step on TensorFlow, and the gradients of all replicas applied to them."""
+
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
 from keras_bert.training import replicas
 from keras_bert.training.optimizers import Optimizer, clipped, inner_optimizer
-from keras_bert.training.step_variables import StepVariables, read, write
+
+
+class StepVariables(NamedTuple):
+    """Lists of `tf.Variable`, one replica's copies, that its train step reads and writes."""
+
+    trainable: list
+    others: list
+    metrics: list
+    slots: list
+    optimizer: list
+    schedule: list
+    counters: list
+
+
+def read(variables: list) -> list:
+    """The values of variables."""
+    return [tf.convert_to_tensor(variable) for variable in variables]
+
+
+def write(variables: list, values: list) -> None:
+    """Gives variables their new values."""
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
+def tensors(batch) -> list:
+    """All tensors of a batch, without None."""
+    return [value for value in tf.nest.flatten(batch) if value is not None]
 
 
 def applies_itself(optimizer, trainable: list) -> bool:
@@ -48,20 +77,12 @@ def optimizer_state(optimizer, variables: StepVariables) -> tuple:
 
 
 def updated(optimizer, gradients, untrained, values, slots, step, rate, scale) -> tuple:
-    """Clips and applies the global gradients, as a pure function.
+    """Clips and applies the global gradients, times `scale`, as a pure function.
 
-    Args:
-        optimizer: of the model. With loss scaling, gradients that are not finite change nothing.
-        gradients: one for each weight, times `scale`.
-        untrained: indices of the weights that the loss does not depend on; they do not change.
-        values: of the weights.
-        slots: with `step` and `rate` from `optimizer_state`.
-        step: as `slots`.
-        rate: as `slots`.
-        scale: from `loss_scale`.
-
-    Returns:
-        (new values of weights, of slots, whether the gradients were finite).
+    `untrained` are the indices of weights that the loss does not depend on; they do not change.
+    `slots`, `step` and `rate` come from `optimizer_state`. With loss scaling, gradients that are
+    not finite change nothing. Returns (new values of weights, of slots, whether the gradients were
+    finite).
     """
     ours = inner_optimizer(optimizer)
     scaled = ours is not optimizer
