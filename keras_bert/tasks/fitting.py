@@ -57,6 +57,7 @@ class Run:
         self.source, self.schedule = source, task.schedule
         self._class_weight = class_weight
         self._task, self._callbacks = task, callbacks
+        self._hooks = [c.after_step for c in callbacks if hasattr(c, "after_step")]
         self._resume = next((c for c in callbacks if isinstance(c, Resume)), None)
         # A user's dataset is filled up instead, as its batch sizes may differ.
         shares = task.step.replica_count * task.step.accumulation_steps
@@ -199,9 +200,8 @@ class Run:
             task.stop_training = True
         elif self._partial and self.at_epoch_end and not task.stop_training:
             task.stop_training = _CUT
-        for callback in self._callbacks:
-            if hasattr(callback, "after_step"):
-                callback.after_step(logs)
+        for hook in self._hooks:
+            hook(logs)
 
     def end_epoch(self, epoch: int) -> None:
         """Counts the steps of an epoch of unknown size, and undoes the stop that ended it."""

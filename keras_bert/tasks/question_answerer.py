@@ -289,7 +289,7 @@ class BertQuestionAnswerer(Calibrated):
         if isinstance(x, Table) and self._saw_none and not self._threshold_is_chosen:
             self._give_no_answers()
         if tunes and validation_data is not None and isinstance(validation_data[0], Examples):
-            examples = as_examples(validation_data[0])
+            examples = as_examples(validation_data[0].columns, validation_data[0].labels)
             if len({example.is_impossible for example in examples}) == 2:
                 self._null_threshold = self._best_null_threshold(examples)
                 logger.warning(
@@ -463,7 +463,8 @@ class BertQuestionAnswerer(Calibrated):
             answer.
         """
         data = self.examples(x, y)
-        golds = [[answer.text for answer in e.answers] for e in as_examples(data)]
+        examples = as_examples(data.columns, data.labels)
+        golds = [[answer.text for answer in e.answers] for e in examples]
         found = self.answer(*data.columns, **kwargs)
         texts = {str(i): prediction.text for i, prediction in enumerate(found)}
         references = {str(i): gold for i, gold in enumerate(golds)}
@@ -501,7 +502,8 @@ class BertQuestionAnswerer(Calibrated):
         data = self._labelled(x, y, "calibrate")[0]
         kwargs |= {"top_k": N_BEST, "batch_size": batch_size or 32}
         found = self.answer(*data.columns, **kwargs)
-        rights = [[answer.text for answer in e.answers] for e in as_examples(data)]
+        examples = as_examples(data.columns, data.labels)
+        rights = [[answer.text for answer in e.answers] for e in examples]
         return best_answer_temperature(*graded(found, rights))
 
 

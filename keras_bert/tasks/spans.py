@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_bert.data.examples import Examples
 from keras_bert.data.rows import parse_json
 from keras_bert.data.squad import Answer, SquadExample
 from keras_bert.data.texts import as_strings, text_columns
@@ -95,13 +94,13 @@ def graded(found: list[Prediction], rights: list[list[str]]) -> tuple[np.ndarray
     return logits, np.array(chosen, int), np.array(grades)
 
 
-def as_examples(data: Examples) -> list[SquadExample]:
+def as_examples(columns: Sequence, answers: Sequence) -> list[SquadExample]:
     """Combines questions and contexts with answers as `answer_spans` takes them."""
     found = []
-    for row, (*columns, answer) in enumerate(zip(*data.columns, data.labels, strict=True)):
+    for row, (*texts, answer) in enumerate(zip(*columns, answers, strict=True)):
         if not isinstance(answer, SquadExample):
-            answers = () if answer is None else (Answer(*answer),)
-            answer = SquadExample(str(row), "", *columns, answers, answer is None)
+            given = () if answer is None else (Answer(*answer),)
+            answer = SquadExample(str(row), "", *texts, given, answer is None)
         found.append(answer)
     return found
 
