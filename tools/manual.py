@@ -26,11 +26,11 @@ INNER = re.compile(
 )
 # Methods of tasks that the training loop and the commands call.
 LOOP = re.compile(
-    r"accumulation_steps|adopt_names|as_table|check_\w+|complete_settings|completed|contract_inputs"
-    r"|counters|dataset_preparer|freeze_own|has_next_sentence|has_rows_to_check|lacks_names"
+    r"adopt_names|as_table|check_\w+|complete_settings|completed|contract_inputs"
+    r"|counters|dataset_preparer|freeze_own|has_next_sentence|makes_rows_to_check"
     r"|logits_and_labels|make_rows|masked_word_logits|names_in|no_outputs|only_in_presets"
     r"|predict_batches|preprocess_samples|ragged_rows|respond|rows_of_(dataset|table)"
-    r"|same_kind_of_head|scores_by_default|source|step_inputs|table_key|training_batch|with_targets"
+    r"|same_kind_of_head|scores_by_default|source|step_inputs|training_batch|with_targets"
     r"|write_beside"
 )
 # Methods that a task declares: they are described once, at the base classes.

@@ -20,11 +20,7 @@ from keras_bert.training.task_metrics import LABELS, NUMBERS
 
 
 def check_beside(x, y, sample_weight, batch_size) -> None:
-    """Refuses labels, weights and sizes of batches beside data that bring their own.
-
-    Raises:
-        ValueError: if there are some.
-    """
+    """Refuses labels, weights and sizes of batches beside data that bring their own."""
     beside = y is not None or sample_weight is not None
     if isinstance(x, Table) and beside:
         raise ValueError("a table has its labels and weights in columns: expected no sample_weight")
@@ -36,17 +32,10 @@ def check_beside(x, y, sample_weight, batch_size) -> None:
 
 
 def dataset_source(task, dataset, class_weight, labelled: bool) -> DatasetSource:
-    """Makes the source of a `tf.data.Dataset`.
-
-    Args:
-        task: a compiled task.
-        dataset: batches, as `BertTask.fit` takes them.
-        class_weight: weights by label, or None.
-        labelled: whether to read labels; if False, batches hold x alone.
-    """
+    """Makes the source of a dataset of batches; without `labelled` its batches hold x alone."""
     weigh = class_weigher(task, class_weight, None)
     prepare = task.dataset_preparer(dataset, labelled)
-    multiple = task.step.replica_count * task.accumulation_steps if labelled else 1
+    multiple = task.step.replica_count * task.step.accumulation_steps if labelled else 1
     if (
         labelled and task.step.needs_whole_batches and dataset.cardinality() != -1
     ):  # -1: the dataset is infinite
@@ -66,9 +55,9 @@ def memory_source(
     labels,
     weights,
     batch_size: int | None,
-    shuffle: bool,
-    seed: int,
-    class_weight,
+    shuffle: bool = False,
+    seed: int = 0,
+    class_weight=None,
 ):
     """Makes the source of rows in memory; they are packed if that saves enough.
 
@@ -81,12 +70,6 @@ def memory_source(
         shuffle: as `RowSource`.
         seed: as `RowSource`.
         class_weight: weights by label, or None.
-
-    Returns:
-        A `RowSource`, `PackedSource`, or, on backends other than TensorFlow, `ArraySource`.
-
-    Raises:
-        ValueError: if columns differ in length.
     """
     batch_size = check_batch_size(batch_size)
     if class_weight is not None and task.labels_by_token:
@@ -161,11 +144,7 @@ def _weighed(task, table, y, sample_weight):
 
 
 def holds_texts(dataset) -> bool:
-    """Whether a `tf.data.Dataset` gives batches of strings.
-
-    Raises:
-        ValueError: if it yields unbatched strings.
-    """
+    """Whether a `tf.data.Dataset` gives batches of strings; single ones are refused."""
     first = keras.tree.flatten(dataset.element_spec)[0]
     if first.dtype.name != "string":
         return False

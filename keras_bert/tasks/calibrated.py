@@ -18,18 +18,18 @@ class Calibrated(BertTask):
     def default_loss(self):
         # Divided by the sum of the weights: on TensorFlow the step does that anyway, on other
         # backends Keras has to.
-        def loss():
-            return keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-
-        return {n: loss() for n in self.output} if isinstance(self.output, dict) else loss()
+        return self._by_output(
+            keras.losses.SparseCategoricalCrossentropy,
+            from_logits=True,
+            reduction="mean_with_sample_weight",
+        )
 
     def default_metrics(self):
-        def metrics():
-            return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+        return self._by_output(lambda: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")])
 
-        return {n: metrics() for n in self.output} if isinstance(self.output, dict) else metrics()
+    def _by_output(self, make, **kwargs):
+        several = isinstance(self.output, dict)
+        return {name: make(**kwargs) for name in self.output} if several else make(**kwargs)
 
     @property
     def temperature(self) -> float:
@@ -71,18 +71,5 @@ class Calibrated(BertTask):
         return self.temperature
 
     def best_temperature(self, x, y, batch_size: int | None, **kwargs) -> float:
-        """Finds the temperature that `calibrate` sets.
-
-        Args:
-            x: as `calibrate`.
-            y: as `calibrate`.
-            batch_size: as `calibrate`.
-            **kwargs: as `predict`.
-
-        Returns:
-            The temperature.
-
-        Raises:
-            ValueError: as `calibrate`.
-        """
+        """Finds a temperature, as `calibrate`, which sets it."""
         raise NotImplementedError

@@ -65,7 +65,6 @@ class BertClassifier(Labelled):
             preprocessor does not fit the backbone.
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertClassifierPreprocessor
     answers_read_rows = False
     reads_first_tokens = True
@@ -117,25 +116,20 @@ class BertClassifier(Labelled):
 
     @thresholds.setter
     def thresholds(self, values: Sequence[float] | None) -> None:
-        if self.problem != "multi_label":
-            if values is not None:
-                raise ValueError(f"thresholds are of multi-label problems, not of {self.problem}")
-            self._thresholds = None
-            return
-        values = [0.5] * self.num_classes if values is None else [float(v) for v in values]
-        if len(values) != self.num_classes or not all(0 <= v <= 1 for v in values):
-            raise ValueError(
-                f"thresholds={values}: expected {self.num_classes} numbers from 0 to 1"
-            )
+        if self.problem == "multi_label":
+            values = [0.5] * self.num_classes if values is None else [float(v) for v in values]
+            if len(values) != self.num_classes or not all(0 <= v <= 1 for v in values):
+                raise ValueError(
+                    f"thresholds={values}: expected {self.num_classes} numbers from 0 to 1"
+                )
+        elif values is not None:
+            raise ValueError(f"thresholds are of multi-label problems, not of {self.problem}")
         self._thresholds = values
 
     @property
     def label_kind(self) -> str:
         kinds = {"multi_label": SEVERAL, "regression": NUMERIC}
         return kinds.get(self.problem) or super().label_kind
-
-    def lacks_names(self, given):
-        return self.problem != "regression" and super().lacks_names(given)
 
     @property
     def output_kind(self) -> str:
@@ -173,17 +167,10 @@ class BertClassifier(Labelled):
         return super().default_metrics()
 
     def encode_labels(self, y) -> np.ndarray:
-        """Checks labels as `Labelled.encode_labels` does, for every problem.
+        """Checks labels, as `Labelled.encode_labels` does, for every problem.
 
-        Args:
-            y: as `Labelled.encode_labels`; for multi-label, N lists of names or ids, or 0 and 1,
-                [N, K]; for regression numbers, [N] or [N, K].
-
-        Returns:
-            As `Labelled.encode_labels`; for the other problems float32 [N, K].
-
-        Raises:
-            ValueError: if a label is unknown; the error names its row.
+        For multi-label, y are N lists of names or ids, or 0 and 1, [N, K], for regression numbers,
+        [N] or [N, K]; for both the result is float32 [N, K].
         """
         if self.problem == "regression":
             return numbers(y, self.num_classes)
@@ -247,10 +234,9 @@ class BertClassifier(Labelled):
             return {"values": outputs}
         if self.problem == "multi_label":
             probabilities = tf.sigmoid(outputs / self.temperature)
+            names = label_tensor(self.labels, self.num_classes)
             return {
-                "labels": tf.broadcast_to(
-                    label_tensor(self.labels, self.num_classes), tf.shape(outputs)
-                ),
+                "labels": tf.broadcast_to(names, tf.shape(outputs)),
                 "probabilities": probabilities,
                 "given": tf.cast(probabilities >= self.thresholds, tf.int32),
                 "logits": outputs,
@@ -258,14 +244,7 @@ class BertClassifier(Labelled):
         return super().answers(outputs, rows)
 
     def signatures(self, overlap: int | None = None):
-        """Lists `serving_default`, for `text`, and `pair`, for `text` and `text_pair`.
-
-        Args:
-            overlap: as `predict`.
-
-        Returns:
-            An `Answer` by name; for the outputs see `answers`.
-        """
+        """Lists `serving_default`, for `text`, and `pair`, for two; `overlap` as in `predict`."""
         one = super().signatures(overlap=overlap)["serving_default"]
         asks = {"text": TEXT, "text_pair": TEXT}
         example = {"text": EXAMPLES, "text_pair": EXAMPLES[::-1]}
@@ -284,26 +263,15 @@ class BertClassifier(Labelled):
         overlap: int | None = None,
         **kwargs,
     ):
-        """Trains the model; see `BertTask.fit` for all arguments.
+        """Trains the model, as `BertTask.fit`.
 
         Args:
-            x: as `BertTask.fit`.
-            y: as `BertTask.fit`.
-            batch_size: as `BertTask.fit`.
-            epochs: as `BertTask.fit`.
-            sample_weight: as `BertTask.fit`.
-            validation_data: as `BertTask.fit`.
             overlap: trains on complete texts, in windows that share this many pieces. Each window
                 has its text's label and a part of its weight, proportional to its number of pieces;
                 batches are of windows. Loss and metrics of validation data in memory are those of
                 the texts' pooled answers, as `evaluate(overlap=...)` computes them.
-            **kwargs: as `BertTask.fit`.
-
-        Returns:
-            The Keras `History`.
 
         Raises:
-            TypeError: if a text is not a string.
             ValueError: as `BertTask.fit`, or if `overlap` comes with ids or a dataset, or does not
                 fit.
         """
@@ -317,9 +285,8 @@ class BertClassifier(Labelled):
             if not isinstance(validation_data, tuple | list) or not len(validation_data):
                 raise ValueError("validation_data: with overlap= expected (x, y) in memory")
             _check_has_windows(validation_data[0])
-            validation_data = self._check_validation(validation_data)
+            texts, labels, shares = self._check_validation(validation_data)
             every = kwargs.pop("validation_freq", 1)
-            texts, labels, shares = validation_data
             options = {"overlap": overlap, "return_dict": True, "verbose": 0}
 
             def validate(epoch, logs):
@@ -327,11 +294,9 @@ class BertClassifier(Labelled):
                     found = self.evaluate(texts, labels, batch_size, shares, **options)
                     logs.update({f"val_{name}": value for name, value in found.items()})
 
+            callbacks = keras.tree.flatten(kwargs.get("callbacks") or [])
             validation = keras.callbacks.LambdaCallback(on_epoch_end=validate)
-            kwargs["callbacks"] = [
-                validation,
-                *keras.tree.flatten(kwargs.get("callbacks") or []),
-            ]
+            kwargs["callbacks"] = [validation, *callbacks]
         if isinstance(given := kwargs.get("class_weight"), str):  # counts texts, not windows
             several = self.output_kind == LABELS
             labels = self.encode_labels(y)
@@ -357,18 +322,11 @@ class BertClassifier(Labelled):
         overlap: int | None = None,
         **kwargs,
     ):
-        """Gives loss and metrics on labelled data; takes what `fit` takes, every row once.
+        """Gives loss and metrics on labelled data, as `BertTask.evaluate`.
 
         Args:
-            x: as in `fit`.
-            y: as in `fit`.
-            batch_size: as `BertTask.evaluate`.
-            sample_weight: as `BertTask.evaluate`.
-            overlap: reads complete texts, as `predict` does.
-            **kwargs: as `BertTask.evaluate`; with `overlap` `return_dict` and `verbose`.
-
-        Returns:
-            As `keras.Model.evaluate`.
+            overlap: reads complete texts, as `predict` does. `return_dict` and `verbose` are then
+                the only further arguments.
 
         Raises:
             ValueError: if labels are unknown, or `overlap` comes with ids or does not fit.
@@ -457,10 +415,10 @@ class BertClassifier(Labelled):
         return (labels[0], probabilities[0]) if single else (labels, probabilities)
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
-        """Scores predictions by `keras_bert.metrics.evaluate`.
+        """Scores predictions by `keras_bert.metrics.evaluate`, on data as `fit` takes them.
 
         Args:
-            x: texts or ids, as in `fit`.
+            x: texts or ids.
             y: their labels.
             **kwargs: as `predict`.
 

@@ -79,11 +79,7 @@ def convert_checkpoint(source: str | Path, target: str | Path, form: str) -> lis
 
 
 def task_class(checkpoint: Checkpoint) -> type[keras.Model] | None:
-    """The task class that a checkpoint belongs to; None for a backbone alone.
-
-    Raises:
-        ValueError: if a preset of this package names an unknown task.
-    """
+    """The task class that a checkpoint belongs to; None for a backbone alone."""
     contents = checkpoint.contents
     if contents is None:
         has_task = checkpoint.source.has("task.json")

@@ -76,11 +76,8 @@ def keep_blocks(model: keras.Model, blocks: Sequence[int]) -> keras.Model:
     """
     backbone = getattr(model, "backbone", model)
     blocks = [int(i) for i in blocks]
-    if (
-        not blocks
-        or blocks != sorted({*blocks})
-        or not 0 <= blocks[0] <= blocks[-1] < backbone.num_layers
-    ):
+    ascending = blocks and blocks == sorted({*blocks})
+    if not ascending or blocks[0] < 0 or blocks[-1] >= backbone.num_layers:
         raise ValueError(
             f"blocks={blocks}: expected ascending indices from 0 to {backbone.num_layers - 1}"
         )

@@ -118,19 +118,9 @@ def extract_features(
 def hidden_states(
     backbone: BertBackbone, layers: Sequence[int], combine: str = "concatenate"
 ) -> keras.Model:
-    """Builds a model that shares the backbone's weights and outputs some of its hidden states.
+    """A model from the three inputs, int32 [B, T], to hidden states, float32 [B, T, D].
 
-    Args:
-        backbone: a `BertBackbone`.
-        layers: as `extract_features`.
-        combine: as `extract_features`.
-
-    Returns:
-        A model from `token_ids`, `segment_ids` and `padding_mask`, int32 [B, T], to float32
-        [B, T, D].
-
-    Raises:
-        ValueError: if a layer does not exist.
+    It shares the backbone's weights; `layers` and `combine` as `extract_features`.
     """
     total = backbone.num_layers + 1
     wrong = [i for i in layers if not -total <= i < total]
@@ -161,13 +151,7 @@ def _are_pairs(texts) -> bool:
 def _joined(firsts: TokenRows, seconds: TokenRows, start: int) -> list[TokenRows]:
     """Joins rows of first and second texts into rows of pairs: ids, and the words of each side.
 
-    Args:
-        firsts: untruncated rows of the first texts.
-        seconds: untruncated rows of the second texts.
-        start: index of the first pair, for errors.
-
-    Raises:
-        ValueError: if a pair does not fit into a row.
+    Both are untruncated; `start` is the index of the first pair, for errors.
     """
     sides = [
         {name: value.numpy() for name, value in rows.ids.items()} for rows in (firsts, seconds)

@@ -24,26 +24,17 @@ logger = logging.getLogger("keras_bert")
 class Run:
     """A run of `fit`, counted across interruptions: `task.run`, for callbacks.
 
-    Args:
-        task: a compiled task.
-        source: a source of batches, see `keras_bert.data.sources`.
-        epochs: as `BertTask.fit`.
-        steps: as `BertTask.fit`.
-        examples: as `BertTask.fit`.
-        initial_epoch: as `BertTask.fit`.
-        steps_per_epoch: as `BertTask.fit`.
-        class_weight: as `BertTask.fit`; the source has it already.
-        callbacks: a list of callbacks, as `scored` returns it; a `Resume` among them defines where
-            an interrupted run resumes.
+    Arguments as `BertTask.fit`, whose `class_weight` the source has already. A `Resume` among the
+    callbacks, a list as `scored` returns it, defines where an interrupted run resumes.
 
     Attributes:
-        source: the source of batches.
+        source: the source of batches, see `keras_bert.data.sources`.
         schedule: settings of the automatic optimizer's schedule; None for other optimizers.
         steps_per_epoch: steps per epoch, or None while unknown.
         done: steps completed, including those before this `fit`.
         total: steps after which training ends, or None if only Keras's epochs limit it.
-        skip: batches of the first epoch to read without a step. If the size of an epoch is unknown,
-            Keras counts it in the first epoch and has to see every batch.
+        skip: batches of the first epoch to read without a step. If the size of an epoch is
+            unknown, Keras counts it in the first epoch and has to see every batch.
 
     Raises:
         ValueError: as `BertTask.fit`, if the end of the run is not known, or its data do not match
@@ -66,8 +57,16 @@ class Run:
         self.source, self.schedule = source, task.schedule
         self._class_weight = class_weight
         self._task, self._callbacks = task, callbacks
+        self._hooks = [c.after_step for c in callbacks if hasattr(c, "after_step")]
         self._resume = next((c for c in callbacks if isinstance(c, Resume)), None)
-        self._check_shares()
+        # A user's dataset is filled up instead, as its batch sizes may differ.
+        shares = task.step.replica_count * task.step.accumulation_steps
+        size = getattr(source, "batch_size", shares)
+        if size % shares:
+            raise ValueError(
+                f"batch_size={size} cannot be shared by {task.step.replica_count} replicas x "
+                f"{task.step.accumulation_steps} micro-batches: expected a multiple of {shares}"
+            )
         self._found = found = None if self._resume is None else self._resume.find()
         if self._resume is not None:
             self._resume.compare(self._fingerprint())
@@ -113,13 +112,7 @@ class Run:
         return bool(self.steps_per_epoch) and self.done % self.steps_per_epoch == 0
 
     def fit(self, **kwargs) -> keras.callbacks.History:
-        """Trains the task.
-
-        Args:
-            **kwargs: as `keras.Model.fit`, including batches to validate on.
-
-        Returns:
-            The Keras `History`.
+        """Trains the task; arguments as `keras.Model.fit`, including batches to validate on.
 
         Raises:
             ValueError: if a checkpoint to resume from belongs to another model.
@@ -142,75 +135,87 @@ class Run:
             self._resume.restore(task)
         verbose = kwargs.get("verbose", "auto")
         callbacks = CallbackList(
-            self._counted(self._callbacks),
+            self._callbacks,
             task,
             verbose,
             self._epochs["epochs"],
             self.steps_per_epoch or known_size(batches),
-            add_history=True,
-            coming=self._coming if self.steps_per_epoch else None,
+            run=self,
         )
         if verbose != 0 and task.train_function is None:
             # The progress bar starts after the first step, which waits for this.
             message = "tracing and compiling the step: some seconds, on a GPU up to a minute"
             print(message, file=sys.stderr, flush=True)
-        with quiet_about_size():
-            history = keras.Model.fit(
-                task,
-                step.ahead(batches, training=True),
-                **self._epochs,
-                steps_per_epoch=self.steps_per_epoch,
-                shuffle=False,  # the batches above are shuffled already
-                callbacks=callbacks,
-                **kwargs,
-            )
+        if skips := self.skip > 0:
+            train = task.make_train_function()
+            task.train_function = self._skipping(train)
+        try:
+            with quiet_about_size():
+                history = keras.Model.fit(
+                    task,
+                    step.ahead(batches, training=True),
+                    **self._epochs,
+                    steps_per_epoch=self.steps_per_epoch,
+                    shuffle=False,  # the batches above are shuffled already
+                    callbacks=callbacks,
+                    **kwargs,
+                )
+        finally:
+            if skips:
+                task.train_function = train
         compile_cache.keep()
         return history
 
-    def _coming(self) -> int:
-        """Steps to the end of the epoch, or of the run if that is nearer."""
+    def _skipping(self, train):
+        """A train function that reads the batches to skip without a step."""
+
+        def skipping(iterator):
+            if not self.skip:
+                return train(iterator)
+            next(iterator)
+            return self._task.get_metrics_result()
+
+        return skipping
+
+    def begin_epoch(self) -> int | None:
+        """Notes where an epoch begins; returns the steps to its end, or to that of the run."""
+        self._partial = not self.at_epoch_end
+        if not self.steps_per_epoch:
+            return None
         rest = self.steps_per_epoch - self.done % self.steps_per_epoch
         return rest if self.total is None else min(rest, max(self.total - self.done, 1))
 
-    def _counted(self, callbacks: list) -> list:
-        """The user's callbacks, preceded by the one that counts.
+    def count(self, logs) -> None:
+        """Counts an execution; ends the run, or an epoch that did not start at its first step.
 
         A method `after_step(logs)` of a callback is called after every execution, in their order.
         Logs are scalars or scalar tensors by name; reading one waits for the device.
         """
-        hooks = [callback.after_step for callback in callbacks if hasattr(callback, "after_step")]
-        if keras.config.backend() == "tensorflow":
-            return [_Count(self, hooks), *callbacks]
-        # On JAX, variables hold the new state only after Keras has left the train function.
-        return [_Count(self, []), *([_AfterBatch(hooks)] if hooks else []), *callbacks]
+        if self.skip:
+            self.skip -= 1
+            return
+        task = self._task
+        self.done += task.steps_per_execution
+        if self.total is not None and self.done >= self.total:
+            task.stop_training = True
+        elif self._partial and self.at_epoch_end and not task.stop_training:
+            task.stop_training = _CUT
+        for hook in self._hooks:
+            hook(logs)
+
+    def end_epoch(self, epoch: int) -> None:
+        """Counts the steps of an epoch of unknown size, and undoes the stop that ended it."""
+        if self.steps_per_epoch is None:
+            self.steps_per_epoch = self.done // (epoch + 1)
+        if self._task.stop_training is _CUT:
+            self._task.stop_training = False
 
     def _fingerprint(self) -> dict:
         """Everything that a resumed run must have in common with the interrupted one."""
         facts = self.source.facts() | {"schedule": self.schedule}
         if self._class_weight is not None:
             facts["class_weight"] = _plain_weights(self._class_weight)
-        text_side = self._task.preprocessor
-        if text_side is not None:
-            tokenizer = text_side.tokenizer
-            facts |= {name: getattr(text_side, name) for name in getattr(text_side, "settings", ())}
-            facts |= {name: getattr(tokenizer, name) for name in SETTINGS}
-            words = "\n".join(tokenizer.get_vocabulary()).encode()
-            facts["vocabulary"] = hashlib.blake2b(words, digest_size=16).hexdigest()
-        return facts
-
-    def _check_shares(self) -> None:
-        """Refuses a batch that replicas and micro-batches cannot share evenly.
-
-        A user's dataset is filled up instead, as its batch sizes may differ.
-        """
-        step = self._task.step
-        shares = step.replica_count * step.accumulation_steps
-        size = getattr(self.source, "batch_size", shares)
-        if size % shares:
-            raise ValueError(
-                f"batch_size={size} cannot be shared by {step.replica_count} replicas x "
-                f"{step.accumulation_steps} micro-batches: expected a multiple of {shares}"
-            )
+        return facts | text_settings(self._task)
 
     def _share_out_executions(self) -> None:
         """Makes executions of several steps end with epochs, since the batches are infinite."""
@@ -229,16 +234,21 @@ class Run:
             )
 
 
+def text_settings(task) -> dict:
+    """The settings of preprocessor and tokenizer by name, and a digest of the vocabulary."""
+    found = task.preprocessor
+    if found is None:
+        return {}
+    settings = {name: getattr(found, name) for name in getattr(found, "settings", ())}
+    settings |= {name: getattr(found.tokenizer, name) for name in SETTINGS}
+    words = "\n".join(found.tokenizer.get_vocabulary()).encode()
+    return settings | {"vocabulary": hashlib.blake2b(words, digest_size=16).hexdigest()}
+
+
 def scored(task, callbacks, validation_data) -> list[keras.callbacks.Callback]:
     """The callbacks of `fit`, starting with those that score answers to validation data.
 
-    Args:
-        task: a task.
-        callbacks: as `BertTask.fit`.
-        validation_data: (x, y, sample_weight), (x,) of a dataset or a table, or None.
-
-    Raises:
-        ValueError: if there is nothing to score.
+    `validation_data` are (x, y, sample_weight), (x,) of a dataset or a table, or None.
     """
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks = callbacks.callbacks
@@ -283,76 +293,3 @@ def _total_steps(source, steps_per_epoch, epochs, steps, examples) -> int | None
 
 # A truthy value for Keras's `stop_training` that distinguishes this stop from any other.
 _CUT = object()
-
-
-class _Count(keras.callbacks.Callback):
-    """Counts steps around the train function.
-
-    Not in `on_train_batch_end`, so that counting is done before the first user callback runs.
-    """
-
-    def __init__(self, run: Run, hooks: list):
-        super().__init__()
-        self.run, self.hooks = run, hooks
-
-    def on_train_begin(self, logs=None):
-        train = self.model.train_function
-        # An aborted `fit` leaves its own counting function there.
-        train = getattr(train, "train", train)
-        self.model.train_function = _Counted(train, self, self.model)
-
-    def on_train_end(self, logs=None):
-        self.model.train_function = self.model.train_function.train
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.partial = not self.run.at_epoch_end
-
-    def on_epoch_end(self, epoch, logs=None):
-        run = self.run
-        if run.steps_per_epoch is None:
-            run.steps_per_epoch = run.done // (epoch + 1)
-        if self.model.stop_training is _CUT:
-            self.model.stop_training = False
-
-    def after_step(self, model, logs) -> None:
-        """Counts an execution; ends the run, or an epoch that did not start at its first step."""
-        run = self.run
-        run.done += model.steps_per_execution
-        if run.total is not None and run.done >= run.total:
-            model.stop_training = True
-        elif self.partial and run.at_epoch_end and not model.stop_training:
-            model.stop_training = _CUT
-        for hook in self.hooks:
-            hook(logs)
-
-
-class _AfterBatch(keras.callbacks.Callback):
-    """Calls hooks where Keras calls callbacks."""
-
-    def __init__(self, hooks: list):
-        super().__init__()
-        self.hooks = hooks
-
-    def on_train_batch_end(self, batch, logs=None):
-        for hook in self.hooks:
-            hook(logs)
-
-
-class _Counted:
-    """A train function that counts; `train` is the original one."""
-
-    def __init__(self, train, count: _Count, model):
-        # The model itself: on JAX, reading a callback's `model` synchronizes variables, which must
-        # not happen in the middle of a step.
-        self.train, self._count, self._model = train, count, model
-
-    def __call__(self, *arguments):
-        run = self._count.run
-        if run.skip:
-            run.skip -= 1
-            (iterator,) = arguments
-            next(iterator)
-            return self._model.get_metrics_result()
-        result = self.train(*arguments)
-        self._count.after_step(self._model, result)
-        return result

@@ -62,12 +62,10 @@ def complete(own: dict, task: type, saved: dict) -> None:
 
 
 def saved_task(checkpoint: Checkpoint, task: type) -> dict:
-    """A task's settings from a checkpoint; empty if it holds no task, or another one.
+    """A task's settings from a checkpoint of any format; empty if it holds none, or another's.
 
-    Args:
-        checkpoint: of any format. Formats other than "keras_bert" give `labels`, `dropout`,
-            `problem` and `num_classes`, as far as the checkpoint defines them.
-        task: a class with a `head_kind`, one of `keras_bert.checkpoints.contents.HEADS`.
+    Formats other than "keras_bert" give what they define of `labels`, `dropout`, `problem`,
+    `num_classes` and so on.
     """
     contents = checkpoint.contents
     if contents is None:
@@ -87,11 +85,7 @@ def saved_task(checkpoint: Checkpoint, task: type) -> dict:
 
 
 def class_of_saved_task(checkpoint: Checkpoint, base: type) -> type:
-    """The class of the task that a preset was saved from, one of those that are defined.
-
-    Args:
-        checkpoint: of any format.
-        base: the class that all tasks derive from.
+    """The class, derived from `base`, of the task that a preset was saved from.
 
     Raises:
         ValueError: if the preset holds no task, or one of a class that is not defined.
@@ -114,16 +108,9 @@ def class_of_saved_task(checkpoint: Checkpoint, base: type) -> type:
 
 
 def choose_classes(own: dict, checkpoint: Checkpoint, saved: dict, skip_mismatch: bool) -> bool:
-    """Determines the classes of a task from the arguments and the checkpoint.
+    """Sets `num_classes` and `labels` in the arguments of a task, from them and a checkpoint.
 
-    Args:
-        own: arguments of the task; `num_classes` and `labels` are set in it.
-        checkpoint: for errors, which describe it.
-        saved: its settings.
-        skip_mismatch: whether the checkpoint's head may be left out.
-
-    Returns:
-        Whether the checkpoint's head fits.
+    Returns whether the checkpoint's head, with the settings `saved`, fits.
 
     Raises:
         ValueError: if the number is not known, or the checkpoint's head is for other classes.
@@ -171,16 +158,10 @@ def load_heads(
     load_weights: bool,
     fitting: bool | Collection[str] | None,
 ) -> None:
-    """Loads the weights that a task adds to its backbone, and reports on them.
+    """Loads the weights that a task adds to its backbone, and sets its `loading_report`.
 
-    Sets the task's `loading_report`, and logs new weights as a warning.
-
-    Args:
-        task: the task.
-        checkpoint: the source of its backbone.
-        load_weights: whether to load weights at all.
-        fitting: names of the task's layers whose weights the checkpoint holds, or True for all;
-            None if it holds a head that does not fit.
+    `fitting` are names of the task's layers whose weights the checkpoint holds, or True for all;
+    None if it holds a head that does not fit.
     """
     heads = [x for x in task.layers if x is not task.backbone and x.weights]
     report, fits = checkpoint.report, []
@@ -210,18 +191,9 @@ def load_heads(
 
 
 def sorted_settings(task: type, settings: dict) -> tuple[dict, dict, dict]:
-    """Splits arguments of `from_preset` by the constructor that takes them.
+    """Splits arguments of `from_preset` into those of task, preprocessor and backbone.
 
-    Args:
-        task: a class of tasks.
-        settings: arguments by name. Those of task and preprocessor that are None stand for the
-            checkpoint's.
-
-    Returns:
-        Arguments of (the task, its preprocessor, the backbone).
-
-    Raises:
-        TypeError: if none of them takes an argument.
+    Those of task and preprocessor that are None stand for the checkpoint's.
     """
     known = own_settings(task)
     own, text, network = {}, {}, {}

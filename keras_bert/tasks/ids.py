@@ -18,34 +18,24 @@ WEIGHTS = {None: "sample_weight", "mlm": "mask_weights"}
 
 
 def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
-    """Checks the backbone's inputs.
-
-    Args:
-        x: arrays [N, T] by name; inputs other than the backbone's are ignored.
-        backbone: defines the sizes of the tables.
+    """Checks the backbone's inputs, arrays [N, T] by name, by the sizes of its tables.
 
     Raises:
-        ValueError: if one is missing, holds values that are not integers or ids outside a table, or
-            rows are longer than the position table.
+        ValueError: if one is missing, holds values that are not integers or ids outside a table,
+            or rows are longer than the position table.
     """
-    missing = set(REQUIRED_INPUTS) - set(x)
-    if len(missing) == len(REQUIRED_INPUTS):
-        wanted = ", ".join(REQUIRED_INPUTS)
+    if missing := set(REQUIRED_INPUTS) - set(x):
         raise ValueError(
-            f"got a dict of {', '.join(x) or 'nothing'}: expected ids ({wanted}), or columns of "
-            "examples in a tuple"
+            f"ids lack {', '.join(sorted(missing))}; got {', '.join(x) or 'none'}: expected a dict "
+            "of all of these, or columns of examples in a tuple"
         )
-    if missing:
-        raise ValueError(f"ids lack {', '.join(sorted(missing))}; got {', '.join(x) or 'none'}")
     for name, value in x.items():
         if name not in KNOWN:  # an input of a user's own head
             continue
-        if value.dtype.kind not in "iub":
-            raise ValueError(f"{name} are {value.dtype}; expected integers")
-        if name not in POSITIONS and value.ndim != 2:
+        if value.dtype.kind not in "iub" or (name not in POSITIONS and value.ndim != 2):
             raise ValueError(
-                f"input '{name}' has shape {value.shape}; expected two axes [batch, tokens] (one "
-                "text alone needs a batch axis in front: value[None])"
+                f"input '{name}' has shape {value.shape}, {value.dtype}; expected integers [batch, "
+                "tokens] (one text alone needs a batch axis in front: value[None])"
             )
     length, most = x["token_ids"].shape[1], backbone.max_sequence_length
     check_limits(x, backbone.limits | dict.fromkeys(POSITIONS, length))
@@ -57,12 +47,9 @@ def check_ids(x: dict[str, np.ndarray], backbone: BertBackbone) -> None:
 
 
 def checked_ids(task, x: dict) -> dict[str, np.ndarray]:
-    """Checks ids that a user passes as arrays; those that are None are omitted.
+    """Checks ids that a user passes as arrays for a task; those that are None are omitted.
 
     Ragged rows come from texts in this package and are returned unchanged.
-
-    Raises:
-        ValueError: if they do not fit the task.
     """
     if is_ragged(x.get("token_ids")):
         return x
@@ -72,11 +59,7 @@ def checked_ids(task, x: dict) -> dict[str, np.ndarray]:
 
 
 def check_preprocessor(preprocessor, backbone: BertBackbone) -> None:
-    """Checks that the rows of a preprocessor, if there is one, fit the backbone's tables.
-
-    Raises:
-        ValueError: if its rows are longer or its vocabulary is larger.
-    """
+    """Checks that a preprocessor's rows and vocabulary, if any, fit the backbone's tables."""
     if preprocessor is None:
         return
     if preprocessor.sequence_length > backbone.max_sequence_length:
@@ -101,17 +84,7 @@ def has_several(inputs) -> bool:
 
 
 def fold(inputs: dict) -> dict:
-    """Folds the texts of all examples into independent rows.
-
-    Args:
-        inputs: ids by name, [B, C, T] each.
-
-    Returns:
-        The same, [B * C, T].
-
-    Raises:
-        ValueError: if an input does not have three axes.
-    """
+    """Folds ids [B, C, T] by name into independent rows, [B * C, T]."""
     check_axes(inputs)
     return {
         name: keras.ops.reshape(value, (-1, *keras.ops.shape(value)[2:]))
@@ -136,15 +109,11 @@ def check_batch_in_graph(task, x, y=None, sample_weight=None):
         task: a compiled task.
         x: a dict of int tensors by name, [B, ..., T].
         y: labels as the loss reads them, by output if there are several; or None.
-        sample_weight: weights, by output if there are several; or None. Finite and 0 or more.
-            Labels of weight 0 are not checked.
+        sample_weight: weights as y, finite and 0 or more; or None. Labels of weight 0 are not
+            checked.
 
     Returns:
         (x, y, sample_weight), which depend on the checks.
-
-    Raises:
-        ValueError: if rows are statically known to be longer than the position table.
-        tf.errors.InvalidArgumentError: when the data runs; it names the input and the value.
     """
     import tensorflow as tf
 
@@ -203,10 +172,7 @@ def _by_output(part) -> dict:
 
 
 def _in_range(name: str, values, limit, last):
-    """Checks that values are whole numbers from 0 to below a limit, named `last` in the message.
-
-    Without a limit they may be any numbers from 0 to `last`.
-    """
+    """Checks that values are whole numbers from 0 to `last`, below `limit`; any without a limit."""
     import tensorflow as tf
 
     values = tf.reshape(values, [-1])

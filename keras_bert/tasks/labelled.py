@@ -39,19 +39,13 @@ class Labelled(Calibrated):
 
     @classmethod
     def same_kind_of_head(cls, own: dict, saved: dict, checkpoint, skip_mismatch: bool) -> bool:
-        """Whether a checkpoint's head is of the requested kind, whatever its classes.
+        """Whether a checkpoint's head is of the requested kind, as `complete_settings` asks.
 
-        Args:
-            own: arguments of the task; those of the kind of head are completed.
-            saved: those that the checkpoint holds.
-            checkpoint: for errors.
-            skip_mismatch: whether another kind is allowed.
-
-        Returns:
-            Whether it is of that kind.
+        `saved` are the settings in the checkpoint; those in `own` for the kind of head are
+        completed.
 
         Raises:
-            ValueError: if it is of another kind, and that is not allowed.
+            ValueError: if it is of another kind, and `skip_mismatch` is False.
         """
         return True
 
@@ -64,10 +58,8 @@ class Labelled(Calibrated):
     def label_kind(self) -> str:
         return NUMERIC if has_numbers_as_names(self.labels) else CLASS
 
-    def lacks_names(self, given):
-        return self.labels is None
-
-    def names_in(self, columns):
+    def names_in(self, columns) -> list[str] | None:
+        """Lists names of labels in rows of a table, as `examples_of_table`; None for ids."""
         found = set()
         for label in columns["label"]:
             labels = label if isinstance(label, list) else [label]
@@ -76,7 +68,8 @@ class Labelled(Calibrated):
             found.update(labels)
         return list(found)
 
-    def adopt_names(self, names, given):
+    def adopt_names(self, names: list[str]) -> None:
+        """Adopts names found in a table, sorted, as `encode_labels` does with those in memory."""
         self.labels = check_names(names, self.num_classes)
 
     def encode_labels(self, y) -> np.ndarray:
@@ -97,7 +90,7 @@ class Labelled(Calibrated):
         return class_labels(y, self.num_classes, self.labels)
 
     def encode_labels_in_graph(self, y):
-        """Turns a batch of labels [B] of a dataset into ids, inside `tf.data`.
+        """Turns a batch of labels [B] of a dataset into ids, as `BertTask.encode_labels_in_graph`.
 
         Raises:
             ValueError: if they are strings, and the task has no labels.
@@ -111,7 +104,7 @@ class Labelled(Calibrated):
         return ids_in_graph(y, self.labels)
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Turns weights by label name or id into weights by id; 1 by default.
+        """Turns weights by label into those by id, as `BertTask.encode_class_weight`; 1 by default.
 
         Raises:
             ValueError: if a label is unknown or named twice, or a weight is negative or infinite.
@@ -123,21 +116,7 @@ class Labelled(Calibrated):
         return best_temperature(*self.logits_and_labels(x, y, batch_size, **kwargs))
 
     def logits_and_labels(self, x, y, batch_size: int | None = None, **kwargs) -> tuple:
-        """Computes the logits of labelled data.
-
-        Args:
-            x: as `calibrate`.
-            y: as `calibrate`.
-            batch_size: as `calibrate`.
-            **kwargs: as `predict`.
-
-        Returns:
-            (float32 logits [M, K]; labels of these M examples or words, as
-            `keras_bert.metrics.best_temperature` takes them).
-
-        Raises:
-            ValueError: as `calibrate`.
-        """
+        """Computes logits [M, K] and labels of M examples or words, as `calibrate` takes them."""
         x, labels = self._scored(x, y)
         return self.predict(x, batch_size, **{"verbose": 0} | kwargs), labels
 

@@ -15,14 +15,14 @@ from keras_bert.tasks.table_batches import table_source
 
 
 def masked_source(
-    task, preprocessor, x, sample_weight, batch_size: int, shuffle: bool, seed: int
+    task, preprocessor, x, sample_weight, batch_size: int, shuffle: bool = False, seed: int = 0
 ) -> MaskedSource:
     """Makes a source of batches of texts with dynamic masking: new masks in every epoch.
 
     Args:
         task: a compiled `BertMaskedLM`.
         preprocessor: a `BertMaskedLMPreprocessor`, which defines the masking.
-        x: rows in memory, `tf.RaggedTensor` by name; or a table, or a dataset of batches of texts.
+        x: rows in memory, `tf.RaggedTensor` by name; or a table, or a dataset of texts.
         sample_weight: weights of rows in memory, or None.
         batch_size: rows of a batch in memory.
         shuffle: as `RowSource`; shuffled rows are packed if that saves enough.
@@ -34,9 +34,9 @@ def masked_source(
     packed = None
     if isinstance(x, Table):
         # Their place as labels is taken by zeros, see `rows_of_table`.
-        rows = table_source(task, x, batch_size, shuffle, seed, None, True, _as_it_is)
+        rows = table_source(task, x, batch_size, shuffle, seed, preprocess=_as_it_is)
     elif is_dataset(x):
-        multiple = task.step.replica_count * task.accumulation_steps
+        multiple = task.step.replica_count * task.step.accumulation_steps
         rows = _rows_of_dataset(x, preprocessor.rows_to_mask, multiple)
     else:
         numbers = np.arange(x["token_ids"].shape[0])  # take the place of labels in the source
@@ -73,10 +73,7 @@ def model_inputs(batch: dict) -> dict:
 def _rows_of_dataset(dataset, to_rows: Callable, multiple: int = 1) -> DatasetSource:
     """A source of (ids, row numbers, weights) from a `tf.data.Dataset` of batches of texts.
 
-    Args:
-        dataset: the batches.
-        to_rows: converts a batch of texts to ids.
-        multiple: as `DatasetSource`; the filling has weight 0.
+    Batches are filled up to a multiple with rows of weight 0.
     """
     import tensorflow as tf
 

@@ -88,7 +88,6 @@ class BertMaskedLM(Calibrated):
         ValueError: if the preprocessor does not fit the backbone.
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertMaskedLMPreprocessor
 
     example = {"text": [f"The harbour {MASK} in the {MASK}.", "No ships."]}
@@ -170,17 +169,7 @@ class BertMaskedLM(Calibrated):
         return model_inputs(batch), {"mlm": batch["mask_ids"]}, {"mlm": batch["mask_weights"]}
 
     def contract_inputs(self, batch: dict) -> tuple[dict, dict, dict]:
-        """Applies `pack`, for the heads that this model has.
-
-        Args:
-            batch: tensors by key.
-
-        Returns:
-            As `pack`.
-
-        Raises:
-            ValueError: as `pack`.
-        """
+        """Converts a batch, as `pack`, for the heads that this model has."""
         return self.pack(batch)
 
     def fill(
@@ -196,8 +185,8 @@ class BertMaskedLM(Calibrated):
         The literal [MASK] is always the special token, whatever the tokenizer's
         `special_tokens_in_text`. Several in one text are filled independently: the candidates of
         each assume that all others are still masked. A text longer than the preprocessor's
-        `sequence_length` is read in a window around each of its [MASK]s. Probabilities are float32,
-        over all tokens of the vocabulary.
+        `sequence_length` is read in a window around each [MASK]. Probabilities are float32, over
+        all tokens of the vocabulary.
 
         Args:
             texts: a text, or a list of N.
@@ -231,9 +220,8 @@ class BertMaskedLM(Calibrated):
         asked = self.signatures(top_k, targets)["serving_default"]
         data = Examples((texts,))
         for (part,), answers in self.respond(asked, data, batch_size, kwargs) if texts else ():
-            for text, count, *masks in zip(
-                part, *(answers[name] for name in ("count", "token", "id", "score")), strict=True
-            ):
+            columns = (answers[name] for name in ("count", "token", "id", "score"))
+            for text, count, *masks in zip(part, *columns, strict=True):
                 found.append(_candidates(text, *(mask[:count] for mask in masks)))
         return found[0] if single else found
 
@@ -299,16 +287,11 @@ class BertMaskedLM(Calibrated):
         return best_temperature(logits, right)
 
     def masked_word_logits(self, texts, batch_size: int | None = None, **kwargs) -> tuple:
-        """Masks a word in each text, and predicts it.
+        """Masks a word in each of N texts and predicts it, as `calibrate` does.
 
-        Args:
-            texts: N texts; of more than 2,048 with such a word, so many are evenly chosen.
-            batch_size: rows of a batch, 32 by default.
-            **kwargs: as `predict`.
-
-        Returns:
-            (indices of the M texts; these with a [MASK]; float32 logits [M, V]; ids of the words,
-            int [M]), as `keras_bert.text.prompts.mask_words`.
+        Of more than 2,048 texts with a word of one token, so many are evenly chosen. Returns
+        (indices of the M texts; these with a [MASK]; float32 logits [M, V]; ids of the words, int
+        [M]).
         """
         self.check_has_preprocessor()
         tokenizer = self.preprocessor.tokenizer
@@ -326,22 +309,12 @@ class BertMaskedLM(Calibrated):
         return kept, masked, np.asarray(logits[:, 0, :size], "float32"), right[chosen]
 
     def signatures(self, top_k: int | None = None, targets: list[str] | None = None):
-        """Lists `serving_default`, the candidate tokens for each [MASK].
+        """Lists `serving_default`, the candidate tokens for each [MASK]; arguments, as `fill`.
 
         It takes `text`, string [B], and gives, with M the maximum number of [MASK]s of a text:
         `token`, string, `id`, int32, and `score`, float32, all [B, M, K], the most probable first,
         and `count`, int32 [B], the number of [MASK]s; unused places hold "", -1 and 0. A text
         without [MASK] has none.
-
-        Args:
-            top_k: as `fill`.
-            targets: as `fill`.
-
-        Returns:
-            An `Answer` by name.
-
-        Raises:
-            ValueError: as `fill`.
         """
         tokenizer = self.preprocessor.tokenizer
         check_has_mask(tokenizer)
@@ -396,16 +369,9 @@ class BertMaskedLM(Calibrated):
     # === Training ===
 
     def fit(self, x=None, y=None, *args, **kwargs):
-        """Trains the model; see the class for the data, and `BertTask.fit` for all arguments.
+        """Trains the model on texts or a dataset, see the class; as `BertTask.fit`.
 
-        Args:
-            x: texts, or a dataset.
-            y: not used; the targets are part of the texts.
-            *args: as `BertTask.fit`.
-            **kwargs: as `BertTask.fit`.
-
-        Returns:
-            The Keras `History`: loss, mlm_accuracy, mlm_perplexity.
+        There are no labels: the targets are part of the texts.
 
         Raises:
             TypeError: if x is neither, or labels are passed.
@@ -458,16 +424,10 @@ class BertMaskedLM(Calibrated):
         return BertMaskedLMPreprocessor(found.tokenizer, found.sequence_length)
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
-        """Gives the logits at masked positions.
+        """Gives the logits at masked positions, as `BertTask.predict`.
 
-        Args:
-            x: a dict of int32 arrays, the backbone's inputs and `mask_positions` [N, P]; or a
-                `tf.data.Dataset` of batches of them. For texts, use `fill`.
-            batch_size: rows of a batch, 32 by default.
-            **kwargs: as `keras.Model.predict`.
-
-        Returns:
-            A dict of arrays, as of calling the model.
+        x is a dict of int32 arrays, the backbone's inputs and `mask_positions` [N, P], or a
+        `tf.data.Dataset` of batches of them. For texts, use `fill`.
 
         Raises:
             TypeError: if x are texts.
@@ -491,28 +451,16 @@ class BertMaskedLM(Calibrated):
         if "mask_positions" not in x:
             raise ValueError(f"ids lack mask_positions; got {', '.join(x)}")
 
-    def source(
-        self,
-        x,
-        y=None,
-        sample_weight=None,
-        batch_size=None,
-        shuffle=False,
-        seed=0,
-        class_weight=None,
-        labelled=True,
-    ):
+    def source(self, x, y=None, sample_weight=None, batch_size=None, labelled=True, **options):
         if not labelled or (is_dataset(x) and not holds_texts(x)):
-            return super().source(
-                x, y, sample_weight, batch_size, shuffle, seed, class_weight, labelled
-            )
-        if class_weight is not None:
+            return super().source(x, y, sample_weight, batch_size, labelled, **options)
+        if (class_weight := options.pop("class_weight", None)) is not None:
             self.encode_class_weight(class_weight)
         check_beside(x, None, sample_weight, batch_size)
         if are_examples(x):
             x, _, sample_weight = self.ragged_rows(x, None, sample_weight)
         preprocessor, batch_size = self._masking_preprocessor(), check_batch_size(batch_size)
-        return masked_source(self, preprocessor, x, sample_weight, batch_size, shuffle, seed)
+        return masked_source(self, preprocessor, x, sample_weight, batch_size, **options)
 
     def dataset_preparer(self, dataset, labelled):
         import tensorflow as tf
@@ -554,13 +502,7 @@ def _candidates(text: str, tokens, ids, scores) -> list[list[Candidate]]:
 
 
 def put_in(text: str, mask: int, token: str) -> str:
-    """Replaces one [MASK] by a token; a `##` piece is joined to the preceding text.
-
-    Args:
-        text: the text.
-        mask: index of the [MASK], from 0.
-        token: the token.
-    """
+    """Replaces a [MASK], by index from 0; a `##` piece is joined to the preceding text."""
     parts = text.split(MASK)
     before, after = MASK.join(parts[: mask + 1]), MASK.join(parts[mask + 1 :])
     if token.startswith("##"):

@@ -56,7 +56,6 @@ class BertMultipleChoice(Calibrated):
         ValueError: if the preprocessor does not fit the backbone.
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertMultipleChoicePreprocessor
 
     asks = {"context": TEXT, "choices": Column(shape=(None, None))}
@@ -135,9 +134,9 @@ class BertMultipleChoice(Calibrated):
                 "get a share"
             )
         if y.ndim == 2 and len(there):
-            probabilities(y, len(there[0]))
-            if (y[~np.asarray(there)] > 0).any():
-                row = int(np.argmax(((y > 0) & ~np.asarray(there)).any(axis=1)))
+            wrong = ((probabilities(y, len(there[0])) > 0) & ~np.asarray(there)).any(axis=1)
+            if wrong.any():
+                row = int(np.argmax(wrong))
                 raise ValueError(f"labels of row {row} give a choice that is none a share")
         elif y.ndim == 1:
             for row, (label, own) in enumerate(zip(y.tolist(), there, strict=False)):
@@ -156,8 +155,7 @@ class BertMultipleChoice(Calibrated):
         numbers = np.asarray(y)
         if numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.dtype.kind == "f":
             return probabilities(numbers, numbers.shape[1])
-        if numbers.ndim == 2 and numbers.shape[1] == 1:
-            numbers = numbers[:, 0]
+        numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise ValueError(
                 f"labels of shape {numbers.shape}, {numbers.dtype}: expected the number "
@@ -231,19 +229,9 @@ class BertMultipleChoice(Calibrated):
 def check_choices(
     contexts: Sequence[str], choices: Sequence[Sequence[str]], lines: Sequence[int] | None = None
 ) -> tuple[list, list[list]]:
-    """Checks contexts and their choices.
+    """Checks N contexts and N lists of two or more texts that are not empty; errors name the row.
 
-    Args:
-        contexts: N texts.
-        choices: N lists of texts; empty texts are ignored, and at least 2 others are needed.
-        lines: their N line numbers in a file, for errors.
-
-    Returns:
-        A list of N texts and a list of N lists of C texts, padded with "".
-
-    Raises:
-        TypeError: if a text is not a string.
-        ValueError: if an example has fewer than two choices; the error names its row.
+    Returns the texts, and lists of C texts, padded with "". `lines` are line numbers in a file.
     """
     contexts = check_texts(contexts, "contexts")
     choices = choices.tolist() if hasattr(choices, "tolist") else list(choices)

@@ -27,11 +27,7 @@ PLACES = 4
 
 
 def may_pack(task) -> bool:
-    """Whether a task packs its rows if that saves enough.
-
-    Raises:
-        ValueError: if `packing=True` was set for a model that does not support it.
-    """
+    """Whether a task packs its rows if that saves enough; an error if it must and cannot."""
     wanted = task.packing
     if not wanted:
         return False
@@ -60,21 +56,10 @@ def texts_in_a_row(lengths: np.ndarray, row_length: int, most: int) -> int:
 
 
 def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, seed):
-    """Makes the source of packed rows, if the task packs and that saves enough.
+    """Makes the source of packed rows, if the task packs and that saves enough; otherwise None.
 
-    Args:
-        task: a compiled task.
-        x: rows of N texts by name, arrays [N, T] or `tf.RaggedTensor` without padding.
-        labels: as `RowSource`.
-        weights: as `RowSource`.
-        batch_size: texts of a batch.
-        preprocess: as `RowSource`.
-        shuffle: as `RowSource`. Without it, labelled texts stay within a few batches of their
-            position.
-        seed: as `RowSource`.
-
-    Returns:
-        A `PackedSource`, or None.
+    Arguments as `RowSource`, x without padding if ragged. Unless they are shuffled, labelled texts
+    stay within a few batches of their position.
 
     Raises:
         ValueError: if `packing=True` was requested and is not possible.
@@ -97,7 +82,7 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
             raise ValueError(f"packing=True: the {what}")
         return None
     row_length = max(width, SHORTEST_ROW)
-    shares = task.step.replica_count * task.accumulation_steps
+    shares = task.step.replica_count * task.step.accumulation_steps
     # In an order drawn from the seed, so that texts are packed together at random.
     order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size
@@ -115,16 +100,5 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         return None
     members = np.where(members < 0, -1, order[members]).astype("int32")
     members = np.pad(members, [(0, 0), (0, -members.shape[1] % PLACES)], constant_values=-1)
-    return PackedSource(
-        x,
-        labels,
-        weights,
-        rows,
-        preprocess,
-        members,
-        row_length,
-        shuffle,
-        seed,
-        task.step.needs_whole_batches,
-        width,
-    )
+    order = (shuffle, seed, task.step.needs_whole_batches, width)
+    return PackedSource(x, labels, weights, rows, preprocess, members, row_length, *order)

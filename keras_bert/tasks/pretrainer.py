@@ -79,15 +79,10 @@ class BertPretrainer(BertMaskedLM):
 
     @staticmethod
     def pack(batch: dict, next_sentence: bool = True) -> tuple[dict, dict, dict]:
-        """Converts a batch, see `contract.py`, to the structure that `keras.Model.fit` reads.
+        """Converts a batch, as `BertMaskedLM.pack`, with the labels of next sentences.
 
-        Args:
-            batch: NumPy arrays, or TensorFlow tensors inside `tf.data` too, by key.
-            next_sentence: False to omit that task, whether or not the batch has labels for it.
-
-        Returns:
-            (x, y, sample_weight), dicts: x for the model; y by output, `mlm` [B, P] and `nsp` [B];
-            sample_weight by output, of the same shapes as y.
+        `next_sentence=False` omits that task, whether or not the batch has labels for it. Otherwise
+        y and sample_weight have `nsp` [B] too.
 
         Raises:
             TypeError: if `batch` is not a dict of arrays.
@@ -110,7 +105,7 @@ class BertPretrainer(BertMaskedLM):
         batch_size: int | None = None,
         **kwargs,
     ) -> float | np.ndarray:
-        """Predicts the probability that one text follows another.
+        """Predicts the probability that one text follows another, class 0, "is next".
 
         After training on sentence order ("sop") it is that of the right order. Pairs that are too
         long are truncated at the end of the longer text.
@@ -122,7 +117,7 @@ class BertPretrainer(BertMaskedLM):
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
-            The probability of class 0, "is next": float32 [N], or a float for two strings.
+            float32 [N], or a float for two strings.
 
         Raises:
             TypeError: if a text is not a string.
@@ -143,13 +138,6 @@ class BertPretrainer(BertMaskedLM):
 
         The latter takes `text` and `text_pair`, string [B], and gives `probability`, float32 [B],
         that the second text follows the first, and `logits`, float32 [B, 2].
-
-        Args:
-            top_k: as `fill`.
-            targets: as `fill`.
-
-        Returns:
-            An `Answer` by name.
         """
         found = super().signatures(top_k, targets)
         if self.has_next_sentence:

@@ -86,7 +86,6 @@ class BertQuestionAnswerer(Calibrated):
     >>> model.answer("Where is the cat?", "The cat is on the mat.").text
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertQuestionAnswererPreprocessor
 
     asks = {"question": TEXT, "context": TEXT}
@@ -197,13 +196,7 @@ class BertQuestionAnswerer(Calibrated):
         return x, [first_answer([pair]) for pair in pairs]
 
     def with_targets(self, data):
-        """Finds answers in their contexts.
-
-        Args:
-            data: as `BertTask.with_targets`.
-
-        Returns:
-            As `BertTask.with_targets`; labels are first character and one past the last, [N, 2].
+        """Finds answers in their contexts, as `BertTask.with_targets`: int32 [N, 2] characters.
 
         Raises:
             ValueError: if there are no questions, or an answer is not at its stated place.
@@ -234,22 +227,15 @@ class BertQuestionAnswerer(Calibrated):
         return found.numpy(), weights
 
     def encode_labels(self, y):
-        """Checks labels of rows of ids.
+        """Checks labels of rows of ids, as `fit` takes them: columns of first and last piece.
 
-        Args:
-            y: the columns of first and last piece, [R, 2] or a dict of `start` and `end`, [R]
-                each.
-
-        Returns:
-            int32 [R, 2].
-
-        Raises:
-            ValueError: if a label is not a span; the error names its row.
+        They are [R, 2] or a dict of `start` and `end`, [R] each, and become int32 [R, 2]; an error
+        names the row.
         """
         return row_labels(y)
 
     def encode_labels_in_graph(self, y):
-        """Splits labels [B, 2] of a dataset of ids; a dict of `start` and `end` is kept."""
+        """Splits labels [B, 2], as `BertTask.encode_labels_in_graph` gets them, by output."""
         return y if y is None or isinstance(y, dict) else {"start": y[:, 0], "end": y[:, 1]}
 
     def _checked_rows(self, x, y, sample_weight):
@@ -278,23 +264,11 @@ class BertQuestionAnswerer(Calibrated):
         validation_data=None,
         **kwargs,
     ):
-        """Trains the model; see `BertTask.fit` for all arguments.
+        """Trains the model, as `BertTask.fit`.
 
         If some questions have no answer and `null_threshold` is None, it is set to 0.0. After
         training it is set by `tune_null_threshold`, if validation data in memory has both kinds of
         questions; this is logged.
-
-        Args:
-            x: as `BertTask.fit`.
-            y: as `BertTask.fit`.
-            batch_size: as `BertTask.fit`.
-            epochs: as `BertTask.fit`.
-            sample_weight: as `BertTask.fit`.
-            validation_data: a list of `SquadExample`, or as `BertTask.fit`.
-            **kwargs: as `BertTask.fit`.
-
-        Returns:
-            The Keras `History`: loss, start_loss, end_loss, start_accuracy, end_accuracy.
 
         Raises:
             TypeError: if a text is not a string.
@@ -315,7 +289,7 @@ class BertQuestionAnswerer(Calibrated):
         if isinstance(x, Table) and self._saw_none and not self._threshold_is_chosen:
             self._give_no_answers()
         if tunes and validation_data is not None and isinstance(validation_data[0], Examples):
-            examples = _squad_examples(validation_data[0])
+            examples = as_examples(validation_data[0].columns, validation_data[0].labels)
             if len({example.is_impossible for example in examples}) == 2:
                 self._null_threshold = self._best_null_threshold(examples)
                 logger.warning(
@@ -332,16 +306,8 @@ class BertQuestionAnswerer(Calibrated):
     # === Answers ===
 
     def _best(self, outputs, rows, context, n_best, max_answer_length, with_null):
-        return decode(
-            outputs["start"],
-            outputs["end"],
-            rows.about,
-            context,
-            with_null,
-            n_best,
-            max_answer_length,
-            self.temperature,
-        )
+        limits = (with_null, n_best, max_answer_length, self.temperature)
+        return decode(outputs["start"], outputs["end"], rows.about, context, *limits)
 
     def answers(
         self, outputs, rows, question, context, n_best=N_BEST, max_answer_length=30, top_k=5
@@ -358,14 +324,11 @@ class BertQuestionAnswerer(Calibrated):
 
         threshold = self.null_threshold
         found = self._best(outputs, rows, context, n_best, max_answer_length, threshold is not None)
+        columns = {"answer": found.text, "start": found.start, "end": found.end}
+        columns["score"] = tf.cast(found.probability, tf.float32)
         place = choose(found, threshold)
-        return {
-            "answer": tf.gather(found.text, place),
-            "start": tf.gather(found.start, place),
-            "end": tf.gather(found.end, place),
-            "score": tf.cast(tf.gather(found.probability, place), tf.float32),
-            "null_score": tf.cast(found.null_score, tf.float32),
-        }
+        answers = {name: tf.gather(value, place) for name, value in columns.items()}
+        return answers | {"null_score": tf.cast(found.null_score, tf.float32)}
 
     def _candidates(
         self, outputs, rows, question, context, n_best=N_BEST, max_answer_length=30, top_k=5
@@ -393,15 +356,9 @@ class BertQuestionAnswerer(Calibrated):
     def signatures(
         self, n_best: int = N_BEST, max_answer_length: int = 30, top_k: int | None = None
     ):
-        """Lists `serving_default`, one answer, and `candidates`, the best answers.
+        """Lists `serving_default`, one answer, and `candidates`, the best; arguments, as `answer`.
 
-        Args:
-            n_best: as `answer`.
-            max_answer_length: as `answer`.
-            top_k: number of candidates; 5 by default, or `n_best` if that is smaller.
-
-        Returns:
-            An `Answer` by name.
+        There are `top_k` candidates, 5 by default, or `n_best` if that is smaller.
 
         Raises:
             ValueError: if a number is out of range, such as `top_k` above `n_best`.
@@ -458,18 +415,17 @@ class BertQuestionAnswerer(Calibrated):
         else:
             columns = (questions, contexts)
         _checked_top_k(top_k, n_best, max_answer_length)
-        real = isinstance(null_threshold, numbers.Real)
-        if null_threshold is not None and (not real or math.isnan(null_threshold)):
-            raise ValueError(f"null_threshold={null_threshold!r}: expected a number or None")
-        if null_threshold is None:
-            null_threshold = self.null_threshold
+        threshold = self.null_threshold if null_threshold is None else null_threshold
+        real = isinstance(threshold, numbers.Real)
+        if threshold is not None and (not real or math.isnan(threshold)):
+            raise ValueError(f"null_threshold={threshold!r}: expected a number or None")
 
         def best(outputs, rows, question, context):
-            with_null = null_threshold is not None
+            with_null = threshold is not None
             found = self._best(outputs, rows, context, n_best, max_answer_length, with_null)
-            return found._asdict() | {"chosen": choose(found, null_threshold)}
+            return found._asdict() | {"chosen": choose(found, threshold)}
 
-        key = ("best", n_best, max_answer_length, null_threshold)
+        key = ("best", n_best, max_answer_length, threshold)
         asked = Answer(self.asks, self.example, self.rows, best, None, key)
         given, found = self.examples(columns), []
         for _, parts in self.respond(asked, given, batch_size, kwargs) if len(given) else ():
@@ -506,10 +462,10 @@ class BertQuestionAnswerer(Calibrated):
             "exact_match" and "f1", in percent; by the rules of SQuAD 2.0 if a question has no
             answer.
         """
-        examples = _squad_examples(self.examples(x, y))
-        golds = [[answer.text for answer in example.answers] for example in examples]
-        columns = [e.question for e in examples], [e.context for e in examples]
-        found = self.answer(*columns, **kwargs)
+        data = self.examples(x, y)
+        examples = as_examples(data.columns, data.labels)
+        golds = [[answer.text for answer in e.answers] for e in examples]
+        found = self.answer(*data.columns, **kwargs)
         texts = {str(i): prediction.text for i, prediction in enumerate(found)}
         references = {str(i): gold for i, gold in enumerate(golds)}
         if all(golds):
@@ -543,10 +499,11 @@ class BertQuestionAnswerer(Calibrated):
         return scores["best_f1_thresh"]
 
     def best_temperature(self, x, y, batch_size, **kwargs):
-        examples = _squad_examples(self._labelled(x, y, "calibrate")[0])
-        columns = [e.question for e in examples], [e.context for e in examples]
-        found = self.answer(*columns, top_k=N_BEST, batch_size=batch_size or 32, **kwargs)
-        rights = [[answer.text for answer in example.answers] for example in examples]
+        data = self._labelled(x, y, "calibrate")[0]
+        kwargs |= {"top_k": N_BEST, "batch_size": batch_size or 32}
+        found = self.answer(*data.columns, **kwargs)
+        examples = as_examples(data.columns, data.labels)
+        rights = [[answer.text for answer in e.answers] for e in examples]
         return best_answer_temperature(*graded(found, rights))
 
 
@@ -562,7 +519,3 @@ def _checked_top_k(top_k: int | None, n_best: int, max_answer_length: int) -> in
 
 def _has_no_answer(answer) -> bool:
     return answer is None or getattr(answer, "is_impossible", False)
-
-
-def _squad_examples(data: Examples) -> list[SquadExample]:
-    return as_examples(data.columns, data.labels)

@@ -53,7 +53,6 @@ class BertRelationClassifier(Labelled):
             preprocessor does not fit the backbone.
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertRelationPreprocessor
 
     asks = {"text": TEXT, "spans": Column("int32", (None, 2, 2))}
@@ -231,20 +230,12 @@ class EntityStates(keras.layers.Layer):
 
 
 def check_spans(texts, spans, lines: Sequence[int] | None = None) -> tuple[list[str], np.ndarray]:
-    """Checks sentences and the spans of their two entities.
-
-    Args:
-        texts: N sentences.
-        spans: N pairs of pairs (start, end), in characters.
-        lines: their N line numbers in a file, for errors.
-
-    Returns:
-        A list of N str, and the spans, int32 [N, 2, 2].
+    """Checks sentences and N pairs of pairs (start, end), to a list of str and int32 [N, 2, 2].
 
     Raises:
         TypeError: if a text is not a string.
         ValueError: if spans are not two pairs of integers, overlap, are empty or lie outside the
-            text; the error names the row.
+            text; the error names the row, and its line if `lines` are known.
     """
     texts = as_strings(check_texts(texts))
     if spans is None or len(spans) != len(texts):

@@ -2,13 +2,14 @@
 
 import copy
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import keras
 import numpy as np
 
-from keras_bert.arguments import check_choice
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.checkpoints import LoadingReport
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.data.texts import is_text
@@ -68,9 +69,7 @@ def resize(
     backbone = getattr(model, "backbone", model)
     old = backbone.max_sequence_length
     length = old if max_sequence_length is None else max_sequence_length
-    _check(old, length, positions, tokens)
-    if length == old and not new_tokens and corpus is None:
-        raise ValueError("nothing to do: give a max_sequence_length, corpus or new_tokens")
+    _check(model, old, length, positions, tokens, bool(new_tokens) or corpus is not None)
     kept = None if corpus is None else _kept_ids(model, corpus, keep_tokens)
     vocabulary = _new_vocabulary(model, kept, new_tokens)
     rng = np.random.default_rng(seed)
@@ -93,11 +92,9 @@ def resize(
         done.append(f"{_WORDS}: {rows} to {rows + more} rows by tokens={tokens!r}, from {start} on")
         for name in (_WORDS, _BIAS):
             if name in table:
-                new = _rows(
-                    table[name][:start], len(new_tokens), tokens, rng, backbone.initializer_range
-                )
-                rest = table[name][len(vocabulary) :]
-                table[name] = np.concatenate([table[name][:start], new, rest])
+                known, rest = table[name][:start], table[name][len(vocabulary) :]
+                new = _rows(known, len(new_tokens), tokens, rng, backbone.initializer_range)
+                table[name] = np.concatenate([known, new, rest])
     config = backbone.get_config() | {
         "max_sequence_length": length,
         "vocabulary_size": rows + more,
@@ -114,14 +111,15 @@ def resize(
     return copied
 
 
-def _check(old: int, length: int, positions: str | None, tokens: str) -> None:
+def _check(model, old: int, length: int, positions: str | None, tokens: str, texts: bool) -> None:
     check_choice("tokens", tokens, TOKEN_METHODS)
-    if length < 1:
-        raise ValueError(f"max_sequence_length={length}: expected 1 or more")
-    if length == old:
-        return
+    check_count("max_sequence_length", length)
+    if texts and getattr(model, "preprocessor", None) is None:
+        raise ValueError("corpus and new_tokens are for a task with a preprocessor")
+    if length == old and not texts:
+        raise ValueError("nothing to do: give a max_sequence_length, corpus or new_tokens")
     suits = ("cut",) if length < old else tuple(m for m in POSITION_METHODS if m != "cut")
-    if positions not in suits:
+    if length != old and positions not in suits:
         raise ValueError(
             f"positions={positions!r}: from {old} to {length} positions, expected one of "
             f"{', '.join(suits)}"
@@ -130,20 +128,17 @@ def _check(old: int, length: int, positions: str | None, tokens: str) -> None:
 
 def _kept_ids(model, corpus: Iterable[str], keep_tokens: Sequence[str]) -> list[int]:
     """The ids of a vocabulary that a corpus needs, ascending."""
-    text_side = getattr(model, "preprocessor", None)
-    if text_side is None:
-        raise ValueError("corpus is for a task with a preprocessor, whose vocabulary is cut")
     if is_text(corpus):
         raise TypeError("corpus is one string: expected an iterable of strings")
-    tokenizer = text_side.tokenizer
+    tokenizer = model.preprocessor.tokenizer
     tokens = tokenizer.get_vocabulary()
     added = (getattr(tokenizer, name, ()) for name in ("added_tokens", "exact_tokens"))
     if missing := sorted({*keep_tokens} - {*tokens}):
         raise ValueError(f"keep_tokens: {missing[0]!r} is not in the vocabulary")
     named = {token for some in (keep_tokens, *added) for token in some}
     kept = {*tokenizer.special_token_ids, *map(tokenizer.token_to_id, named)}
-    if hasattr(text_side, "marker_ids"):  # of relations
-        kept |= {*text_side.marker_ids()}
+    if hasattr(model.preprocessor, "marker_ids"):  # of relations
+        kept |= {*model.preprocessor.marker_ids()}
     texts = (_text(i, text) for i, text in enumerate(corpus))
     count = 0
     while chunk := list(islice(texts, _CHUNK)):
@@ -170,9 +165,8 @@ def _used_ids(tokenizer, tokens: list[str], texts: list[str]) -> set[int]:
         for form in (str.lower, lambda text: unicodedata.normalize("NFD", text)):
             characters |= {c for text in [*characters] for c in form(text)}
         pieces = {p for c in characters if c.strip() for p in (c, f"##{c}")} - {*tokens}
-        config = tokenizer.get_config() | {"vocabulary": [*tokens, *sorted(pieces)]}
-        config.pop("config_file", None)
-        ids = type(tokenizer)(**config).tokenize(texts).flat_values.numpy()
+        tokenizer = _changed(tokenizer, vocabulary=[*tokens, *sorted(pieces)])
+        ids = tokenizer.tokenize(texts).flat_values.numpy()
         used |= {*np.unique(ids[ids < len(tokens)]).tolist()}
     return used
 
@@ -186,23 +180,22 @@ def _text(row: int, text) -> str:
 
 
 def _new_vocabulary(model, kept: list[int] | None, new_tokens: Sequence[str]) -> list[str] | None:
-    preprocessor = getattr(model, "preprocessor", None)
-    if preprocessor is None:
-        if new_tokens:
-            raise ValueError("new_tokens are for a task with a preprocessor, whose they become")
+    if getattr(model, "preprocessor", None) is None:
         return None
-    vocabulary = preprocessor.tokenizer.get_vocabulary()
+    vocabulary = model.preprocessor.tokenizer.get_vocabulary()
     if kept is not None:
         vocabulary = [vocabulary[i] for i in kept]
-    known, twice = set(vocabulary), []
-    for token in new_tokens:
-        if token in known:
-            twice.append(token)
-        known.add(token)
-    if twice:
+    counts = Counter([*vocabulary, *new_tokens])
+    if twice := sorted(token for token in {*new_tokens} if counts[token] > 1):
         raise ValueError(f"new_tokens: {', '.join(map(repr, twice[:5]))} are there already")
     check_vocabulary([*vocabulary, *new_tokens])
     return [*vocabulary, *new_tokens]
+
+
+def _changed(tokenizer, **settings):
+    config = tokenizer.get_config() | settings
+    config.pop("config_file", None)
+    return type(tokenizer)(**config)
 
 
 def _positions(table, length: int, method: str, rng, deviation: float):  # [P, H] -> [length, H]
@@ -211,9 +204,8 @@ def _positions(table, length: int, method: str, rng, deviation: float):  # [P, H
     if method == "tile":
         return table[np.arange(length) % len(table)]
     if method == "new":
-        return np.concatenate(
-            [table, _drawn(rng, (length - len(table), table.shape[1]), deviation)]
-        )
+        shape = (length - len(table), table.shape[1])
+        return np.concatenate([table, _drawn(rng, shape, deviation)])
     places = np.linspace(0, len(table) - 1, length)
     below = np.minimum(places.astype(int), max(len(table) - 2, 0))
     above = np.minimum(below + 1, len(table) - 1)
@@ -241,10 +233,8 @@ def _cut_by_rule(tokenizer, new_tokens: Sequence[str]) -> list[str]:
     """The new tokens that pre-tokenization splits or changes, so WordPiece never produces them."""
     words = [t[2:] if t.startswith("##") and len(t) > 2 else t for t in new_tokens]
     specials = tokenizer.special_tokens
-    config = tokenizer.get_config() | {"added_tokens": (), "exact_tokens": ()}
-    config["vocabulary"] = [*specials, *dict.fromkeys(w for w in words if w not in specials)]
-    config.pop("config_file", None)
-    alone = type(tokenizer)(**config)
+    vocabulary = [*specials, *dict.fromkeys(w for w in words if w not in specials)]
+    alone = _changed(tokenizer, added_tokens=(), exact_tokens=(), vocabulary=vocabulary)
     found = alone(words).to_list()
     cut = [
         token
@@ -265,28 +255,20 @@ def _task(
     """The same task on another backbone."""
     preprocessor = model.preprocessor
     if preprocessor is not None:
-        tokenizer = preprocessor.tokenizer
-        config = tokenizer.get_config() | {"vocabulary": vocabulary}
-        config.pop("config_file", None)
-        cut = _cut_by_rule(tokenizer, new_tokens)
-        config["added_tokens"] = [*tokenizer.added_tokens, *cut]
+        cut = _cut_by_rule(preprocessor.tokenizer, new_tokens)
+        added = [*preprocessor.tokenizer.added_tokens, *cut]
+        tokenizer = _changed(preprocessor.tokenizer, vocabulary=vocabulary, added_tokens=added)
+        found = zip(cut, tokenizer(cut).to_list() if cut else (), strict=True)
+        if lost := [token for token, ids in found if ids != [tokenizer.token_to_id(token)]]:
+            raise ValueError(
+                f"new_tokens: {', '.join(map(repr, lost[:5]))} could never be found: another "
+                "added token is found in their place"
+            )
         length = preprocessor.sequence_length
         if length == model.backbone.max_sequence_length:
             length = backbone.max_sequence_length  # still all positions
         settings = {name: getattr(preprocessor, name) for name in preprocessor.settings}
         settings["sequence_length"] = min(length, backbone.max_sequence_length)
-        tokenizer = type(tokenizer)(**config)
-        if cut and (
-            lost := [
-                t
-                for t, ids in zip(cut, tokenizer(cut).to_list(), strict=True)
-                if ids != [tokenizer.token_to_id(t)]
-            ]
-        ):
-            raise ValueError(
-                f"new_tokens: {', '.join(map(repr, lost[:5]))} could never be found: another "
-                "added token is found in their place"
-            )
         preprocessor = type(preprocessor)(tokenizer, **settings)
     return on_backbone(model, backbone, preprocessor)
 

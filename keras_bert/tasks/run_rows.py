@@ -1,6 +1,5 @@
 """Outputs of rows in memory, batched by similar length and returned in their original order."""
 
-import functools
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,12 +31,11 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
             without padding.
         batch_size: rows of a batch.
         kwargs: as `keras.Model.predict`.
-        kept: reduces the outputs of a batch to the tensors to keep, by name; by default all are
-            kept.
+        kept: reduces the outputs of a batch to the tensors to keep, by name; by default all.
 
     Returns:
-        float32 arrays [R, ...], structured as the model's output. If a task has `outputs_by_token`,
-        an axis 1 as long as a truncated row is padded to T.
+        float32 arrays [R, ...], structured as the model's output. If a task has
+        `outputs_by_token`, an axis 1 as long as a truncated row is padded to T.
     """
     if (steps := kwargs.get("steps")) is not None:
         kwargs = {name: value for name, value in kwargs.items() if name != "steps"}
@@ -57,25 +55,22 @@ def run_rows(task, ids: dict, batch_size: int, kwargs: dict, kept: Callable | No
         parts = _run_batches(task, ids, widths, order, batch_size, kwargs, kept)
     else:
         parts = _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept)
-    if task.outputs_by_token and kept is None:
-        parts = [
-            keras.tree.map_structure(
-                functools.partial(_filled, width, length, task.fill_value), outputs
-            )
-            for width, outputs in parts
-        ]
-    else:
-        parts = [outputs for _, outputs in parts]
-    back = np.argsort(order)
-    return keras.tree.map_structure(lambda *v: np.concatenate(v)[back], *parts)
+    by_token, back = task.outputs_by_token and kept is None, np.argsort(order)
+
+    def joined(*outputs):
+        if by_token:
+            widths = [width for width, _ in parts]
+            pairs = zip(widths, outputs, strict=True)
+            outputs = [_filled(width, length, task.fill_value, value) for width, value in pairs]
+        return np.concatenate(outputs)[back]
+
+    return keras.tree.map_structure(joined, *(outputs for _, outputs in parts))
 
 
 def by_width(ids: dict, length: int) -> tuple[np.ndarray, np.ndarray]:
     """Sorts rows by the smallest of 16, 32, 64, ... up to `length` tokens that holds them.
 
-    Returns:
-        (widths, row indices), int [R] each, sorted by width. Packed rows keep their full width and
-        their order.
+    Returns (widths, row indices), int [R] each. Packed rows keep their full width and their order.
     """
     mask = ids["padding_mask"]
     rows = int(mask.shape[0])
@@ -96,18 +91,9 @@ def by_width(ids: dict, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def few_rows(task, answer, columns: list, batch_size: int, kwargs: dict) -> dict | None:
-    """Answers a few examples with a single function, as a server does.
+    """Answers the examples of a batch with a single function, as a server does.
 
-    Args:
-        task: a task with a preprocessor.
-        answer: a `keras_bert.tasks.task.Answer`.
-        columns: tensors [B, ...] of the examples.
-        batch_size: examples of a batch; more than these are not few.
-        kwargs: as `keras.Model.predict`.
-
-    Returns:
-        Tensors by name; None if there are too many examples, Keras has to run the steps, or an
-        example is invalid.
+    None if there are too many of them, Keras has to run the steps, or an example is invalid.
     """
     if (
         answer.key is None
@@ -134,16 +120,9 @@ def few_rows(task, answer, columns: list, batch_size: int, kwargs: dict) -> dict
 
 
 def kept_function(task, key: tuple, function: Callable, columns: list) -> Callable:
-    """A graph function of columns, traced once for the settings that it holds as constants.
+    """A graph function of columns [B, ...], for any B, traced once for the settings it holds.
 
-    Args:
-        task: a task with a preprocessor, on TensorFlow.
-        key: identifies the function among those of the task.
-        function: maps tensors to tensors.
-        columns: tensors [B, ...], whose number of rows may differ from later calls.
-
-    Returns:
-        A concrete function; the function itself under `tf.config.run_functions_eagerly`.
+    `key` identifies it among those of the task. `function` itself if functions run eagerly.
     """
     import tensorflow as tf
 
@@ -151,19 +130,16 @@ def kept_function(task, key: tuple, function: Callable, columns: list) -> Callab
         return function
     functions = _functions_of(task)
     key = (key, *(c.shape.rank for c in columns), *_settings(task))
-    if key not in functions.made:
-        specs = [tf.TensorSpec([None, *[None] * (c.shape.rank - 1)], c.dtype) for c in columns]
-        made = tf.function(function, specs, autograph=False).get_concrete_function()
-        functions.keep(key, made, _text_parts(task))
-    return functions.made[key][0]
+
+    def make():
+        specs = [tf.TensorSpec([None] * c.shape.rank, c.dtype) for c in columns]
+        return tf.function(function, specs, autograph=False).get_concrete_function()
+
+    return functions.kept(key, make, _text_parts(task))
 
 
 class Functions:
-    """Functions of a task, each traced once.
-
-    Args:
-        task: a task without a `tf.distribute` strategy, on TensorFlow.
-    """
+    """Functions of a task on TensorFlow without a strategy, each traced once."""
 
     def __init__(self, task):
         task.make_predict_function()
@@ -172,11 +148,13 @@ class Functions:
         self.network = Network(task)
         self.made = {}
 
-    def keep(self, key: tuple, function: Callable, held) -> None:
-        """Keeps a function, and the objects whose `id` is in its key, so that no id is reused."""
-        if len(self.made) == MOST_FUNCTIONS:
-            self.made.pop(next(iter(self.made)))
-        self.made[key] = function, held
+    def kept(self, key: tuple, make: Callable, held=()) -> Callable:
+        """A function, made once, and kept with the objects whose `id` is in its key."""
+        if key not in self.made:
+            if len(self.made) == MOST_FUNCTIONS:
+                self.made.pop(next(iter(self.made)))
+            self.made[key] = make(), held
+        return self.made[key][0]
 
 
 def _functions_of(task) -> Functions:
@@ -251,14 +229,16 @@ def _predict_function(task, ids: dict) -> Callable:
     functions = _functions_of(task)
     ranks = {name: len(value.shape) for name, value in ids.items()}
     key = ("predict", *ranks.items(), *(str(value.dtype) for value in ids.values()))
-    if key not in functions.made:
+
+    def make():
         specs = {
             n: tf.TensorSpec([None] * rank, tf.as_dtype(ids[n].dtype), n)
             for n, rank in ranks.items()
         }
         function = tf.function(task.predict_step, autograph=False).get_concrete_function(specs)
-        functions.keep(key, lambda batch: function(batch), ())
-    return functions.made[key][0]
+        return lambda batch: function(batch)
+
+    return functions.kept(key, make)
 
 
 def _run_by_keras(task, ids, widths, order, batch_size, kwargs, kept) -> list[tuple]:

@@ -11,18 +11,12 @@ from keras_bert.text.token_classifier_preprocessor import IGNORED
 
 
 def check_sentences(sentences) -> list[str] | list[list[str]]:
-    """Converts sentences passed by a user to a list.
-
-    Args:
-        sentences: a list of texts, or a list of lists of words.
-
-    Returns:
-        A list of str, or of lists of str.
+    """Converts sentences, texts or lists of words, to a list of str or of lists of str.
 
     Raises:
-        TypeError: if a sentence is of neither type, or of another type than the first, or a word is
-            not a string; the error names its place.
-        ValueError: if there are no sentences, or one cannot be encoded as UTF-8.
+        TypeError: if a sentence is of neither type, or of another type than the first, or a word
+            is not a string; the error names its place.
+        ValueError: if there are no sentences.
     """
     if is_text(sentences):
         raise TypeError("sentences are one string: expected a list of texts or of lists of words")
@@ -43,18 +37,15 @@ def check_sentences(sentences) -> list[str] | list[list[str]]:
 
 
 def check_tags(
-    sentences: Sequence, tags: Sequence, lines: Sequence[int] | None = None, first: int = 0
+    sentences: Sequence,
+    tags: Sequence,
+    lines: Sequence[int] | None = None,
+    first: int = 0,
+    kind: str = "tags",
 ) -> None:
-    """Checks that there is a tag for each word.
+    """Checks that there is a tag for each word; an error names sentence and line.
 
-    Args:
-        sentences: N sequences of words.
-        tags: N sequences of tags.
-        lines: the lines of a file where the sentences begin.
-        first: index of the first sentence, for errors.
-
-    Raises:
-        ValueError: if the numbers of words and tags differ; the error names sentence and line.
+    `lines` are those of a file where the sentences begin, `first` the index of the first sentence.
     """
     if len(sentences) != len(tags):
         raise ValueError(f"{len(sentences)} sentences but tags for {len(tags)}")
@@ -62,7 +53,7 @@ def check_tags(
         _check_list(given, row + first, lines)
         if len(words) != len(given):
             where = place_of(row + first, lines, "sentence")
-            raise ValueError(f"{where}: {len(words)} words, {len(given)} tags")
+            raise ValueError(f"{where}: {len(words)} words, {len(given)} {kind}")
 
 
 def names_of_tags(y) -> list[str]:
@@ -75,20 +66,9 @@ def names_of_tags(y) -> list[str]:
 
 
 def ids_of_tags(y, num_classes: int, labels: list[str] | None, lines: Sequence[int] | None = None):
-    """Turns tags into ids.
+    """Turns tags into ids, -1 for no label; an error names sentence, line and word.
 
-    Args:
-        y: N lists of names or ids, one per word; or ids by token, int [N, T]. -1 stands for no
-            label.
-        num_classes: number of labels K.
-        labels: their K names, or None for ids alone.
-        lines: the lines of a file where the sentences begin, for errors.
-
-    Returns:
-        A list of N int32 arrays, or int32 [N, T].
-
-    Raises:
-        ValueError: if a tag is unknown; the error names sentence, line and word.
+    Lists of names or ids, one per word, become a list of int32 arrays; ids by token stay [N, T].
     """
     if hasattr(y, "dtype") and y.dtype.kind in "iu":
         if y.ndim != 2:
@@ -126,15 +106,7 @@ def _check_list(tags, row: int, lines: Sequence[int] | None) -> None:
 
 
 def token_weights(labels: np.ndarray, sample_weight=None) -> np.ndarray:
-    """Weights of the losses of tokens: 0 for tokens without a label.
-
-    Args:
-        labels: int [R, T].
-        sample_weight: weights of rows [R] or of tokens [R, T]; None for ones.
-
-    Returns:
-        float32 [R, T].
-    """
+    """Weights of tokens, float32 [R, T], from those of rows [R] or tokens; 0 without a label."""
     weights = (labels != IGNORED).astype("float32")
     if sample_weight is None:
         return weights

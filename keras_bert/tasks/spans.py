@@ -56,12 +56,9 @@ class Prediction:
 
 
 def predictions(found: dict[str, np.ndarray], top_k: int | None) -> list[Prediction]:
-    """Converts arrays to results.
+    """Converts fields of an `NBest` of N questions, and `chosen`, int [N], to results.
 
-    Args:
-        found: fields of the `NBest` of N questions, and `chosen`, int [N], the indices of their
-            answers.
-        top_k: number of candidates to return with each; None for all.
+    `top_k` is the number of candidates to return with each; None for all.
     """
     columns = ("text", "start", "end", "probability", "start_logit", "end_logit")
     texts, *numbers = (found[name].tolist() for name in columns)
@@ -84,8 +81,8 @@ def graded(found: list[Prediction], rights: list[list[str]]) -> tuple[np.ndarray
         rights: texts of the right answers to each question, [] for none.
 
     Returns:
-        (sums of the logits of C candidates, float64 [N, C], -inf for those that are none; the index
-        of the answer given among them, int [N]; its F1 with the nearest right answer, [N]).
+        (sums of the logits of C candidates, float64 [N, C], -inf for those that are none; the
+        index of the answer given among them, int [N]; its F1 with the nearest right answer, [N]).
     """
     logits = np.full([len(found), max((len(p.candidates) for p in found), default=1)], -np.inf)
     chosen, grades = [], []
@@ -97,36 +94,19 @@ def graded(found: list[Prediction], rights: list[list[str]]) -> tuple[np.ndarray
     return logits, np.array(chosen, int), np.array(grades)
 
 
-def as_examples(x: Any, y: Any) -> list[SquadExample]:
-    """Combines questions, contexts and answers into examples.
-
-    Args:
-        x: questions and contexts, checked.
-        y: N answers or examples, as `answer_spans` takes them.
-    """
-    rows = zip(*x, y, strict=True)
-    return [
-        answer
-        if isinstance(answer, SquadExample)
-        else SquadExample(
-            str(row),
-            "",
-            question,
-            context,
-            () if answer is None else (Answer(*answer),),
-            answer is None,
-        )
-        for row, (question, context, answer) in enumerate(rows)
-    ]
+def as_examples(columns: Sequence, answers: Sequence) -> list[SquadExample]:
+    """Combines questions and contexts with answers as `answer_spans` takes them."""
+    found = []
+    for row, (*texts, answer) in enumerate(zip(*columns, answers, strict=True)):
+        if not isinstance(answer, SquadExample):
+            given = () if answer is None else (Answer(*answer),)
+            answer = SquadExample(str(row), "", *texts, given, answer is None)
+        found.append(answer)
+    return found
 
 
 def question_columns(x: Any) -> tuple[list, list]:
-    """Checks questions and contexts, and returns them as lists of str.
-
-    Raises:
-        TypeError: if an item is not a text, or x is not a pair of columns.
-        ValueError: if the columns differ in length, or bytes are not UTF-8.
-    """
+    """Checks questions and contexts, and returns them as lists of str."""
     if not isinstance(x, tuple):
         raise TypeError(
             f"expected (questions, contexts) or a list of SquadExample, got {type(x).__name__}"
@@ -136,15 +116,10 @@ def question_columns(x: Any) -> tuple[list, list]:
 
 
 def answer_spans(contexts: Sequence[str], answers: Sequence) -> np.ndarray:
-    """Finds answers in their contexts.
+    """Finds answers in their contexts: first character and one past the last, int32 [N, 2].
 
-    Args:
-        contexts: N texts.
-        answers: N answers, each (text, first character) or None for no answer; or N `SquadExample`,
-            whose first answer with a known place is used.
-
-    Returns:
-        int32 [N, 2], first character and one past the last; 0, 0 for no answer.
+    Answers are (text, first character), or None for no answer, whose span is 0, 0; or
+    `SquadExample`, whose first answer with a known place is used.
 
     Raises:
         ValueError: if there are not N, an answer is not at its stated place, or an example has none
@@ -178,17 +153,10 @@ def answer_spans(contexts: Sequence[str], answers: Sequence) -> np.ndarray:
 
 
 def first_answer(value: Any) -> tuple[str, int] | None:
-    """The answer to train on, in a row of a table.
+    """The answer to train on in a cell of a table, (text, first character) or None.
 
-    Args:
-        value: a list of answers, (text, first character) or objects with `text` and
-            `answer_start`; or an object with a list of each, as in Hugging Face's SQuAD.
-
-    Returns:
-        (text, first character), or None for no answer.
-
-    Raises:
-        ValueError: if it is anything else.
+    The cell holds a list of answers, (text, first character) or objects with `text` and
+    `answer_start`; or an object with a list of each, as in Hugging Face's SQuAD.
     """
     if isinstance(value, str):
         value = parse_json(value, "the cell") if value.strip() else []
@@ -199,11 +167,8 @@ def first_answer(value: Any) -> tuple[str, int] | None:
         raise ValueError(f"answers={value!r:.80}: expected a list of (text, first character)")
     if not value:
         return None
-    text, start = (
-        value[0]
-        if not isinstance(value[0], dict)
-        else (value[0].get("text"), value[0].get("answer_start"))
-    )
+    first = value[0]
+    text, start = map(first.get, ("text", "answer_start")) if isinstance(first, dict) else first
     if not text:
         return None
     if isinstance(start, str) and start.strip().isdecimal():
@@ -216,27 +181,17 @@ def first_answer(value: Any) -> tuple[str, int] | None:
 
 
 def row_labels(y: Any, length: int | None = None) -> Any:
-    """Checks labels of questions: answers, or labels of rows of ids.
+    """Checks labels of questions: answers, which stay, or spans of rows of ids, to int32 [R, 2].
 
-    Args:
-        y: N answers, as `answer_spans` takes them; or the columns of first and last piece, ints
-            [R, 2], or a dict of `start` and `end`, [R] each.
-        length: columns T of a row, if known.
-
-    Returns:
-        Answers unchanged, or int32 [R, 2].
-
-    Raises:
-        ValueError: if a label is not a span; the error names its row.
+    Spans are the columns of first and last piece, [R, 2] or a dict of `start` and `end`, below
+    `length` if that is known. An error names the row.
     """
-    if isinstance(y, dict):
-        if set(y) != {"start", "end"}:
-            raise ValueError(f"labels have the keys {[*y]}; expected start and end")
+    if isinstance(y, dict) and set(y) == {"start", "end"}:
         y = np.stack([np.asarray(y["start"]), np.asarray(y["end"])], axis=1)
     elif not hasattr(y, "dtype"):
         if any(one is None or isinstance(one, SquadExample) or _is_answer(one) for one in y):
             return list(y)  # wrong ones are found later, with their contexts
-    labels = np.asarray(y)
+    labels = np.asarray([*y] if isinstance(y, dict) else y)  # keys other than start and end
     if labels.ndim != 2 or labels.shape[1] != 2 or labels.dtype.kind not in "iu":
         raise ValueError(
             f"labels are {labels.dtype} of shape {labels.shape}; expected the columns of first "

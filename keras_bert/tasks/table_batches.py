@@ -13,6 +13,7 @@ from keras_bert.data.ragged import host_only, is_ragged, joined, joined_rows
 from keras_bert.data.table_rows import NUMERIC, Cell, Index, Stop, Table, TableReader
 from keras_bert.data.table_source import Packing, TableSource
 from keras_bert.tasks.batch_sources import class_weigher
+from keras_bert.tasks.fitting import text_settings
 from keras_bert.tasks.packed_source import (
     LEAST_SAVING,
     MOST_OFF,
@@ -33,24 +34,17 @@ def table_source(
     task,
     table: Table,
     batch_size,
-    shuffle: bool,
-    seed: int,
-    class_weight,
-    labelled: bool,
+    shuffle: bool = False,
+    seed: int = 0,
+    class_weight=None,
+    labelled: bool = True,
     preprocess: Callable | None = None,
 ) -> TableSource:
     """Makes the source of a table, after one pass over it that checks and counts its rows.
 
-    Args:
-        task: a task, compiled if `labelled`.
-        table: the table.
-        batch_size: as `BertTask.fit`.
-        shuffle: as `BertTask.fit`. Texts are packed in shuffled training only.
-        seed: as `BertTask.fit`.
-        class_weight: as `BertTask.fit`.
-        labelled: whether labels are read.
-        preprocess: maps (x, y, sample_weight) of a batch to that of the source, without packing; by
-            default to the inputs of the step.
+    Arguments as `BertTask.fit`; texts are packed in shuffled training only. `preprocess` maps (x,
+    y, sample_weight) of a batch to that of the source, without packing; by default to the inputs of
+    the step.
 
     Raises:
         ValueError: if a row is wrong, or columns are not those of the task.
@@ -70,9 +64,9 @@ def table_source(
         class_weight = balanced_weights(index.sums, int(index.examples.sum()), several)
     width = task.preprocessor.sequence_length
     if packing is not None:
-        texts, saved = int(index.examples.sum()), 1.0
+        texts = int(index.examples.sum())
         saved = 1 - index.size * packing.row_length / (texts * width)
-        shares = task.step.replica_count * task.accumulation_steps
+        shares = task.step.replica_count * task.step.accumulation_steps
         wanted = batch_size * index.size / texts
         multiple = math.lcm(shares, 8) if wanted >= EIGHTS else shares
         size = max(1, round(wanted / multiple)) * multiple
@@ -90,28 +84,12 @@ def table_source(
     def inputs(x, y=None, sample_weight=None):
         return weigh(task.step_inputs(x, y, sample_weight))
 
-    return TableSource(
-        index,
-        rows.loader(index, packing),
-        rows.facts(),
-        batch_size,
-        preprocess or inputs,
-        shuffle,
-        seed,
-        whole,
-        width,
-        packing,
-    )
+    load, order = rows.loader(index, packing), (shuffle, seed, whole, width, packing)
+    return TableSource(index, load, rows.reader.facts(), batch_size, preprocess or inputs, *order)
 
 
 class TableRows:
-    """Rows of the network for the rows of a table.
-
-    Args:
-        task: a task.
-        table: the table. If the task has no names of labels yet, it adopts those of the table.
-        labelled: whether labels are read.
-    """
+    """Rows of the network for those of a table, whose names of labels a task may adopt."""
 
     def __init__(self, task, table: Table, labelled: bool):
         self._task, self._table, self._labelled = task, table, labelled
@@ -119,22 +97,19 @@ class TableRows:
         cells = task.table_cells(given, labelled)
         if labelled:
             cells["weight"] = Cell(NUMERIC, required=False)
-        self._reader = TableReader(table, cells, unread=task.column_names)
+        self.reader = TableReader(table, cells, unread=task.column_names)
         self._cells = tuple(cells.items())
-        if labelled and task.lacks_names(given):
-            self._find_names(given)
-        self._sample = self._reader.head(SAMPLE, self._check)
+        # Of labels that are numbers there are no names.
+        if labelled and getattr(task, "labels", ()) is None and task.label_kind != NUMERIC:
+            self._find_names()
+        self._sample = self.reader.head(SAMPLE, lambda c: len(task.check_table(c, labelled)[0]))
         self._made_at_once = False
         if next(iter(self._sample.values()), None):
             one = {name: values[:1] for name, values in self._sample.items()}
-            self._made_at_once = task.has_rows_to_check(one)
+            self._made_at_once = task.makes_rows_to_check(task.check_table(one, labelled)[0])
             task.rows_of_table(one, labelled)  # traces the function before threads do
 
-    def facts(self) -> dict:
-        """What a resumed run compares besides the rows."""
-        return self._reader.facts()
-
-    def _find_names(self, given) -> None:
+    def _find_names(self) -> None:
         """Adopts the names in the columns of labels, unless these hold ids."""
         names: set[str] = set()
 
@@ -145,32 +120,24 @@ class TableRows:
                 raise Stop
             names.update(found)
 
-        columns = [name for name in ("label", "tags", "entities") if name in self._reader.names]
-        self._reader.only(columns).scan(take, "labels found in")
+        columns = [name for name in ("label", "tags", "entities") if name in self.reader.names]
+        self.reader.only(columns).scan(take, "labels found in")
         if names:
-            self._task.adopt_names(sorted(names), given)
-
-    def _check(self, columns: dict[str, list]) -> int:
-        return len(self._task.check_table(columns, self._labelled)[0])
+            self._task.adopt_names(sorted(names))
 
     def packing(self, batch_size: int) -> Packing | None:
         """How texts are packed, by the lengths of a sample; None for an empty table."""
         task = self._task
         ids, _, _ = task.rows_of_table(self._sample, self._labelled)
         row_length = max(task.preprocessor.sequence_length, SHORTEST_ROW)
-        shares = task.step.replica_count * task.accumulation_steps
+        shares = task.step.replica_count * task.step.accumulation_steps
         most = texts_in_a_row(_lengths(ids), row_length, batch_size // shares)
         return Packing(most + -most % PLACES, row_length)
 
     def index(self, packing: Packing | None, balanced: bool) -> Index:
         """Checks and counts all rows, once for the same settings.
 
-        Args:
-            packing: how texts are packed.
-            balanced: whether to count labels.
-
-        Returns:
-            The pieces; `sums` are the examples of each class, int [K], if `balanced`.
+        If `balanced`, `sums` of the pieces are the examples of each class, int [K].
         """
         task = self._task
 
@@ -187,12 +154,16 @@ class TableRows:
             several = task.output_kind == LABELS
             return [made, *label_counts(data.labels, task.num_classes, several)]
 
-        key = (self._labelled, packing, balanced, self._made_at_once, self._cells, task.table_key())
-        return self._table.kept(key, lambda: self._reader.index(count))
+        key = (self._labelled, packing, balanced, self._made_at_once, self._cells)
+        key += (type(task).__name__, *map(str, text_settings(task).values()))
+        key += tuple(
+            str(getattr(task, name, None)) for name in ("labels", "num_classes", "problem")
+        )
+        return self._table.kept(key, lambda: self.reader.index(count))
 
     def loader(self, index: Index, packing: Packing | None):
         """The function `load` of a `TableSource`."""
-        read, labelled, rows_of = self._reader.read, self._labelled, self._task.rows_of_table
+        read, labelled, rows_of = self.reader.read, self._labelled, self._task.rows_of_table
         at_once = self._made_at_once or packing is not None
 
         def piece(number: int, kept: dict):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_bert.arguments import check_count
+from keras_bert.arguments import check_count, check_number
 from keras_bert.checkpoints.checks import shown
 from keras_bert.data.texts import is_text
 from keras_bert.serving.signatures import label_tensor
@@ -17,14 +17,7 @@ Label = str | int | float | bool
 
 
 def check_labels(labels: Sequence[Label] | None, kinds: tuple = (str, int, float)) -> list | None:
-    """Checks names of classes.
-
-    Args:
-        labels: the names, or None.
-        kinds: types that a name may have.
-
-    Returns:
-        The names, with their types; None for None.
+    """Checks names of classes, of the types `kinds`; None stays None.
 
     Raises:
         TypeError: if a name is of another type, which a preset could not hold.
@@ -40,10 +33,10 @@ def check_labels(labels: Sequence[Label] | None, kinds: tuple = (str, int, float
                 f"labels hold {label!r} of type {type(label).__name__}: expected {expected}; map "
                 "others to strings, here and in y"
             )
-        if isinstance(label, float) and not math.isfinite(label):
-            raise ValueError(f"labels hold {label!r}: expected finite numbers")
-    if len(set(labels)) != len(labels):
-        raise ValueError(f"labels={labels}: a name is there twice")
+    finite = all(math.isfinite(label) for label in labels if isinstance(label, float))
+    if not finite or len(set(labels)) != len(labels):
+        what = "a name is there twice" if finite else "expected finite numbers"
+        raise ValueError(f"labels={labels}: {what}")
     return labels
 
 
@@ -53,29 +46,22 @@ def check_classes(
     least: int = 2,
     kinds: tuple = (str, int, float),
 ) -> tuple[int, list | None]:
-    """Checks a number of classes and their names, either of which is sufficient.
+    """Checks the number of classes, `least` or more, and their names; either is sufficient.
 
-    Args:
-        num_classes: K, or None for that of the names.
-        labels: K names, or None.
-        least: minimum number of classes.
-        kinds: types that a name may have.
-
-    Returns:
-        (number, names or None).
+    Returns (number, names or None).
 
     Raises:
-        TypeError: if a name is of another type.
+        TypeError: if a name is of another type than `kinds`.
         ValueError: if there are too few classes, the two disagree, or a name is repeated.
     """
     labels = check_labels(labels, kinds)
     if num_classes is not None:
         check_count("num_classes", num_classes, 0)
     num_classes = num_classes or (labels and len(labels))
-    if not num_classes or num_classes < least:
-        raise ValueError(f"num_classes={num_classes}, labels={labels}: expected {least} or more")
-    if labels and len(labels) != num_classes:
-        raise ValueError(f"num_classes={num_classes} but labels={labels}")
+    if not num_classes or num_classes < least or (labels and len(labels) != num_classes):
+        raise ValueError(
+            f"num_classes={num_classes} but labels={labels}: expected {least} or more, all named"
+        )
     return num_classes, labels
 
 
@@ -85,15 +71,9 @@ def has_numbers_as_names(labels: Sequence[Label] | None) -> bool:
 
 
 def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
-    """One class per row.
+    """One class per row: names or ids [N] or [N, 1] to int32 [N].
 
-    Args:
-        y: N names or ids, [N] or [N, 1]. If some names are numbers, ids are not accepted.
-        num_classes: number of classes K.
-        labels: their K names, or None for ids alone.
-
-    Returns:
-        int32 ids [N].
+    If some names are numbers, ids are not accepted.
 
     Raises:
         ValueError: if a label is unknown; the error names its row.
@@ -130,19 +110,7 @@ def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
 
 
 def class_labels(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
-    """One class per row, or a probability for each class.
-
-    Args:
-        y: N names or ids; or probabilities, float [N, K], rows that sum to 1.
-        num_classes: number of classes K.
-        labels: their K names, or None for ids alone.
-
-    Returns:
-        int32 ids [N], or float32 [N, K].
-
-    Raises:
-        ValueError: if a label is unknown, or a row is not a distribution; the error names its row.
-    """
+    """As `class_ids`; or probabilities, float [N, K], rows that sum to 1, to float32 [N, K]."""
     array = np.asarray(y)
     if array.ndim == 2 and array.dtype.kind == "f" and array.shape[1] > 1:
         return probabilities(array, num_classes)
@@ -150,11 +118,7 @@ def class_labels(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
 
 
 def probabilities(y, num_classes: int) -> np.ndarray:
-    """Probabilities of K classes as labels, float32 [N, K].
-
-    Raises:
-        ValueError: if the shape differs, or a row is not a distribution; the error names it.
-    """
+    """Checks probabilities of K classes as labels, float32 [N, K]; an error names the row."""
     values = np.asarray(y, "float32")
     if values.ndim != 2 or values.shape[1] != num_classes:
         raise ValueError(
@@ -172,16 +136,7 @@ def probabilities(y, num_classes: int) -> np.ndarray:
 
 
 def classes_in_graph(y, num_classes: int | None = None, labels: Sequence[Label] | None = None):
-    """As `class_labels`, for a batch of numbers inside `tf.data`.
-
-    Args:
-        y: ids, or names that are numbers, [B] or [B, 1]; or probabilities [B, K].
-        num_classes: K, if known.
-        labels: K names, if there are any.
-
-    Returns:
-        ids [B], or float32 [B, K].
-    """
+    """As `class_labels`, inside `tf.data`: ids, numbers that are names, or probabilities."""
     import tensorflow as tf
 
     if y.shape.rank != 2 or y.shape[1] == 1:
@@ -201,14 +156,9 @@ def classes_in_graph(y, num_classes: int | None = None, labels: Sequence[Label] 
 
 
 def checked_weights(weights, name: str = "sample_weight"):
-    """Checks weights of losses.
+    """Checks weights of losses, numbers in an array or in lists; None stays None.
 
-    Args:
-        weights: numbers in an array or in lists, which may differ in length; or None.
-        name: their name in errors.
-
-    Returns:
-        float32 array; lists that differ in length as a list of float32 arrays; or None.
+    Returns a float32 array; of lists that differ in length, a list of float32 arrays.
 
     Raises:
         ValueError: if one is negative, infinite or not a number; the error names its place.
@@ -261,14 +211,7 @@ def _check_digits(ids: np.ndarray, labels: Sequence[str]) -> None:
 
 
 def ids_in_graph(y, labels: Sequence[Label]):
-    """Turns a batch of names [B] into ids inside `tf.data`.
-
-    Args:
-        y: strings or numbers [B] or [B, 1].
-        labels: K names.
-
-    Returns:
-        int32 [B].
+    """Turns a batch of names [B] or [B, 1] into int32 ids inside `tf.data`.
 
     Raises:
         ValueError: if names and y are of different types.
@@ -289,11 +232,7 @@ def ids_in_graph(y, labels: Sequence[Label]):
 
 
 def found_names(y) -> list[str] | None:
-    """The distinct names among labels, sorted; None if they are ids.
-
-    Raises:
-        ValueError: if names and ids are mixed.
-    """
+    """The distinct names among labels, sorted; None if they are ids."""
     y = np.asarray(y)
     if y.dtype.kind not in "USO" or all(isinstance(v, int) for v in y.ravel().tolist()):
         return None
@@ -301,11 +240,7 @@ def found_names(y) -> list[str] | None:
 
 
 def check_names(found: list[str] | None, num_classes: int) -> list[str] | None:
-    """Returns the names if there are as many as classes; None for None.
-
-    Raises:
-        ValueError: if there are more or fewer.
-    """
+    """Checks that there are as many names as classes; None stays None."""
     if found and len(found) != num_classes:
         raise ValueError(
             f"labels hold {len(found)} names ({', '.join(found[:20])}); expected "
@@ -315,37 +250,20 @@ def check_names(found: list[str] | None, num_classes: int) -> list[str] | None:
 
 
 def weights_by_id(class_weight: dict, ids: np.ndarray, num_classes: int) -> dict[int, float]:
-    """Converts weights by label to weights by id; 1 for a class without a weight.
-
-    Args:
-        class_weight: weights by name or id.
-        ids: the ids of its keys.
-        num_classes: number of classes K.
-
-    Raises:
-        ValueError: if a class is named twice.
-    """
+    """Weights by label, with the ids of its keys, as weights by id; 1 for other classes."""
     if len(set(ids.tolist())) < len(ids):
         raise ValueError(f"class_weight={class_weight} names a class twice")
     for label, weight in class_weight.items():
-        if not 0 <= weight < math.inf:
-            raise ValueError(
-                f"class_weight[{label!r}] is {weight}: expected a finite number of 0 or more"
-            )
+        check_number(f"class_weight[{label!r}]", weight)
     weights = dict.fromkeys(range(num_classes), 1.0)
     return weights | dict(zip(ids.tolist(), class_weight.values(), strict=True))
 
 
 def likeliest_labels(probabilities: np.ndarray, names: Sequence, top_k: int | str) -> list[dict]:
-    """The probabilities of the most probable classes, by name.
+    """The most probable of K classes by name, for probabilities [N, K].
 
-    Args:
-        probabilities: float [N, K].
-        names: of the K classes.
-        top_k: number of classes to return, or "all".
-
-    Returns:
-        N dicts from name to probability, the most probable first, ties in the order of classes.
+    `top_k` is a number or "all". Returns N dicts, the most probable first, ties in the order of
+    classes.
 
     Raises:
         ValueError: if `top_k` is not from 1 to K.
@@ -364,32 +282,22 @@ def class_weights(given, num_classes: int, y: np.ndarray | None, several: bool) 
     """Class weights by label, from any form that a user may pass.
 
     Args:
-        given: weights by name or id; K numbers; or "balanced", for N / (K * rows of a class) as in
-            scikit-learn, over the classes that occur. For multi-label, a weight is that of a
+        given: weights by name or id; K numbers; or "balanced", for N / (K * rows of a class) as
+            in scikit-learn, over the classes that occur. For multi-label, a weight is that of a
             positive against a negative label, and "balanced" is (rows without) / (rows with).
         num_classes: number of classes K.
         y: labels of the task as its loss reads them, -1 for no label; None for a dataset.
         several: whether the task is multi-label.
-
-    Returns:
-        Weights by name or id.
-
-    Raises:
-        ValueError: if there are not K numbers, or "balanced" without labels in memory.
     """
-    if isinstance(given, str):
-        if given != "balanced" or y is None:
-            raise ValueError(
-                f"class_weight={given!r}: expected weights by label, {num_classes} numbers, or "
-                "'balanced' with labels in memory"
-            )
-        return balanced_weights(label_counts(y, num_classes, several), len(y), several)
     if hasattr(given, "keys"):
         return dict(given)
+    if isinstance(given, str) and given == "balanced" and y is not None:
+        return balanced_weights(label_counts(y, num_classes, several), len(y), several)
     weights = given.tolist() if hasattr(given, "tolist") else list(given)
-    if len(weights) != num_classes:
+    if isinstance(given, str) or len(weights) != num_classes:
         raise ValueError(
-            f"class_weight={given!r}: expected {num_classes} numbers, or weights by label"
+            f"class_weight={given!r}: expected {num_classes} numbers, or weights by label, or "
+            "'balanced' with labels in memory"
         )
     return dict(enumerate(weights))
 
@@ -421,16 +329,10 @@ def _names(values: list) -> list[str]:
 
 
 def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
-    """Any number of classes per row.
+    """Any number of classes per row, float32 [N, K], 1 for the classes of a row.
 
-    Args:
-        y: N lists of names or ids, empty ones too; or 0 and 1 for each class, [N, K], as an array
-            or as lists (lists of K numbers that are all 0 or 1 are read as such).
-        num_classes: number of classes K.
-        labels: their K names, or None for ids alone.
-
-    Returns:
-        float32 [N, K], 1 for the classes of a row.
+    `y` are N lists of names or ids, empty ones too; or 0 and 1 for each class, [N, K], as an array
+    or as lists (lists of K numbers that are all 0 or 1 are read as such).
 
     Raises:
         ValueError: if a label is unknown or repeated within a row; the error names the row.
@@ -455,12 +357,12 @@ def label_matrix(y, num_classes: int, labels: list[str] | None) -> np.ndarray:
             )
         for label in given:
             place = ids.get(label, -1) if by_name or isinstance(label, str) else label
-            if isinstance(place, float) or place not in range(num_classes):
+            known = not isinstance(place, float) and place in range(num_classes)
+            if not known or matrix[row, place]:
                 expected = ", ".join(shown(str(name)) for name in ids)
                 expected = expected or f"ids 0 to {num_classes - 1}"
-                raise ValueError(f"label {label!r} in row {row} is unknown; expected {expected}")
-            if matrix[row, place]:
-                raise ValueError(f"label {label!r} is twice in row {row}")
+                what = "there twice" if known else "unknown"
+                raise ValueError(f"label {label!r} in row {row} is {what}; expected {expected}")
             matrix[row, place] = 1
     return matrix
 
@@ -478,26 +380,14 @@ def _are_marks(y, num_classes: int) -> bool:
 
 
 def numbers(y, num_outputs: int) -> np.ndarray:
-    """Targets of a regression.
-
-    Args:
-        y: N numbers, or [N, K].
-        num_outputs: K.
-
-    Returns:
-        float32 [N, K].
-
-    Raises:
-        ValueError: if one is not a finite number, or the shape differs.
-    """
+    """Targets of a regression, [N] or [N, K], as float32 [N, K]; an error names the row."""
+    kind = "number" if num_outputs == 1 else f"list of {num_outputs} numbers"
     try:
         values = np.asarray(y, "float32")
     except (TypeError, ValueError):
-        kind = "number" if num_outputs == 1 else f"list of {num_outputs} numbers"
-        for row, value in enumerate(y):
-            if not _holds_numbers(value, num_outputs):
-                raise ValueError(f"label {value!r} in row {row} is no {kind}") from None
-        raise
+        wrong = (i for i, value in enumerate(y) if not _holds_numbers(value, num_outputs))
+        row = next(wrong, 0)
+        raise ValueError(f"label {y[row]!r} in row {row} is no {kind}") from None
     if values.ndim == 1 and num_outputs == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != num_outputs:

@@ -1,7 +1,6 @@
 """The base of all tasks. A task is a declaration of its columns, its rows and its answers."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -36,7 +35,7 @@ from keras_bert.data.texts import is_text, text_columns
 from keras_bert.data.validation_split import split_rows
 from keras_bert.layers.crf import CRFLoss
 from keras_bert.models import merge_lora, tune
-from keras_bert.models.backbone import OPTIONAL_INPUTS
+from keras_bert.models.backbone import OPTIONAL_INPUTS, BertBackbone
 from keras_bert.serving.export import export_task
 from keras_bert.serving.network import BY_TOKEN
 from keras_bert.serving.signatures import EXAMPLES, TEXT, Column
@@ -67,7 +66,6 @@ from keras_bert.tasks.run_rows import few_rows, kept_function, run_rows
 from keras_bert.tasks.table_batches import table_source
 from keras_bert.tasks.targets import checked_weights
 from keras_bert.text.padding import bucket_length
-from keras_bert.text.tokenizer import SETTINGS
 from keras_bert.training.automatic_optimizer import ADJUSTABLE, automatic_optimizer, restarted
 from keras_bert.training.callback_list import callbacks_over
 from keras_bert.training.compile_arguments import (
@@ -164,6 +162,7 @@ class BertTask(keras_hub.models.Task):
 
     asks: dict[str, Column] = {"text": TEXT}
     example: dict[str, list] = {"text": EXAMPLES}
+    backbone_cls = BertBackbone
     head_kind: str | None = None
     output_kind: str | dict[str, str] = CLASSES
     outputs_by_token = False
@@ -246,16 +245,9 @@ class BertTask(keras_hub.models.Task):
 
     @classmethod
     def complete_settings(cls, own: dict, network: dict, checkpoint, skip_mismatch: bool):
-        """Completes the arguments of `from_preset` from the checkpoint.
+        """Completes arguments of the task and the backbone in place, as `from_preset` passes them.
 
-        Args:
-            own: arguments of the task, changed in place.
-            network: arguments of the backbone, changed in place.
-            checkpoint: a `keras_bert.checkpoints.Checkpoint`.
-            skip_mismatch: as `from_preset`.
-
-        Returns:
-            As `fitting` of `keras_bert.tasks.from_checkpoint.load_heads`.
+        Returns `fitting` of `keras_bert.tasks.from_checkpoint.load_heads`.
 
         Raises:
             ValueError: if they contradict the checkpoint, and `skip_mismatch` is False.
@@ -299,11 +291,11 @@ class BertTask(keras_hub.models.Task):
         """Parses and checks a user's data.
 
         Args:
-            x: examples in memory, as `fit` takes them.
+            x: examples in memory, as `fit` takes them, or `Examples`, which stay.
             y: their labels, or None.
 
         Returns:
-            The examples; x itself if it is `Examples` already.
+            The examples.
 
         Raises:
             TypeError: if a text is not a string.
@@ -316,14 +308,7 @@ class BertTask(keras_hub.models.Task):
         return Examples(columns, self._encoded(y))
 
     def brings_labels(self, x) -> bool:
-        """Returns whether data passed as a single object includes labels, as that of a reader does.
-
-        Args:
-            x: data that a user passes as x or as `validation_data`.
-
-        Returns:
-            Whether it does.
-        """
+        """Whether a single object includes labels, as `fit` takes it from a reader."""
         return False
 
     def _encoded(self, y):
@@ -361,118 +346,40 @@ class BertTask(keras_hub.models.Task):
         texts = [columns[name] for name in ("text", "text_pair") if name in columns]
         return texts[0] if len(texts) == 1 else tuple(texts), columns.get("label")
 
-    def lacks_names(self, given: Sequence[str]) -> bool:
-        """Returns whether names of labels have to be found in a table first.
-
-        Args:
-            given: as `table_cells`.
-
-        Returns:
-            Whether they have.
-        """
-        return False
-
-    def names_in(self, columns: dict[str, list]) -> list[str] | None:
-        """Lists the names of labels in rows of a table.
-
-        Args:
-            columns: as `examples_of_table`, labels alone.
-
-        Returns:
-            The names; None if the labels are ids.
-        """
-        return None
-
-    def adopt_names(self, names: list[str], given: Sequence[str]) -> None:
-        """Adopts names of labels.
-
-        Args:
-            names: as found in a table, sorted.
-            given: as `table_cells`.
-
-        Raises:
-            ValueError: if they are more or fewer than the classes.
-        """
-
     def with_targets(self, data: Examples) -> Examples:
-        """Completes labels that are found in the texts.
-
-        Args:
-            data: checked examples.
-
-        Returns:
-            Examples whose labels `labels_of_rows` takes.
-        """
+        """Completes labels that are found in the texts, as `labels_of_rows` takes them."""
         return data
 
     def rows_of_table(
         self, columns: dict[str, list], labelled: bool = True
     ) -> tuple[dict, Any, Any]:
-        """Converts rows of a table to rows of the network.
+        """Converts rows of a table to rows of the network, as `ragged_rows` does with examples.
 
-        Args:
-            columns: as `examples_of_table`, and `weight`.
-            labelled: whether labels are wanted.
-
-        Returns:
-            As `ragged_rows`.
-
-        Raises:
-            TypeError: if a text is not a string.
-            ValueError: if an example is wrong.
+        `columns` are those of `examples_of_table`, and `weight`.
         """
         data, weights = self.check_table(columns, labelled)
         return self._without_padding(self.rows, (), self.with_targets(data), weights, True)
 
     def check_table(self, columns: dict[str, list], labelled: bool = True) -> tuple[Examples, Any]:
-        """Parses and checks rows of a table.
-
-        Args:
-            columns: as `rows_of_table`.
-            labelled: as `rows_of_table`.
-
-        Returns:
-            (examples, weights or None).
-
-        Raises:
-            TypeError: as `rows_of_table`.
-            ValueError: as `rows_of_table`.
-        """
+        """Parses and checks rows of a table, as `rows_of_table`: (examples, weights or None)."""
         x, y = self.examples_of_table(columns)
         data = self._labelled(x, y, "fit")[0] if labelled else self.examples(x)
         return data, checked_weights(columns.get("weight"), "weight")
 
-    def has_rows_to_check(self, columns: dict[str, list]) -> bool:
-        """Returns whether rows of the network have to be made to count them.
+    @classmethod
+    def _checks_rows(cls) -> bool:
+        """Whether some examples may have no valid rows."""
+        return cls.check_rows is not BertTask.check_rows
 
-        Args:
-            columns: as `examples_of_table`.
-
-        Returns:
-            Whether an example can have several rows, or none.
-        """
-        checks = type(self).check_rows is not BertTask.check_rows
-        data = self.examples(self.examples_of_table(columns)[0]).part(slice(0, 1))
-        return checks or self.rows(*self._tensors(data)).example is not None
-
-    def table_key(self) -> tuple:
-        """Settings by which rows of a table are checked and counted, and the vocabulary."""
-        found, tokenizer = self.preprocessor, self.preprocessor.tokenizer
-        settings = [getattr(found, name) for name in getattr(found, "settings", ())]
-        settings += [getattr(tokenizer, name) for name in SETTINGS]
-        settings += [getattr(self, name, None) for name in ("labels", "num_classes", "problem")]
-        return type(self).__name__, *tokenizer.get_vocabulary(), *map(str, settings)
+    def makes_rows_to_check(self, data: Examples) -> bool:
+        """Whether an example can have several rows or none, as `rows` makes them."""
+        sample = self._tensors(data.part(slice(0, 1)))
+        return self._checks_rows() or self.rows(*sample).example is not None
 
     def as_table(self, x, options: dict, y=None):
-        """Makes a `Table` of what is read in pieces; returns anything else unchanged.
+        """Makes a `Table` of what is read in pieces, as `fit` takes it; returns anything else.
 
-        Args:
-            x: as `fit` takes it.
-            options: further arguments of `fit`; those that describe a table are removed.
-            y: labels, which a table has in a column.
-
-        Returns:
-            x, or the table.
+        Arguments that describe a table are removed from `options`.
 
         Raises:
             TypeError: if columns are named for anything but a table.
@@ -505,27 +412,21 @@ class BertTask(keras_hub.models.Task):
         return Rows(self.preprocessor.pack(columns))
 
     def rows_of_dataset(self, *columns) -> dict[str, Any]:
-        """Makes rows of a batch of a `tf.data.Dataset`, in its graph.
-
-        Args:
-            *columns: tensors [B, ...].
-
-        Returns:
-            The ids of `rows`.
+        """Makes rows of a batch of a dataset in its graph, as `rows`, and gives their ids.
 
         Raises:
             ValueError: if an example has several rows, which need lists.
         """
         rows = self.rows(*columns)
-        if rows.example is not None:
-            raise _makes_several_rows(self)
+        if rows.example is not None or self.outputs_by_token:
+            raise ValueError(
+                f"the dataset gives texts, and {type(self).__name__} makes several rows of one: "
+                "expected lists, or datasets of ids"
+            )
         return rows.ids
 
     def check_number_of_columns(self, columns: tuple) -> None:
-        """Checks the number of columns of examples.
-
-        Args:
-            columns: of a batch, or of all examples.
+        """Checks the number of columns, as `examples`.
 
         Raises:
             ValueError: if it is none that the task takes.
@@ -536,12 +437,10 @@ class BertTask(keras_hub.models.Task):
             raise ValueError(f"got {len(columns)} columns: expected {len(self.asks)}, ({names})")
 
     def check_rows(self, rows: Rows, first: int, lines: Sequence[int] | None) -> None:
-        """Rejects examples that have no valid rows.
+        """Rejects examples that have no valid rows, as `rows` made them.
 
-        Args:
-            rows: rows of some examples.
-            first: index of the first of them.
-            lines: line numbers of all examples in a file, or None.
+        `first` is the index of the first of them, `lines` the line numbers of all in a file, or
+        None.
 
         Raises:
             ValueError: if there is one; the error names its row and line.
@@ -698,21 +597,19 @@ class BertTask(keras_hub.models.Task):
                 any Keras optimizer, used as it is.
             loss: "auto" for the task's own, or a Keras loss on logits; labels are passed as ids or
                 one-hot, as the loss expects. Whatever its reduction ("sum" excepted), a batch's
-                loss is sum(weight * loss) / sum(weight) over all rows of the batch, regardless of
-                replicas and micro-batches. Regularization losses are added.
-            loss_weights: factors of the losses of several outputs; by default the losses are
-                added, or, with loss="auto", weighted as the task defines it.
+                loss is sum(weight * loss) / sum(weight) over all its rows, regardless of replicas
+                and micro-batches. Regularization losses are added.
+            loss_weights: factors of the losses of several outputs; by default 1, or with
+                loss="auto" the task's own.
             metrics: "auto" for the task's own, or Keras metrics; None or [] for none. They weight
-                rows as the loss does; rows of weight 0 are ignored. Keras metrics receive what they
-                expect: probabilities, from a softmax or sigmoid; with `from_logits=True`, and for
-                hinge metrics, logits. Labels are passed as ids or one-hot. With two classes, binary
-                metrics (`Precision`, `AUC`) read class 1; with more, all classes one-hot, unless
-                they select a class. Custom metrics and functions receive labels and outputs
-                unchanged: ids and logits.
+                rows as the loss does. Keras metrics receive what they expect: probabilities; with
+                `from_logits=True`, and for hinge metrics, logits; labels as ids or one-hot. With
+                two classes, binary metrics (`Precision`, `AUC`) read class 1; with more, all
+                classes one-hot, unless they select a class. Custom metrics and functions receive
+                labels and outputs unchanged: ids and logits.
             weighted_metrics: more of the same; Keras has two lists.
             learning_rate: peak rate of the automatic optimizer.
-            weight_decay: weight decay of the automatic optimizer; biases and LayerNorm are
-                excluded.
+            weight_decay: its weight decay; biases and LayerNorm are excluded.
             warmup: fraction of the steps with a rising rate.
             decay: decay of the rate after warm-up: "linear", "polynomial", "cosine" or "constant".
             layer_decay: factor on the rate from each block to the one below it, such as 0.9.
@@ -731,7 +628,7 @@ class BertTask(keras_hub.models.Task):
                 rows of the encoder; see `keras_bert.layers.packing`. Outputs are those of unpacked
                 texts. A batch then has approximately `batch_size` texts, and a batch of a
                 classifier's `predict` no more tokens than without packing. Texts packed into a row
-                in the first epoch stay together in all epochs. With `shuffle=False` texts keep
+                in the first epoch stay together in all epochs; with `shuffle=False` texts keep
                 their order to within four batches. "auto" packs if XLA compiles for an accelerator
                 and at least a tenth of the cells is saved. Masked language modelling packs texts in
                 shuffled training only.
@@ -828,11 +725,6 @@ class BertTask(keras_hub.models.Task):
     # === The step, where Keras calls a model's own ===
 
     @property
-    def accumulation_steps(self) -> int:
-        """Number of micro-batches that a batch is split into."""
-        return self.step.accumulation_steps
-
-    @property
     def counters(self):
         """Counts of the train step, a `BatchCounters`; None on backends other than TensorFlow."""
         return self.step.counters
@@ -876,10 +768,7 @@ class BertTask(keras_hub.models.Task):
                 return super().stateless_call(*args, **kwargs)
 
     def default_loss(self):
-        """Returns the loss of `compile(loss="auto")`.
-
-        Returns:
-            As `keras.Model.compile` takes it, by output if there are several.
+        """Returns the loss of `compile(loss="auto")`, as `keras.Model.compile` takes it.
 
         Raises:
             NotImplementedError: if the task does not declare it.
@@ -892,10 +781,7 @@ class BertTask(keras_hub.models.Task):
         return None
 
     def default_metrics(self) -> list:
-        """Returns the metrics of `compile(metrics="auto")`.
-
-        Returns:
-            As `keras.Model.compile` takes them, by output if there are several.
+        """Returns the metrics of `compile(metrics="auto")`, as `keras.Model.compile` takes them.
 
         Raises:
             NotImplementedError: if the task does not declare them.
@@ -918,13 +804,7 @@ class BertTask(keras_hub.models.Task):
         raise NotImplementedError
 
     def encode_class_weight(self, class_weight: dict) -> dict[int, float]:
-        """Converts weights by label to weights by id.
-
-        Args:
-            class_weight: weights by label name or id.
-
-        Returns:
-            A weight for every id.
+        """Converts weights by label name or id to weights by id, as `class_weight` of `fit`.
 
         Raises:
             ValueError: if a label is unknown, or the task has no classes.
@@ -933,13 +813,7 @@ class BertTask(keras_hub.models.Task):
         raise ValueError(f"class_weight is not supported by {name}, which has no classes")
 
     def encode_labels_in_graph(self, y):
-        """Like `encode_labels`, for a batch inside `tf.data`; None stays None.
-
-        Args:
-            y: labels of a batch as a dataset yields them, or None.
-
-        Returns:
-            Labels as the loss reads them.
+        """Encodes a batch of labels in a dataset's graph, as `encode_labels`; None stays None.
 
         Raises:
             ValueError: if they are of a type that datasets cannot hold.
@@ -1031,15 +905,10 @@ class BertTask(keras_hub.models.Task):
                 be divided evenly, or a checkpoint to resume from belongs to another model.
         """
         self._assert_compile_called("fit")
-        for name, value in (
-            ("batch_size", batch_size),
-            ("steps_per_epoch", steps_per_epoch),
-            ("steps", steps),
-            ("examples", examples),
-            ("validation_steps", kwargs.get("validation_steps")),
-        ):
-            if value is not None:
-                check_count(name, value)
+        counts = {"batch_size": batch_size, "steps_per_epoch": steps_per_epoch, "steps": steps}
+        counts |= {"examples": examples, "validation_steps": kwargs.get("validation_steps")}
+        for name, value in counts.items():
+            check_count(name, 1 if value is None else value)
         check_count("initial_epoch", initial_epoch, 0)
         check_count("seed", seed, -(2**63))
         check_above_zero("epochs", 1 if epochs is None else epochs)
@@ -1048,9 +917,8 @@ class BertTask(keras_hub.models.Task):
         )
         if epochs is None and steps is None and examples is None:
             epochs = 1
-        source = self.source(
-            x, y, sample_weight, batch_size, shuffle, seed, class_weight=class_weight
-        )
+        options = {"shuffle": shuffle, "seed": seed, "class_weight": class_weight}
+        source = self.source(x, y, sample_weight, batch_size, **options)
         if validation_data is not None:  # after the source, which may find names of labels
             validation_data = self._check_validation(validation_data, x)
         callbacks = scored(self, callbacks, validation_data)
@@ -1075,7 +943,7 @@ class BertTask(keras_hub.models.Task):
         return self.run.fit(validation_data=validation_data, **kwargs)
 
     def training_batch(self, step: int):
-        """Returns a batch of the running or the last `fit` again.
+        """Returns a batch of the running or the last `fit` again, as the step received it.
 
         For rows in memory and datasets with a fixed order it is the same batch. A dataset that
         shuffles, even with a seed, draws a new order whenever it is read, so the batch differs.
@@ -1084,8 +952,7 @@ class BertTask(keras_hub.models.Task):
             step: index of the training step, from 0 over all epochs.
 
         Returns:
-            (x, y) or (x, y, sample_weight) as the step received it, NumPy arrays; a GPU receives
-            int32 as int64.
+            (x, y) or (x, y, sample_weight), NumPy arrays; a GPU receives int32 as int64.
         """
         batch = next(iter(self.run.source.stream(step)))
         return keras.tree.map_structure(keras.ops.convert_to_numpy, batch)
@@ -1187,38 +1054,23 @@ class BertTask(keras_hub.models.Task):
             return run_rows(self, ids, batch_size, kwargs)
         self.check_has_preprocessor()
         data = self.examples(x)
-        # Rows that have to be checked are, in Python.
-        checked = type(self).check_rows is not BertTask.check_rows
-        if not self.outputs_by_token and not checked:
+        if not self.outputs_by_token and not self._checks_rows():  # in Python
+            if not len(data):
+                return self.no_outputs()
             answer = Answer(self.asks, self.example, self.rows, _outputs, None, ("outputs",))
-            found = {}
-            if len(data):
-                found = few_rows(self, answer, self._tensors(data), batch_size, kwargs)
+            found = few_rows(self, answer, self._tensors(data), batch_size, kwargs)
             if found is not None:
-                outputs = found["outputs"] if found else self.no_outputs()
-                return keras.tree.map_structure(np.asarray, outputs)
+                return keras.tree.map_structure(np.asarray, found["outputs"])
         return run_rows(self, self.ragged_rows(replace(data, labels=None))[0], batch_size, kwargs)
 
     def no_outputs(self):
-        """Returns the output for zero rows.
-
-        Returns:
-            float32 arrays [0, ...], structured as the model's output.
-        """
+        """Returns the output for zero rows, float32 [0, ...], structured as the model's output."""
         return keras.tree.map_structure(
             lambda v: np.zeros((0, *(size or 0 for size in v.shape[1:])), "float32"), self.output
         )
 
     def predict_batches(self, batches, kwargs: dict):
-        """`keras.Model.predict` on existing batches.
-
-        Args:
-            batches: a `tf.data.Dataset` of the model's inputs.
-            kwargs: as `keras.Model.predict`.
-
-        Returns:
-            As `keras.Model.predict`.
-        """
+        """Runs a dataset of the model's inputs, as `keras.Model.predict`."""
         kwargs = kwargs | {"callbacks": callbacks_over(self, batches, kwargs)}
         with quiet_about_size():
             return keras.Model.predict(self, self.step.ahead(batches), **kwargs)
@@ -1230,19 +1082,11 @@ class BertTask(keras_hub.models.Task):
         batch_size: int | None = None,
         kwargs: dict | None = None,
     ) -> Iterator[tuple[tuple, dict[str, np.ndarray]]]:
-        """Answers examples in chunks.
+        """Answers checked examples in chunks, as `answers_to`.
 
-        A few examples are answered by a single function, from strings to answers, as in an export.
-        For more, rows of similar length share a batch.
-
-        Args:
-            answer: the kind of question.
-            data: checked examples.
-            batch_size: rows of a batch, 32 by default.
-            kwargs: as `keras.Model.predict`, without a progress bar by default.
-
-        Yields:
-            (columns of some examples, arrays of their answers by name).
+        A few are answered by a single function, from strings to answers, as in an export. For more,
+        rows of similar length share a batch. Yields (columns of some examples, arrays of their
+        answers by name).
         """
         self.check_has_preprocessor()
         batch_size, kwargs = check_batch_size(batch_size), {"verbose": 0} | (kwargs or {})
@@ -1276,7 +1120,7 @@ class BertTask(keras_hub.models.Task):
     def answers_to(
         self, x, batch_size: int | None = None, kwargs: dict | None = None, **options
     ) -> dict[str, np.ndarray]:
-        """Answers examples, or rows of ids, as `serving_default` of an export does.
+        """Answers examples, or rows of ids, as the export's `serving_default` does.
 
         Args:
             x: examples in memory, as `fit` takes them, without labels.
@@ -1333,7 +1177,7 @@ class BertTask(keras_hub.models.Task):
     def _without_padding(
         self, rows: Callable, key: tuple, data: Examples, weights=None, piece: bool = False
     ) -> tuple:
-        """Does the work of `ragged_rows`, with a function that makes rows, and its key.
+        """`ragged_rows`, with a function that makes rows, and its key.
 
         `piece` is for a piece of many: always by a graph, and without a progress bar.
         """
@@ -1370,22 +1214,12 @@ class BertTask(keras_hub.models.Task):
             parts = chain([first], pool.map(encode, range(CHUNK, count, CHUNK)))
             parts = parts if piece else _counted(parts, count)
             ids, *labels = zip(*parts, strict=True)
-        return joined_rows(ids), *map(_joined, labels)
+        return joined_rows(ids), *(None if v[0] is None else joined(v) for v in labels)
 
     def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, Any, Any]:
-        """Converts examples to rows of one length, as the model's call takes them.
+        """Converts examples to rows of one length, as `ragged_rows` but in arrays padded to T.
 
-        Args:
-            x: as `ragged_rows`.
-            y: as `ragged_rows`.
-            sample_weight: as `ragged_rows`.
-
-        Returns:
-            As `ragged_rows`, but arrays padded to T, the preprocessor's `sequence_length`: labels
-            of padding are -1, weights 0.
-
-        Raises:
-            ValueError: as `ragged_rows`.
+        T is the preprocessor's `sequence_length`; labels of padding are -1, weights 0.
         """
         parts = self.ragged_rows(x, y, sample_weight)
         every = np.arange(parts[0]["token_ids"].shape[0])
@@ -1393,11 +1227,7 @@ class BertTask(keras_hub.models.Task):
         return tuple(v if v is None else keras.tree.map_structure(np.asarray, v) for v in parts)
 
     def _labelled(self, x, y, method: str) -> tuple:
-        """(x, y) of `fit`, with examples in memory parsed.
-
-        Raises:
-            ValueError: if rows in memory have no labels.
-        """
+        """(x, y) of `fit`, with examples in memory parsed; rows in memory need labels."""
         if isinstance(x, Table):
             self.check_has_preprocessor()
             return x, None
@@ -1419,19 +1249,13 @@ class BertTask(keras_hub.models.Task):
     def _read_fit_data(self, x, y, sample_weight, validation_data, share: float) -> tuple:
         """(x, y, sample_weight, validation_data) of `fit`, parsed; the last one if split off."""
         check_number("validation_split", share, 0, 1)
-        x, y = self._labelled(x, y, "fit")
-        sample_weight = checked_weights(sample_weight)
         if share and validation_data is not None:
             raise ValueError("got both validation_data and validation_split")
-        if share:
-            return split_rows(x, y, sample_weight, share)
-        return x, y, sample_weight, validation_data
+        given = (*self._labelled(x, y, "fit"), checked_weights(sample_weight))
+        return split_rows(*given, share) if share else (*given, validation_data)
 
     def _check_validation(self, data, x=None) -> tuple:
-        """Parses `validation_data` and checks that it includes labels, as a dataset does.
-
-        A table has by default the columns of that in `x`.
-        """
+        """Parses `validation_data` with its labels; a table has by default the columns of `x`."""
         if is_dataset(data):
             return (data,)
         if is_table(data):
@@ -1448,33 +1272,16 @@ class BertTask(keras_hub.models.Task):
             return *self._labelled(x, y, "fit"), checked_weights(weights)
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
-        """Converts a batch of texts to the network's inputs; a dict of ids is returned unchanged.
-
-        Args:
-            x: a batch as `fit` takes it.
-            y: its labels, or None.
-            sample_weight: its weights, or None.
-
-        Returns:
-            x, (x, y) or (x, y, sample_weight), as Keras packs them.
-        """
+        """Converts a batch of texts, not of ids, as `keras_hub.models.Task`."""
         if are_ids(x):
             return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
         return super().preprocess_samples(x, y, sample_weight)
 
     def step_inputs(self, x, y=None, sample_weight=None):
-        """Converts a batch of rows in memory to the step's inputs, inside `tf.data`.
+        """Converts a batch of rows in memory to x, y and weights, as `keras.Model` packs them.
 
-        With the padding "bucket" it is truncated to the smallest of 16, 32, 64, ... tokens that
-        holds it.
-
-        Args:
-            x: int tensors [B, ...] by name.
-            y: labels [B, ...], or None.
-            sample_weight: weights [B, ...], or None.
-
-        Returns:
-            x, (x, y) or (x, y, sample_weight), as Keras packs them.
+        It runs inside `tf.data`. With the padding "bucket" the batch is truncated to the smallest
+        of 16, 32, 64, ... tokens that holds it.
         """
         bucket = getattr(self.preprocessor, "padding", "full") == "bucket"
         if bucket and "packed_from" not in x:  # whose indices refer to the full width
@@ -1489,66 +1296,35 @@ class BertTask(keras_hub.models.Task):
                 y, sample_weight = (v if v is None else v[..., :width] for v in (y, sample_weight))
         return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
-    def source(
-        self,
-        x,
-        y=None,
-        sample_weight=None,
-        batch_size=None,
-        shuffle=False,
-        seed=0,
-        class_weight=None,
-        labelled=True,
-    ):
-        """Makes the source of the batches of `fit`, `evaluate` and `predict`.
+    def source(self, x, y=None, sample_weight=None, batch_size=None, labelled=True, **options):
+        """Makes the source of batches of data, as `fit` takes it.
 
-        Args:
-            x: as `fit`.
-            y: as `fit`.
-            sample_weight: as `fit`.
-            batch_size: as `fit`.
-            shuffle: as `fit`.
-            seed: as `fit`.
-            class_weight: as `fit`.
-            labelled: whether labels of a dataset are read.
-
-        Returns:
-            A source; see `keras_bert.data.sources`.
-
-        Raises:
-            ValueError: as `fit`.
+        `labelled` says whether labels of a dataset or a table are read; `options` are `shuffle`,
+        `seed` and `class_weight` of `fit`. See `keras_bert.data.sources`.
         """
         check_beside(x, y, sample_weight, batch_size)
         if isinstance(x, Table):
-            return table_source(self, x, batch_size, shuffle, seed, class_weight, labelled)
+            return table_source(self, x, batch_size, labelled=labelled, **options)
         if is_dataset(x):
-            return dataset_source(self, x, class_weight, labelled)
+            return dataset_source(self, x, options.get("class_weight"), labelled)
         if not are_ids(x):
             x, y, sample_weight = self.ragged_rows(x, y, sample_weight)
         elif not is_ragged(x.get("token_ids")):  # such rows come from this package
             x, y, sample_weight = self._checked_rows(x, y, sample_weight)
-        return memory_source(self, x, y, sample_weight, batch_size, shuffle, seed, class_weight)
+        return memory_source(self, x, y, sample_weight, batch_size, **options)
 
     def _checked_rows(self, x: dict, y, sample_weight) -> tuple:
-        """Checks a user's rows of ids, labels and weights."""
         return checked_ids(self, x), self._encoded(y), checked_weights(sample_weight)
 
     def dataset_preparer(self, dataset, labelled):
-        """Makes the function, used inside `tf.data`, from a dataset's batch to the model's inputs.
+        """Makes the function, used inside a dataset's map, as `source` needs it: batch to inputs.
 
-        Args:
-            dataset: a `tf.data.Dataset`, as `fit` takes it.
-            labelled: whether labels are read; otherwise the function returns x alone.
-
-        Returns:
-            The function.
+        If not `labelled`, it returns x alone.
 
         Raises:
             ValueError: if the dataset yields texts that are unbatched or become several rows.
         """
         texts = holds_texts(dataset)
-        if texts and self.outputs_by_token:
-            raise _makes_several_rows(self)
         if texts:
             self.check_has_preprocessor()
 
@@ -1569,10 +1345,7 @@ class BertTask(keras_hub.models.Task):
         return prepare
 
     def check_ids(self, x: dict[str, np.ndarray]) -> None:
-        """Checks a user's rows of ids.
-
-        Args:
-            x: arrays [N, ...] by name.
+        """Checks a user's rows of ids by name, as `fit` takes them.
 
         Raises:
             ValueError: if one is missing, has another shape, or holds ids out of range.
@@ -1630,43 +1403,24 @@ class BertTask(keras_hub.models.Task):
         return task
 
     def freeze_own(self, paths) -> None:
-        """Freezes weights that the task adds to its backbone.
-
-        Args:
-            paths: paths of the weights.
-        """
+        """Freezes weights, by path, that the task adds to its backbone, as `from_preset` does."""
         for weight in self.weights if paths else ():
             if weight.path in paths:
                 weight.trainable = False
 
     def load_weights(self, filepath, skip_mismatch: bool = False, **kwargs) -> None:
-        """Reads what `save_weights` wrote, with the state of a compiled model's optimizer.
-
-        Args:
-            filepath: a file .weights.h5.
-            skip_mismatch: as `keras.Model.load_weights`.
-            **kwargs: as `keras.Model.load_weights`.
-        """
+        """Reads the result of `save_weights`, as `keras.Model.load_weights`, optimizer included."""
         if self.compiled and not self.optimizer.built:
             with self.step.scope():
                 self.optimizer.build(self.trainable_variables)
         super().load_weights(filepath, skip_mismatch=skip_mismatch, **kwargs)
 
     def save_task_weights(self, filepath: str) -> None:
-        """Writes the weights that the task adds to the backbone, without optimizer state.
-
-        Args:
-            filepath: a file .weights.h5.
-        """
+        """Writes the weights beside the backbone's, as `save_weights`, without the optimizer's."""
         keras.saving.save_weights(self, filepath, objects_to_skip=self._not_of_the_task())
 
     def load_task_weights(self, filepath: str, objects_to_skip=()) -> None:
-        """Reads what `save_task_weights` wrote.
-
-        Args:
-            filepath: the file.
-            objects_to_skip: layers that keep their current weights.
-        """
+        """Reads what was written, as `save_task_weights` does, but for the layers to skip."""
         skipped = [*self._not_of_the_task(), *objects_to_skip]
         keras.saving.load_weights(self, filepath, objects_to_skip=skipped)
 
@@ -1693,49 +1447,24 @@ class BertTask(keras_hub.models.Task):
             variable.assign(value)
 
     def quantize(self, mode: str, **kwargs) -> None:
-        """Quantizes the backbone, for example to "int8"; heads, which are small, are not quantized.
-
-        Args:
-            mode: as `keras.Model.quantize`.
-            **kwargs: as `keras.Model.load_weights`.
-        """
+        """Quantizes the backbone, as `keras.Model.quantize`, but not the heads, which are small."""
         self.backbone.quantize(mode, **kwargs)
         self.train_function = self.test_function = self.predict_function = None
 
     def tune(self, what: str, lora_rank: int = 8):
-        """Chooses which weights are trained.
-
-        Args:
-            what: as `keras_bert.models.tune`.
-            lora_rank: as `keras_bert.models.tune`.
-
-        Returns:
-            As `keras_bert.models.tune`.
-        """
+        """Chooses which weights are trained, as `keras_bert.models.tune`."""
         return tune(self, what, lora_rank)
 
     def merge_lora(self) -> int:
-        """Merges low-rank updates into their kernels.
-
-        Returns:
-            As `keras_bert.models.merge_lora`.
-        """
+        """Merges low-rank updates into their kernels, as `keras_bert.models.merge_lora`."""
         return merge_lora(self)
 
     def save_tuned_part(self, path: str) -> None:
-        """Writes the tuned weights only.
-
-        Args:
-            path: as `keras_bert.checkpoints.save_tuned_part`.
-        """
+        """Writes the tuned weights only, as `keras_bert.checkpoints.save_tuned_part`."""
         save_tuned_part(self, path)
 
     def load_tuned_part(self, path: str) -> None:
-        """Reads what `save_tuned_part` wrote.
-
-        Args:
-            path: as `keras_bert.checkpoints.load_tuned_part`.
-        """
+        """Reads what `save_tuned_part` wrote, as `keras_bert.checkpoints.load_tuned_part`."""
         load_tuned_part(self, path)
 
     def export(
@@ -1757,15 +1486,13 @@ class BertTask(keras_hub.models.Task):
         `tokens`, the model's inputs to its output; and `metadata`, which gives the settings as
         JSON, whatever string it is passed. The method that answers and the signature run the same
         functions. All inputs and outputs have one row per example, so that a server may batch
-        requests.
+        requests. `assets.extra/contract.json` describes all this in a file; see
+        `keras_bert.serving.export_contract`.
 
         The vocabulary is included. The string signatures run TensorFlow Text ops: TensorFlow
         Serving has them built in, a Python process must import tensorflow_text. With `text=False`,
         `tokens` is also `serving_default`, `metadata` is the only other signature, and plain
         TensorFlow loads the export.
-
-        `assets.extra/contract.json` describes all this in a file; see
-        `keras_bert.serving.export_contract`.
 
         Args:
             path: the folder to make, or the export to replace.
@@ -1782,10 +1509,9 @@ class BertTask(keras_hub.models.Task):
                 `weights` is another type, unless they are quantized or have low-rank updates.
             verbose: 0 for silent.
             format: "savedmodel", or "onnx" for a network that runs in ONNX Runtime on a CPU:
-                `network.onnx` beside a SavedModel that has only the functions from strings to ids
-                and from outputs to answers. `keras-bert serve` and `answer_file` take both, with
-                the same signatures and answers; TensorFlow Serving takes only the first. It needs
-                the packages of the extra `runtimes`.
+                `network.onnx` beside a SavedModel from strings to ids and from outputs to answers.
+                `keras-bert serve` and `answer_file` take both, with the same signatures and
+                answers; TensorFlow Serving takes only the first. It needs the extra `runtimes`.
             **options: of the task's `serving_default`: `overlap` of a classifier; `n_best`,
                 `max_answer_length` and `top_k` of a question answerer; `top_k` and `targets` of a
                 masked language model.
@@ -1806,21 +1532,8 @@ class BertTask(keras_hub.models.Task):
         )
 
 
-def _makes_several_rows(task) -> ValueError:
-    return ValueError(
-        f"the dataset gives texts, and {type(task).__name__} makes several rows of one: expected "
-        "lists, or datasets of ids"
-    )
-
-
 def _outputs(outputs, rows, *columns) -> dict:
     return {"outputs": outputs}
-
-
-def _joined(parts: Sequence):
-    if parts[0] is None:
-        return None
-    return joined_rows(parts) if isinstance(parts[0], dict) else joined(parts)
 
 
 def _padded(parts: list[np.ndarray]) -> np.ndarray:
@@ -1836,15 +1549,11 @@ def _padded(parts: list[np.ndarray]) -> np.ndarray:
 
 def _counted(parts: Iterator, count: int) -> Iterator:
     """Shows the progress of tokenization if it takes longer than `SILENT_SECONDS`."""
-    bar, begin = None, time.monotonic()
-    for done, part in enumerate(parts, 1):
-        yield part
-        if bar is None and done * CHUNK < count and time.monotonic() - begin > SILENT_SECONDS:
-            bar = tqdm(total=count, desc="tokenizing", unit=" examples", file=sys.stderr)
-        if bar is not None:
-            bar.update(min(done * CHUNK, count) - bar.n)
-    if bar is not None:
-        bar.close()
+    options = {"desc": "tokenizing", "unit": " examples", "delay": SILENT_SECONDS}
+    with tqdm(total=count, file=sys.stderr, **options) as bar:
+        for part in parts:
+            yield part
+            bar.update(min(CHUNK, count - bar.n))
 
 
 @contextmanager

@@ -81,7 +81,6 @@ class BertTextEmbedder(BertTask):
             or the preprocessor does not fit it.
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertTextEmbedderPreprocessor
     most_texts = None
     answers_read_rows = False
@@ -102,10 +101,14 @@ class BertTextEmbedder(BertTask):
         **kwargs,
     ):
         poolings = [pooling] if isinstance(pooling, str) else list(pooling)
-        if not poolings or not all(name in POOLINGS for name in poolings):
-            raise ValueError(f"pooling={pooling!r}: expected some of {', '.join(POOLINGS)}")
-        if len({*poolings}) < len(poolings) or ("pooler" in poolings and len(poolings) > 1):
-            raise ValueError(f"pooling={pooling!r}: expected each once, and 'pooler' alone")
+        once = len({*poolings}) == len(poolings) and (
+            "pooler" not in poolings or len(poolings) == 1
+        )
+        if not poolings or not once or not {*poolings} <= {*POOLINGS}:
+            raise ValueError(
+                f"pooling={pooling!r}: expected some of {', '.join(POOLINGS)}, each once, and "
+                "'pooler' alone"
+            )
         if default_prompt is not None and default_prompt not in (prompts or {}):
             raise ValueError(f"default_prompt={default_prompt!r}: expected a name in prompts")
         check_choice("loss", loss, LOSSES)
@@ -163,18 +166,9 @@ class BertTextEmbedder(BertTask):
         skip_mismatch: bool = False,
         **settings,
     ):
-        """Makes an embedder from a checkpoint, or from a directory of sentence-transformers.
+        """Makes an embedder, as `BertTask.from_preset`, or from sentence-transformers' directories.
 
         Such a directory defines how embeddings are computed, with its dense layers and prompts.
-
-        Args:
-            preset: as `BertTask.from_preset`, or the directory.
-            load_weights: as `BertTask.from_preset`.
-            skip_mismatch: as `BertTask.from_preset`.
-            **settings: as `BertTask.from_preset`.
-
-        Returns:
-            The embedder, with its preprocessor if the checkpoint has a vocabulary.
 
         Raises:
             FileNotFoundError: if there is nothing at `preset`, or a file is missing.
@@ -192,15 +186,10 @@ class BertTextEmbedder(BertTask):
             "normalize": beside.normalize,
             "prompts": beside.prompts,
             "default_prompt": beside.default_prompt,
-            "dense": [
-                {
-                    "units": d.kernel.shape[1],
-                    "activation": d.activation,
-                    "use_bias": d.bias is not None,
-                }
-                for d in beside.dense
-            ],
         }
+        sizes = ((d.kernel.shape[1], d.activation, d.bias is not None) for d in beside.dense)
+        names = ("units", "activation", "use_bias")
+        found["dense"] = [dict(zip(names, size, strict=True)) for size in sizes]
         checkpoint = open_checkpoint(beside.checkpoint, load_weights)
         if beside.sequence_length and checkpoint.contents is not None:
             positions = settings.get("max_sequence_length")
@@ -214,14 +203,13 @@ class BertTextEmbedder(BertTask):
                 tokenizer |= {"lowercase": True, "strip_accents": accents}
         settings = found | {n: value for n, value in settings.items() if value is not None}
         embedder = cls._from_checkpoint(checkpoint, load_weights, skip_mismatch, settings)
-        for layer, dense in zip(
-            embedder.dense_layers, beside.dense if load_weights else (), strict=False
-        ):
-            values = [dense.kernel] + [dense.bias] * layer.use_bias
-            for weight, value in zip(layer.weights, values, strict=True):
-                weight.assign(value)
-                embedder.loading_report.new.remove(weight.path)
-                embedder.loading_report.loaded.append(weight.path)
+        pairs = zip(embedder.dense_layers, beside.dense, strict=False) if load_weights else ()
+        for layer, dense in pairs:
+            layer.set_weights([dense.kernel] + [dense.bias] * layer.use_bias)
+            paths = [weight.path for weight in layer.weights]
+            report = embedder.loading_report
+            report.new[:] = [path for path in report.new if path not in paths]
+            report.loaded += paths
         return embedder
 
     @classmethod
@@ -232,10 +220,7 @@ class BertTextEmbedder(BertTask):
         return fitting
 
     def write_beside(self, folder: Path) -> None:
-        """Adds the files of sentence-transformers to a Hugging Face directory.
-
-        Args:
-            folder: the directory.
+        """Adds sentence-transformers' files to a Hugging Face directory, as `save_checkpoint` does.
 
         Raises:
             ValueError: if embeddings use hidden states other than the last or the pooler, or there
@@ -251,16 +236,10 @@ class BertTextEmbedder(BertTask):
             for said, layer in zip(self.dense, self.dense_layers, strict=True)
             for bias in [ops.convert_to_numpy(layer.bias) if said["use_bias"] else None]
         ]
-        write_embedding_settings(
-            folder,
-            self.backbone.hidden_dim,
-            [self.pooling] if isinstance(self.pooling, str) else self.pooling,
-            layers,
-            self.normalize,
-            self.preprocessor.sequence_length,
-            self.prompts,
-            self.default_prompt,
-        )
+        pooling = [self.pooling] if isinstance(self.pooling, str) else self.pooling
+        length, prompts = self.preprocessor.sequence_length, (self.prompts, self.default_prompt)
+        settings = (pooling, layers, self.normalize, length, *prompts)
+        write_embedding_settings(folder, self.backbone.hidden_dim, *settings)
 
     @property
     def output_kind(self) -> str:
@@ -329,16 +308,10 @@ class BertTextEmbedder(BertTask):
         return {"embedding": outputs[:, 0]}
 
     def signatures(self, prompt: str | None = None):
-        """Lists `serving_default`, for texts, and `similarity`, for pairs of texts.
+        """Lists `serving_default`, for texts, and `similarity`, for pairs; `prompt`, as `embed`.
 
         The first takes `text`, string [B], and returns `embedding`, float32 [B, H]; the second also
         takes `text_pair`, and returns the `cosine` of both texts' embeddings, float32 [B].
-
-        Args:
-            prompt: as `embed`.
-
-        Returns:
-            An `Answer` by name.
 
         Raises:
             ValueError: if there is no such prompt.
@@ -366,7 +339,7 @@ class BertTextEmbedder(BertTask):
     def embed(
         self, texts, batch_size: int | None = None, prompt: str | None = None, **kwargs
     ) -> np.ndarray:
-        """Computes the embedding of each text.
+        """Computes the embedding of each text, float32 [N, H]; of one text [H].
 
         Args:
             texts: a list of N texts, or one text.
@@ -376,7 +349,7 @@ class BertTextEmbedder(BertTask):
             **kwargs: as `keras.Model.predict`, without a progress bar by default.
 
         Returns:
-            float32 [N, H]; for one text [H].
+            The embeddings.
 
         Raises:
             TypeError: if a text is not a string.
@@ -393,7 +366,7 @@ class BertTextEmbedder(BertTask):
 
         Args:
             firsts: N texts, or one.
-            seconds: N texts, or one.
+            seconds: as many.
             batch_size: rows of a batch, 32 by default.
             **kwargs: as `embed`.
 
@@ -486,7 +459,7 @@ class BertTextEmbedder(BertTask):
         return scores
 
     def encode_labels_in_graph(self, y):
-        """Casts scores inside `tf.data`."""
+        """Casts scores, as `BertTask.encode_labels_in_graph` gets them."""
         import tensorflow as tf
 
         if y is not None and y.dtype == tf.string:
@@ -538,21 +511,19 @@ def _cosines(outputs, rows, text, text_pair) -> dict:
 def _check_layers(layers: Sequence[int], backbone: BertBackbone, pooling: str) -> list[int]:
     """The numbers of hidden states, counted from the embeddings' output up."""
     states = backbone.num_layers + 1
-    if not len(layers) or not all(-states <= i < states for i in layers):
+    chosen = [int(i) % states for i in layers]
+    outside = any(not -states <= i < states for i in layers)
+    if not chosen or outside or len(set(chosen)) < len(chosen):
         raise ValueError(
             f"layers={tuple(layers)}: expected numbers of hidden states, from {-states} to "
-            f"{states - 1}"
+            f"{states - 1}, each layer once"
         )
-    chosen = [int(i) % states for i in layers]
-    if len(set(chosen)) < len(chosen):
-        raise ValueError(f"layers={tuple(layers)}: a layer is there twice")
-    if chosen != [backbone.num_layers]:
-        if pooling == "pooler":
-            raise ValueError(f"layers={tuple(layers)}: the pooler reads the last layer, (-1,)")
-        if not backbone.output_hidden_states:
-            raise ValueError(
-                f"layers={tuple(layers)} need a backbone with output_hidden_states=True"
-            )
+    if chosen == [backbone.num_layers]:
+        return chosen
+    if pooling == "pooler":
+        raise ValueError(f"layers={tuple(layers)}: the pooler reads the last layer, (-1,)")
+    if not backbone.output_hidden_states:
+        raise ValueError(f"layers={tuple(layers)} need a backbone with output_hidden_states=True")
     return chosen
 
 

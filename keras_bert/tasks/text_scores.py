@@ -7,6 +7,7 @@ others. A causal model gives log-likelihoods: each token is scored given those b
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax
@@ -32,40 +33,23 @@ class TextScore:
         return float(np.sum(self.log_probs, dtype="float64"))
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of the network.
+class _Row(NamedTuple):
+    """A row of the network, which scores some tokens of a text."""
 
-    Attributes:
-        ids: its tokens, with [CLS] and [SEP].
-        columns: the columns of the outputs that score tokens.
-        text: the index of its text.
-        tokens: the indices in the text of the tokens that they score.
-    """
-
-    ids: list[int]
-    columns: list[int]
+    ids: list[int]  # with [CLS] and [SEP]
+    columns: list[int]  # of the outputs that score tokens
     text: int
-    tokens: list[int]
+    tokens: list[int]  # their indices in the text
 
 
 def score_rows(
     texts: Sequence[list[int]], tokenizer: BertTokenizer, sequence_length: int, causal: bool
 ) -> list[_Row]:
-    """Rows that together score each token of the texts once.
+    """Rows that together score each token of the texts, ids without special tokens, once.
 
     A text that is too long for a row is scored in windows. For a masked token the window is centred
     on it. A causal model gets windows that overlap by half, so that each token has at least that
     many before it.
-
-    Args:
-        texts: ids without special tokens.
-        tokenizer: the tokenizer.
-        sequence_length: maximum number of tokens in a row.
-        causal: whether the model is.
-
-    Returns:
-        The rows.
     """
     room = sequence_length - 2
     cls, sep = [tokenizer.cls_token_id], [tokenizer.sep_token_id]
@@ -96,15 +80,10 @@ def _overlapping(length: int, room: int) -> Iterator[tuple[int, int, int]]:
 
 
 def row_chunks(rows: list[_Row], numbers: int, pad_id: int) -> Iterator[tuple[list[_Row], dict]]:
-    """Inputs of a `BertMaskedLM`, a chunk of similar rows at a time.
+    """Inputs of a `BertMaskedLM` by name, int32, and their rows, a chunk of similar ones at a time.
 
-    Args:
-        rows: the rows.
-        numbers: maximum number of outputs [rows, P] of a chunk, which bounds the memory for logits.
-        pad_id: id of [PAD].
-
-    Yields:
-        (some rows, int32 arrays by name). P is a power of two, since XLA compiles once per shape.
+    A chunk has at most `numbers` outputs [rows, P], which bounds the memory for logits. P is a
+    power of two, since XLA compiles once per shape.
     """
     by_slots: dict[int, list[_Row]] = {}
     for row in sorted(rows, key=lambda row: len(row.ids)):
@@ -125,14 +104,7 @@ def row_chunks(rows: list[_Row], numbers: int, pad_id: int) -> Iterator[tuple[li
 
 
 def fill_scores(found: list[np.ndarray], texts: Sequence[list[int]], part: list[_Row], logits):
-    """Adds the scores of some rows.
-
-    Args:
-        found: float32 [N] of each text, which are filled.
-        texts: ids of each text.
-        part: the rows.
-        logits: [rows, P, V] of them.
-    """
+    """Fills float32 [N] of each text with the scores of some rows, by logits [rows, P, V]."""
     for row, of_row in zip(part, logits, strict=True):
         for slot, token in enumerate(row.tokens):
             values = log_softmax(of_row[slot].astype("float64"))

@@ -100,7 +100,6 @@ class BertTokenClassifier(Labelled):
     [TaggedEntity(text='Ada', label='PER', start=0, end=3, score=0.99...), ...]
     """
 
-    backbone_cls = BertBackbone
     preprocessor_cls = BertTokenClassifierPreprocessor
 
     column_names = ("words", "tags", "text", "entities", "weight")
@@ -125,10 +124,8 @@ class BertTokenClassifier(Labelled):
         self.preprocessor = preprocessor
         self.head_dropout = Dropout(dropout, name="head_dropout")
         self.head = dense_head(num_classes, backbone.initializer_range)
-        self.chain = None
-        if crf:
-            spread = backbone.initializer_range
-            self.chain = CRF(num_classes, spread, dtype="float32", name="crf")
+        spread = backbone.initializer_range
+        self.chain = CRF(num_classes, spread, dtype="float32", name="crf") if crf else None
 
         # === Functional model ===
         inputs = backbone.input
@@ -185,16 +182,14 @@ class BertTokenClassifier(Labelled):
 
     def names_in(self, columns):
         if "entities" in columns:
-            return list({kind for spans in columns["entities"] for kind in kinds_of(spans)})
+            types = {kind for spans in columns["entities"] for kind in kinds_of(spans)}
+            return _tags_of(types) if types else []
         # A row of another form is reported when rows are checked.
         found = [tag for tags in columns["tags"] if isinstance(tags, list) for tag in tags]
         return list({*found}) if all(isinstance(tag, str) for tag in found) else None
 
-    def adopt_names(self, names, given):
-        if {"text", "entities"} & {*given}:
-            self._adopt_types(names)
-        else:
-            self.labels = check_names(names_of_tags([names]), self.num_classes)
+    def adopt_names(self, names):
+        self.labels = check_names(names_of_tags([names]), self.num_classes)
 
     def brings_labels(self, x) -> bool:
         return isinstance(x, TaggedSentences) or annotated_texts(x) is not None
@@ -217,18 +212,11 @@ class BertTokenClassifier(Labelled):
         return Examples((sentences,), y)
 
     def encode_labels(self, y):
-        """Checks labels and turns names into ids.
+        """Checks labels and turns names into ids, as `Labelled.encode_labels` does.
 
-        Args:
-            y: for each of N sentences a list of names or ids, one per word, -1 for a word without a
-                label; or ids by token, int [N, T], -1 at positions without a label. A model without
-                `labels` adopts the first names that it sees.
-
-        Returns:
-            A list of N int32 arrays, or int32 [N, T].
-
-        Raises:
-            ValueError: if a label is unknown; the error names sentence and word.
+        `y` has for each of N sentences a list of names or ids, one per word, -1 for a word without
+        a label; or ids by token, int [N, T], -1 at positions without one. The result is a list of N
+        int32 arrays, or int32 [N, T]; an error names sentence and word.
         """
         return self._encode(y)
 
@@ -252,7 +240,7 @@ class BertTokenClassifier(Labelled):
         return super().encode_class_weight(class_weight)
 
     def encode_labels_in_graph(self, y):
-        """Passes ids through; names of tags are not supported in a dataset.
+        """Passes ids through, as `BertTask.encode_labels_in_graph`; names of tags are refused.
 
         Raises:
             ValueError: if `y` are names.
@@ -265,22 +253,15 @@ class BertTokenClassifier(Labelled):
         return y
 
     def _tags_of_texts(self, given: AnnotatedTexts) -> list[list[str]]:
-        """The tags of the words of texts with character spans.
-
-        A model without labels adopts O, B-TYPE and I-TYPE for all types.
-        """
+        """The tags of the words of texts with character spans; a model may adopt their names."""
         self.check_has_preprocessor()
         if self.labels is None:
-            self._adopt_types({kind for spans in given.entities for *_, kind in spans})
+            self.adopt_names(_tags_of({kind for spans in given.entities for *_, kind in spans}))
         offsets = self._offsets(check_sentences(given.texts))
         return [
             tags_of_spans(spans, *words, self.labels, given.name(row))
             for row, (spans, words) in enumerate(zip(given.entities, offsets, strict=True))
         ]
-
-    def _adopt_types(self, types) -> None:
-        names = [f"{letter}-{kind}" for letter in "BI" for kind in sorted(types)]
-        self.labels = check_names(["O", *names], self.num_classes)
 
     def _offsets(self, texts: list[str]) -> list[tuple]:
         """For each text, the start and end characters of its words."""
@@ -303,11 +284,7 @@ class BertTokenClassifier(Labelled):
         if weights is not None and np.ndim(weights[0]) == 1:
             if self.crf:
                 raise ValueError("sample_weight of words: with crf=True the loss is a sentence's")
-            for number, (own, tags) in enumerate(zip(weights, labels, strict=True)):
-                if len(own) != len(tags):
-                    raise ValueError(
-                        f"sentence {first + number}: {len(tags)} words, {len(own)} weights"
-                    )
+            check_tags(labels, weights, first=first, kind="weights")
             given = labels_of_rows(rows.about, to_tensor(weights, "float32"), 0.0).numpy()
         elif weights is not None:
             given = weights[np.asarray(rows.example)]
@@ -351,14 +328,8 @@ class BertTokenClassifier(Labelled):
         count = tf.math.unsorted_segment_sum(
             tf.ones_like(parts.sentence), parts.sentence, tf.size(rows.about.counts)
         )
-        return {
-            "sentence": parts.sentence,
-            "label": parts.label,
-            "start": starts,
-            "end": ends,
-            "score": parts.score,
-            "count": count,
-        }
+        found = {name: getattr(parts, name) for name in ("sentence", "label", "score")}
+        return found | {"start": starts, "end": ends, "count": count}
 
     def _served_entities(self, chain, outputs, rows, text):
         """`entities` of `text`, string [B], with E the maximum number per text.
@@ -428,9 +399,6 @@ class BertTokenClassifier(Labelled):
 
         `entities` exists if the labels mark entities, and is then `serving_default`; otherwise
         `tags` is.
-
-        Returns:
-            An `Answer` by name.
         """
         chain = self._chain()
         answers = partial(self.answers, chain=chain)
@@ -469,14 +437,16 @@ class BertTokenClassifier(Labelled):
             found = values(outputs, rows)
             return {"values": found.flat_values, "count": rows.about.counts}
 
-        asked, data = (
-            Answer(self.asks, self.example, self.rows, answers, None, self._key(name)),
-            self.examples(x),
-        )
         parts = []
-        for _, found in self.respond(asked, data, batch_size, kwargs) if len(data) else ():
+        for _, found in self._asked(name, answers, x, batch_size, kwargs):
             parts += np.split(found["values"], np.cumsum(found["count"])[:-1])
         return parts
+
+    def _asked(self, name: str, answers, x, batch_size, kwargs):
+        """As `respond`, for a function of answers with a name; nothing without sentences."""
+        asked = Answer(self.asks, self.example, self.rows, answers, None, self._key(name))
+        data = self.examples(x)
+        return self.respond(asked, data, batch_size, kwargs) if len(data) else ()
 
     def predict(self, x, batch_size: int | None = None, **kwargs):
         """Computes the logits.
@@ -510,8 +480,8 @@ class BertTokenClassifier(Labelled):
         Returns:
             N lists of names, or of ids if the model has no names; one per word.
         """
-        found = self._best_ids(x, batch_size, kwargs)
-        return [[self.names[tag] for tag in tags] for tags in found]
+        names = self.names
+        return [[names[tag] for tag in tags] for tags in self._best_ids(x, batch_size, kwargs)]
 
     def _best_ids(self, x, batch_size, kwargs) -> list[list[int]]:
         chain = self._chain()
@@ -533,8 +503,8 @@ class BertTokenClassifier(Labelled):
 
         Returns:
             For each sentence a list of entities in their order, each with `text`, `label`, `start`,
-            `end` and `score`; for one text a single list. Offsets count characters of a text, so
-            that text[start:end] is the entity; for lists of words, they count words.
+            `end` and `score`; for one text a single list. Offsets count characters, so that
+            text[start:end] is the entity; for lists of words, they count words.
 
         Raises:
             ValueError: if the labels mark no entities.
@@ -544,17 +514,12 @@ class BertTokenClassifier(Labelled):
         if self.labels is None:
             raise ValueError("the model has no labels, so that entities have no names")
         tag_places(self.labels)  # checked before any work
-        answers = partial(self._entities, self._chain())
-        asked = Answer(self.asks, self.example, self.rows, answers, None, self._key("found"))
-        data, entities = self.examples(x), []
-        for (sentences,), found in (
-            self.respond(asked, data, batch_size, kwargs) if len(data) else ()
-        ):
+        answers, entities = partial(self._entities, self._chain()), []
+        names = ("sentence", "label", "start", "end", "score")
+        for (sentences,), found in self._asked("found", answers, x, batch_size, kwargs):
             here = [[] for _ in sentences]
-            names = ("sentence", "label", "start", "end", "score")
-            for number, label, start, end, score in zip(
-                *(found[name].tolist() for name in names), strict=True
-            ):
+            columns = (found[name].tolist() for name in names)
+            for number, label, start, end, score in zip(*columns, strict=True):
                 text = sentences[number][start:end]
                 text = text if isinstance(text, str) else join_words(text)
                 here[number].append(TaggedEntity(text, label.decode(), start, end, score))
@@ -562,12 +527,12 @@ class BertTokenClassifier(Labelled):
         return entities
 
     def scores(self, x, y=None, **kwargs) -> dict[str, float]:
-        """Scores the tags of words, by `keras_bert.metrics.tagging_scores`.
+        """Scores the tags of words of data as `fit` takes them, by `tagging_scores`.
 
         `fit` reports them for validation data that are sentences, if the labels mark entities.
 
         Args:
-            x: sentences, as in `fit`.
+            x: sentences.
             y: their labels, or spans.
             **kwargs: as `predict_tags`.
 
@@ -578,13 +543,13 @@ class BertTokenClassifier(Labelled):
         data = self.examples(x, y)
         right, found = data.labels, self._best_ids(data, kwargs.pop("batch_size", None), kwargs)
         check_tags(found, right)
-        names = list(map(str, self.names))
-        kept = [
-            [(names[a], names[b]) for a, b in zip(*row, strict=True) if a != IGNORED]
-            for row in zip(right, found, strict=True)
-        ]
-        columns = ([[pair[i] for pair in row] for row in kept] for i in range(2))
-        return tagging_scores(*columns, entities=self.scores_by_default)
+        names = np.array(list(map(str, self.names)))
+
+        def named(rows):
+            pairs = zip(rows, right, strict=True)
+            return [names[np.asarray(ids, int)[known != IGNORED]].tolist() for ids, known in pairs]
+
+        return tagging_scores(named(right), named(found), entities=self.scores_by_default)
 
     @property
     def scores_by_default(self) -> bool:
@@ -602,6 +567,11 @@ class BertTokenClassifier(Labelled):
     def _best_tags(self, chain, outputs, rows: Rows) -> tuple:
         """(ids, probabilities) of the words' tags, ragged [B, None]."""
         return best_tags(scores_of_words(outputs / self.temperature, rows.about), chain)
+
+
+def _tags_of(types: set[str]) -> list[str]:
+    """O, and B-TYPE and I-TYPE for all types."""
+    return ["O", *(f"{letter}-{kind}" for letter in "BI" for kind in sorted(types))]
 
 
 def _mark_entities(labels: list[str] | None) -> bool:

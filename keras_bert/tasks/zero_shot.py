@@ -80,41 +80,25 @@ def zero_shot(
 
 def _inference_labels(classifier: BertClassifier, several: bool) -> tuple[int, int | None]:
     """Ids of the classes entailment and contradiction; the second only if needed."""
-    if classifier.problem != "single_label":
-        raise ValueError(f"a classifier for {classifier.problem!r} is no inference model")
     names = [label.lower() for label in classifier.labels or ()]
-    if "entailment" not in names:
+    others = [name for name in names if name != "entailment"]
+    against = others[0] if len(others) == 1 else "contradiction"
+    wanted = ["entailment", against] if several else ["entailment"]
+    if classifier.problem != "single_label" or not {*wanted} <= {*names}:
         raise ValueError(
-            f"the classifier's labels are {classifier.labels}: expected those of an inference "
-            'model, "entailment" among them'
+            f"classifier of problem={classifier.problem!r} whose labels are {classifier.labels}: "
+            'expected those of an inference model, "entailment" among them'
+            + ('; several=True needs "contradiction"' if several else "")
         )
-    entailment = names.index("entailment")
-    if not several:
-        return entailment, None
-    if "contradiction" in names:
-        return entailment, names.index("contradiction")
-    if len(names) == 2:
-        return entailment, 1 - entailment
-    raise ValueError(
-        f'the classifier\'s labels are {classifier.labels}: several=True needs "contradiction"'
-    )
+    return names.index("entailment"), names.index(against) if several else None
 
 
 def _probabilities(logits, entailment: int, contradiction: int | None, several: bool):
-    """Converts logits of (text, hypothesis) pairs to probabilities of the candidates.
+    """Converts logits [B, C, K] of texts and C hypotheses to probabilities, float32 [B, C].
 
-    Reference: Yin et al. 2019 (arXiv:1909.00161), as in transformers' zero-shot pipeline.
-
-    Args:
-        logits: float [B, C, K], for each text and the hypothesis of each candidate.
-        entailment: index of the class entailment.
-        contradiction: index of the class contradiction; used only if `several`.
-        several: if False, exactly one candidate is true: a softmax of the entailment logits over
-            the candidates. If True, each may be true: a softmax over contradiction and entailment
-            for each.
-
-    Returns:
-        float32 [B, C].
+    Exactly one candidate is true, a softmax of the entailment logits over them; if `several`, each
+    may be, a softmax over contradiction and entailment for each (Yin et al. 2019,
+    arXiv:1909.00161).
     """
     import tensorflow as tf
 

@@ -4,7 +4,7 @@ import logging
 
 import keras
 
-from keras_bert.training.optimizers import AdamW
+from keras_bert.training.optimizers import AdamW, inner_optimizer
 from keras_bert.training.rate_scales import layerwise_rate_scales
 from keras_bert.training.schedules import WarmupDecay
 
@@ -15,19 +15,10 @@ logger = logging.getLogger("keras_bert")
 
 
 def automatic_optimizer(model, settings: dict, steps: int | None):
-    """Makes AdamW with warm-up and decay.
+    """Makes AdamW with warm-up and decay over `steps`; at a constant rate if they are None.
 
     The numbers of its schedule are in a variable, so that a step traced once serves schedules of
-    any length and rate.
-
-    Args:
-        model: the model to train.
-        settings: `learning_rate`, `weight_decay`, `warmup`, `decay`, `layer_decay` and `epsilon`,
-            as `BertTask.compile` takes them.
-        steps: steps of the run; None for a constant rate.
-
-    Returns:
-        The optimizer, not built.
+    any length and rate. `settings` are those of `BertTask.compile`.
     """
     # Leaves at least one step for the decay.
     warmup_steps = 0 if steps is None else min(int(settings["warmup"] * steps), steps - 1)
@@ -62,27 +53,25 @@ def start_schedule(model, settings: dict, steps: int | None) -> None:
 def restarted(model, settings: dict, steps: int | None) -> bool:
     """Restarts the optimizer in use from zero, if that is all that a new one would do.
 
-    Functions traced with it stay valid, whatever the length and rate of the schedule.
-
-    Returns:
-        Whether it did; False if another optimizer is in use, or one with other settings.
+    Functions traced with it stay valid, whatever the length and rate of the schedule. Returns
+    False if another optimizer is in use, or one with other settings.
     """
     with model.step.scope():
         new = automatic_optimizer(model, settings, steps)
         if not _in_use(model, new):
             return False
         optimizer = model.optimizer
-        _inner(optimizer).schedule.adjust(new.schedule)
+        inner_optimizer(optimizer).schedule.adjust(new.schedule)
         for variable in optimizer.variables:
             variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
-        if _inner(optimizer) is not optimizer and optimizer.built:
+        if inner_optimizer(optimizer) is not optimizer and optimizer.built:
             optimizer.dynamic_scale.assign(optimizer.initial_scale)
     return True
 
 
 def _in_use(model, new: AdamW) -> bool:
     """Whether the optimizer in use equals `new` but for what `WarmupDecay.adjust` changes."""
-    old = _inner(model.optimizer)
+    old = inner_optimizer(model.optimizer)
     if type(old) is not type(new) or type(old.schedule) is not type(new.schedule):
         return False
     if _settings(old) != _settings(new):
@@ -97,8 +86,3 @@ def _in_use(model, new: AdamW) -> bool:
 def _settings(optimizer: AdamW) -> dict:
     config = optimizer.get_config() | {"name": None}
     return config | {"learning_rate": optimizer.schedule.shape}
-
-
-def _inner(optimizer):
-    """The optimizer inside a loss-scaling one; otherwise the optimizer itself."""
-    return getattr(optimizer, "inner_optimizer", optimizer)

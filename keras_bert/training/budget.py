@@ -5,6 +5,7 @@ from time import monotonic
 import keras
 
 from keras_bert.arguments import check_above_zero
+from keras_bert.training.pace import workers
 from keras_bert.training.schedules import ShareSchedule
 
 
@@ -61,8 +62,7 @@ class TimeBudget(keras.callbacks.Callback):
         self._restored = state
 
     def on_train_begin(self, logs=None):
-        strategy = getattr(self.model, "distribute_strategy", None)
-        if getattr(getattr(strategy, "extended", None), "_num_workers", 1) > 1:
+        if workers(self.model) > 1:
             raise ValueError(
                 "TimeBudget does not work with several worker processes, which would stop at "
                 "different steps: expected one process"

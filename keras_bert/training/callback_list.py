@@ -1,7 +1,7 @@
 """Callbacks that do not make the device wait."""
 
 import time
-from collections.abc import Callable, ItemsView, ValuesView
+from collections.abc import ItemsView, ValuesView
 
 import keras
 
@@ -17,16 +17,8 @@ class CallbackList(keras.callbacks.CallbackList):
     Keras's own list converts them after every batch, and waits for the device each time; the device
     then waits for the host, which needs 8 to 9 ms to start a step of BERT-Base on an H200.
     Callbacks receive the same logs at the same points; a progress bar reads them twice a second.
-
-    Args:
-        callbacks: a list of them.
-        model: the model whose `fit`, `evaluate` or `predict` this is for.
-        verbose: as in `fit`, `evaluate` or `predict`.
-        epochs: number of epochs.
-        steps: batches per epoch, or None if unknown.
-        add_history: whether to keep a `History`, as `fit` does.
-        coming: gives the number of batches of the epoch that begins, for the progress bar; by
-            default `steps`.
+    `run` is that of `fit`, a `keras_bert.tasks.fitting.Run`, which counts before callbacks are
+    called.
     """
 
     def __init__(
@@ -36,12 +28,11 @@ class CallbackList(keras.callbacks.CallbackList):
         verbose="auto",
         epochs=1,
         steps=None,
-        add_history: bool = False,
-        coming: Callable[[], int] | None = None,
+        run=None,
     ):
         super().__init__(
             callbacks,
-            add_history=add_history,
+            add_history=run is not None,
             add_progbar=verbose != 0,
             verbose=verbose,
             epochs=epochs,
@@ -49,15 +40,23 @@ class CallbackList(keras.callbacks.CallbackList):
             model=model,
         )
         self._redrawn = -REDRAW_SECONDS
-        self._coming = coming
+        self._run = run
 
     def on_epoch_begin(self, epoch, logs=None):
-        for callback in self.callbacks if self._coming else ():
+        coming = self._run and self._run.begin_epoch()
+        for callback in self.callbacks if coming else ():
             if type(callback) is keras.callbacks.ProgbarLogger:
-                callback.target = self._coming()
+                callback.target = coming
         super().on_epoch_begin(epoch, logs)
 
+    def on_epoch_end(self, epoch, logs=None):
+        if self._run is not None:
+            self._run.end_epoch(epoch)
+        super().on_epoch_end(epoch, logs)
+
     def on_train_batch_end(self, batch, logs=None):
+        if self._run is not None:
+            self._run.count(logs)
         for callback, seen in self._shown(logs):
             callback.on_train_batch_end(batch, logs=seen)
 
@@ -81,13 +80,7 @@ class CallbackList(keras.callbacks.CallbackList):
 
 
 def callbacks_over(model, batches, kwargs: dict) -> keras.callbacks.CallbackList:
-    """The callbacks of `evaluate` or `predict`.
-
-    Args:
-        model: the model that they belong to.
-        batches: the batches to iterate over.
-        kwargs: as `keras.Model.predict`.
-    """
+    """The callbacks of `evaluate` or `predict` over batches; `kwargs` as `keras.Model.predict`."""
     given, verbose = kwargs.get("callbacks"), kwargs.get("verbose", "auto")
     if isinstance(given, keras.callbacks.CallbackList):
         return given

@@ -9,29 +9,14 @@ from keras_bert.arguments import check_number
 from keras_bert.training.losses import TaskLoss
 from keras_bert.training.task_metrics import CHOICES, CLASSES, LABELS
 
-# Losses without support for logits.
-_OF_PROBABILITIES = {
-    name
-    for pair in (
-        ("CategoricalGeneralizedCrossEntropy", "categorical_generalized_cross_entropy"),
-        ("Dice", "dice"),
-        ("KLDivergence", "kl_divergence"),
-        ("Tversky", "tversky"),
-    )
-    for name in pair
-}
+# Losses without support for logits: classes and functions, in lower case without "_".
+_OF_PROBABILITIES = ("categoricalgeneralizedcrossentropy", "dice", "kldivergence", "tversky")
 
 
 def task_loss(loss, kind, label_smoothing: float = 0.0):
-    """Converts a user's loss to one that reads a task's labels and outputs.
+    """Converts a user's loss, other than "auto", to one that reads a task's labels and outputs.
 
-    Args:
-        loss: as `BertTask.compile`, except "auto".
-        kind: kind of the outputs, see `keras_bert.training.task_metrics`.
-        label_smoothing: as `BertTask.compile`.
-
-    Returns:
-        The loss; if labels are classes, a Keras loss wrapped in a `TaskLoss`.
+    If labels are classes (`kind`, see `task_metrics`), a Keras loss is wrapped in a `TaskLoss`.
 
     Raises:
         ValueError: if a loss expects probabilities, or there are no classes to smooth over.
@@ -61,33 +46,24 @@ def task_loss(loss, kind, label_smoothing: float = 0.0):
 
 
 def check_label_smoothing(value: float, loss) -> None:
-    """Rejects a label smoothing that is not a fraction, or that would have no effect.
-
-    Raises:
-        ValueError: if it is.
-    """
+    """Raises a ValueError for a label smoothing that is no fraction, or would have no effect."""
     check_number("label_smoothing", value, below=1)
     if value and loss != "auto":
         raise ValueError(f"label_smoothing={value}: give it to loss={loss!r} itself")
 
 
 def check_takes_logits(loss) -> None:
-    """Rejects a loss that would read the tasks' logits as probabilities.
-
-    Raises:
-        ValueError: if it would.
-    """
+    """Raises a ValueError for a loss that would read the tasks' logits as probabilities."""
     found = keras.losses.get(loss) if isinstance(loss, str) else loss
-    if getattr(found, "__name__", type(found).__name__) in _OF_PROBABILITIES:
-        raise ValueError(f"loss={loss!r} expects probabilities, but the model gives logits")
+    name = getattr(found, "__name__", type(found).__name__).replace("_", "").lower()
     reads_logits = getattr(found, "from_logits", None)
     if reads_logits is None and inspect.isfunction(found):
         parameter = inspect.signature(found).parameters.get("from_logits")
         reads_logits = parameter and parameter.default
-    if reads_logits is False:
+    if name in _OF_PROBABILITIES or reads_logits is False:
+        instead = "" if reads_logits is None else ": pass the loss object with from_logits=True"
         raise ValueError(
-            f"loss={loss!r} expects probabilities, but the model gives logits: pass the loss "
-            "object with from_logits=True"
+            f"loss={loss!r} expects probabilities, but the model gives logits{instead}"
         )
 
 
@@ -104,14 +80,9 @@ def joined_metrics(metrics, weighted_metrics):
 def compiled_as(model, settings: dict) -> str | None:
     """Describes everything that a traced step of a model has as a constant.
 
-    A second `compile` with the same description may keep the functions of the first one.
-
-    Args:
-        model: a task. Its layers are described by their settings, as a `.keras` file has them.
-        settings: arguments of `compile` but for those that a traced step reads from variables.
-
-    Returns:
-        The description; None if there is none, since an argument is an object, which may change.
+    A second `compile` with the same description may keep the functions of the first one. `settings`
+    are arguments of `compile` but for those that a traced step reads from variables; layers are
+    described as in a `.keras` file. None if an argument is an object, which may change.
     """
     try:
         plain = json.dumps(settings, sort_keys=True)

@@ -16,13 +16,9 @@ class BatchCounters:
 
     def __init__(self):
         # int64, since an int32 variable of TensorFlow lives on the host.
+        summed = {"aggregation": "sum", "synchronization": "on_read"}
         self.parts = keras.Variable(
-            np.zeros(3),
-            dtype="int64",
-            trainable=False,
-            name="parts",
-            aggregation="sum",
-            synchronization="on_read",
+            np.zeros(3), dtype="int64", trainable=False, name="parts", **summed
         )
         self.steps = keras.Variable(0, dtype="int64", trainable=False, name="steps")
         self.first_bad = keras.Variable(-1, dtype="int64", trainable=False, name="first_bad")
@@ -49,13 +45,7 @@ class BatchCounters:
 
     @staticmethod
     def add(variables: list, loss, counts) -> None:
-        """Adds a step to one replica's copies.
-
-        Args:
-            variables: `tf.Variable` each, of `variables`.
-            loss: of the global batch, float32 scalar.
-            counts: this replica's, from `count`.
-        """
+        """Adds a step to one replica's copies of `variables`: the global loss, its own `count`."""
         parts, steps, first_bad, last_loss = variables
         parts.assign_add(counts)
         bad = tf.logical_not(tf.math.is_finite(loss)) & (first_bad < 0)
@@ -74,8 +64,8 @@ class BatchCounters:
 
         Returns:
             A dict: `rows` with a target, their `tokens`, `slots` of the batches (tokens and
-            padding), `steps`, `loss` of the last step, and `first_bad`, the step (from 0) at
-            which the loss was first not finite, or None.
+            padding), `steps`, `loss` of the last step, and `first_bad`, the step (from 0) at which
+            the loss was first not finite, or None.
         """
         parts, steps, first_bad, loss = (keras.ops.convert_to_numpy(v) for v in self.variables)
         return {

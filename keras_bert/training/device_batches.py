@@ -9,20 +9,11 @@ AHEAD = 2
 
 
 def on_device(batches, device: str):
-    """Copies batches to a device some steps ahead.
+    """Copies a dataset's batches to a device, such as "GPU:0", some steps ahead; see `widened`.
 
     A GPU copies the inputs of a step only after all previously queued work, and TensorFlow starts
     the step when the copy is complete. Copied step by step, a batch would make the GPU wait for the
     host at every step: 5.5 of 47.8 ms of BERT-Base on an H200.
-
-    Args:
-        batches: a `tf.data.Dataset`.
-        device: the target, such as "GPU:0".
-
-    Returns:
-        A `tf.data.Dataset` of the same batches, of unknown cardinality; int32 becomes int64, since
-        TensorFlow keeps int32 tensors in host memory. Batches with strings, which GPUs do not
-        support, and anything but a dataset are returned unchanged.
     """
     import tensorflow as tf
 
@@ -32,15 +23,7 @@ def on_device(batches, device: str):
 
 
 def on_replicas(batches, strategy):
-    """Distributes batches that `PartsAhead` copies to the devices of several replicas.
-
-    Args:
-        batches: a `tf.data.Dataset` of global batches.
-        strategy: a `tf.distribute.MirroredStrategy`.
-
-    Returns:
-        A `tf.distribute.DistributedDataset` in host memory; what `on_device` returns unchanged.
-    """
+    """Distributes global batches, still in host memory, that `PartsAhead` copies to the devices."""
     import tensorflow as tf
 
     if not _fits_devices(batches):
@@ -50,16 +33,12 @@ def on_replicas(batches, strategy):
 
 
 class PartsAhead:
-    """The parts of batches, copied to the replicas' devices ahead by a thread; as `on_device`.
+    """Copies the parts of batches to the replicas' devices ahead, in a thread; as `on_device`.
 
     `tf.distribute` prefetches a batch too, but sends the number of the replica back from the device
     before it copies the batch there. Each of the two waits for the work queued until then, so the
     batch comes a step too late, and the devices wait for the host at every step: 5 of 49 ms of
-    BERT-Base on two H200s.
-
-    Args:
-        iterator: over a distributed dataset. Who uses it keeps it alive.
-        strategy: its strategy.
+    BERT-Base on two H200s. Who uses the iterator over the distributed dataset keeps it alive.
     """
 
     def __init__(self, iterator, strategy):
@@ -77,11 +56,7 @@ class PartsAhead:
         self._coming = deque(self._thread.submit(self._copied) for _ in range(AHEAD))
 
     def next(self):
-        """The next batch, a part for each replica.
-
-        Raises:
-            tf.errors.OutOfRangeError: after the last one.
-        """
+        """The next batch, a part for each replica; `tf.errors.OutOfRangeError` if there is none."""
         self._coming.append(self._thread.submit(self._copied))
         try:
             return self._coming.popleft().result()
@@ -95,11 +70,7 @@ class PartsAhead:
 def widened(batches):
     """Batches with int64 in place of int32, which TensorFlow would keep in host memory.
 
-    Args:
-        batches: as `on_device`.
-
-    Returns:
-        A `tf.data.Dataset`; `batches` itself where `on_device` returns it unchanged.
+    Batches with strings, which GPUs do not support, and anything but a dataset are unchanged.
     """
     import tensorflow as tf
 

@@ -32,13 +32,13 @@ class Interval(NamedTuple):
     count: int
 
     def text(self, digits: int = 3) -> str:
-        """Formats it for a table.
+        """Formats it for a table, such as "0.812 ± 0.010 [0.801, 0.823]".
 
         Args:
             digits: after the point.
 
         Returns:
-            Such as "0.812 ± 0.010 [0.801, 0.823]".
+            The text.
         """
         if self.count < 2:
             return f"{self.mean:.{digits}f}"
@@ -105,15 +105,7 @@ def folds(y: Sequence, k: int = 5, seed: int = 0) -> list[tuple[np.ndarray, np.n
 
 
 def take(values: Any, rows: Sequence[int]) -> Any:
-    """Takes some examples of a column, or of a tuple of columns.
-
-    Args:
-        values: a list, array or tuple of N examples each.
-        rows: their indices.
-
-    Returns:
-        The same type.
-    """
+    """Takes some examples, by index, of a list, an array or a tuple of such columns."""
     if isinstance(values, tuple):
         return tuple(take(column, rows) for column in values)
     if isinstance(values, np.ndarray):

@@ -74,9 +74,8 @@ class StopOnNaN(keras.callbacks.Callback):
             path,
         )
         batch = self.model.training_batch(self.bad_step)
-        parts = zip(
-            ("x", "y", "sample_weight"), keras.utils.unpack_x_y_sample_weight(batch), strict=True
-        )
+        batch = keras.utils.unpack_x_y_sample_weight(batch)
+        parts = zip(("x", "y", "sample_weight"), batch, strict=True)
         arrays = {key: array for name, part in parts for key, array in _named(name, part)}
         content = io.BytesIO()
         np.savez(content, **arrays)

@@ -14,13 +14,9 @@ from keras_bert.training.device_batches import PartsAhead
 
 
 def on_data(step, function):
-    """A function from a batch to the results of a function on each replica's part of it.
+    """A function from a batch to the results of `function`, a step, on each replica's part of it.
 
     Keras's own averages logs that are equal on all replicas.
-
-    Args:
-        step: a `TensorFlowStep`.
-        function: `train_step`, `test_step` or `predict_step` of its model.
     """
     strategy = step.model.distribute_strategy
 
@@ -35,36 +31,41 @@ def on_data(step, function):
     return tf.function(run, reduce_retracing=not step.uses_xla, autograph=False)
 
 
-def over_iterator(step, on_data):
+def over_batches(step, function):
+    """A function from a list of one batch to `on_data` of it, for `predict_step`."""
+    predict = on_data(step, function)
+    if step.uses_xla and step.on_default_device:
+        predict = by_shapes(predict)
+    return lambda data: predict(data[0])
+
+
+def over_iterator(step, function):
     """A function from an iterator of batches to `on_data` of the next batch.
 
     Keras's own passes its result through a `tf.experimental.Optional`.
-
-    Args:
-        step: a `TensorFlowStep`.
-        on_data: from the function of this name.
     """
+    returning = on_data(step, function)
     # Without a function in between, which would have a placeholder for each variable.
     on_iterator = tf.function(
-        lambda iterator: on_data.python_function(iterator.get_next()),
+        lambda iterator: returning.python_function(iterator.get_next()),
         reduce_retracing=not step.uses_xla,
         autograph=False,
     )
-
-    def found_for(iterator):
-        known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
-        if not known or step.uses_kernels and not shapes_known(iterator.element_spec):
-            # `train_on_batch` passes a generator.
-            return lambda iterator: on_data(next(iterator))
-        if tf.config.functions_run_eagerly() or not step.on_default_device:
-            return on_iterator
-        return on_iterator.get_concrete_function(iterator)  # see `by_shapes`
 
     functions = weakref.WeakKeyDictionary()  # by iterator
 
     def execution(iterator):
         if iterator not in functions:
-            functions[iterator] = found_for(iterator)
+            found = on_iterator
+            known = isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator)
+            if not known or step.uses_kernels and not shapes_known(iterator.element_spec):
+                # `train_on_batch` passes a generator.
+                def found(iterator):
+                    return returning(next(iterator))
+
+            elif not tf.config.functions_run_eagerly() and step.on_default_device:
+                found = on_iterator.get_concrete_function(iterator)  # see `by_shapes`
+            functions[iterator] = found
         return functions[iterator](iterator)
 
     return execution
@@ -77,14 +78,10 @@ def train_over_iterator(step, function):
     the first GPU has to wait for the last one, and the host with it. The host would then prepare
     each step, 12 ms for BERT-Base on two H200s, while no GPU works. So the function has no
     results; the logs are in a variable of the first GPU.
-
-    Args:
-        step: a `TensorFlowStep`.
-        function: `train_step` of its model.
     """
-    returning = on_data(step, function)
     if not step.replicas_run_ahead:
-        return over_iterator(step, returning)
+        return over_iterator(step, function)
+    returning = on_data(step, function)
     strategy, names = step.model.distribute_strategy, []
     with tf.init_scope(), strategy.scope():
         logs = tf.Variable(tf.zeros([0]), trainable=False, shape=[None], name="logs")
@@ -125,7 +122,8 @@ def by_shapes(function):
         if tf.config.functions_run_eagerly():
             return function(data)
         # Parts of several replicas are composite tensors.
-        key = repr([_shape_and_type(v) for v in tf.nest.flatten(data, expand_composites=True)])
+        parts = tf.nest.flatten(data, expand_composites=True)
+        key = repr([(tuple(getattr(v, "shape", ())), getattr(v, "dtype", type(v))) for v in parts])
         if key not in concrete:
             concrete[key] = function.get_concrete_function(data)
         return concrete[key](data)
@@ -137,7 +135,3 @@ def shapes_known(specs) -> bool:
     """Whether the specs of a batch are fully defined."""
     parts = tf.nest.flatten(specs, expand_composites=True)  # with several replicas, one per replica
     return all(spec.shape.is_fully_defined() for spec in parts if spec is not None)
-
-
-def _shape_and_type(value) -> tuple:
-    return tuple(getattr(value, "shape", ())), getattr(value, "dtype", type(value))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import keras
 
-from keras_bert.training.pace import EverySteps
+from keras_bert.training.pace import EverySteps, writes_files
 
 
 class JsonLines(keras.callbacks.Callback):
@@ -40,7 +40,7 @@ class JsonLines(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         if self._beat is not None:
             self._beat.start(self.model.run.done)
-        if self._writes():
+        if writes_files(self.model):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.open("a").close()  # raises now, not after an epoch
 
@@ -58,16 +58,12 @@ class JsonLines(keras.callbacks.Callback):
         Args:
             values: numbers by name; `time` is added.
         """
-        if not self._writes():
+        if not writes_files(self.model):
             return
         values = {"time": round(time.time(), 3), **values}
         line = json.dumps({name: _number(value) for name, value in values.items()})
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
-
-    def _writes(self) -> bool:
-        strategy = getattr(self.model, "distribute_strategy", None)
-        return strategy is None or strategy.extended.should_checkpoint
 
 
 def _number(value):

@@ -1,7 +1,5 @@
 """Losses as sums and weights, so that they can be added over replicas and micro-batches."""
 
-from collections.abc import Callable
-
 import keras
 from keras import ops
 
@@ -10,14 +8,10 @@ class OutputLosses:
     """The losses of a model's outputs, each as a weighted sum over the elements of a batch.
 
     The loss of the whole batch is sum(weight * loss) / sum(weight). Sum and divisor are kept
-    separate because both may have to be summed over parts of the batch first.
-
-    Args:
-        loss: a Keras loss, a function (y_true, y_pred) or its name; for several outputs a dict of
-            them by output, outputs without one are not trained. A loss object's own reduction is
-            ignored, except that "sum" (or `None`) disables the division.
-        loss_weights: factors of the losses by output name; 1 by default.
-        outputs: the model's output or dict of outputs.
+    separate because both may have to be summed over parts of the batch first. `loss` and
+    `loss_weights` are as `keras.Model.compile` takes them; a loss object's own reduction is
+    ignored, except that "sum" (or `None`) disables the division. Outputs without a loss are not
+    trained.
 
     Raises:
         ValueError: if a loss or a weight is given for an output that does not exist.
@@ -37,12 +31,11 @@ class OutputLosses:
         if isinstance(outputs, dict) and not isinstance(loss, dict):
             raise ValueError(f"expected a dict of losses by output ({', '.join(outputs)})")
         found = [keras.losses.get(_of(loss, name)) for name in self.names]
-        self.functions = [_elementwise(f) for f in found]
+        self.functions = [f.call if isinstance(f, keras.losses.Loss) else f for f in found]
         self.divided = [getattr(f, "reduction", "mean") not in ("sum", None) for f in found]
         weights = loss_weights if isinstance(loss_weights, dict) else {None: loss_weights}
-        self.factors = [
-            1.0 if (f := weights.get(name)) is None else float(f) for name in self.names
-        ]
+        factors = map(weights.get, self.names)
+        self.factors = [1.0 if factor is None else float(factor) for factor in factors]
 
     def weights(self, y, sample_weight) -> list:
         """One float32 weight tensor per output, [B, ...]; ones by default."""
@@ -84,12 +77,7 @@ class OutputLosses:
         return found
 
     def total(self, sums, divisors):
-        """The total loss of a batch.
-
-        Args:
-            sums: of weight * loss over the batch, one scalar per output, and regularization.
-            divisors: sums of the weights over the batch, one scalar per output.
-        """
+        """The total loss of a batch, from its `sums`, regularization last, and sums of weights."""
         *sums, extra = sums
         parts = zip(self.factors, sums, divisors, self.divided, strict=True)
         return extra + sum(f * (_divide(s, d) if divided else s) for f, s, d, divided in parts)
@@ -97,22 +85,11 @@ class OutputLosses:
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class TaskLoss(keras.losses.Loss):
-    """A Keras loss on logits that accepts both ids and probabilities.
+    """A Keras loss on logits that accepts both ids [...] and probabilities [..., K].
 
     A loss of ids receives ids, and is replaced by the cross-entropy if labels are probabilities;
-    other losses receive probabilities, with ids one-hot encoded.
-
-    Args:
-        loss: the loss.
-        label_smoothing: fraction of each label that is spread over all K classes, for a loss of
-            ids.
-
-    Call arguments:
-        y_true: int [...], or float [..., K].
-        y_pred: logits [..., K].
-
-    Returns:
-        float [...] before reduction.
+    other losses receive probabilities, with ids one-hot encoded. `label_smoothing` is the fraction
+    of each label that is spread over all K classes, for a loss of ids.
     """
 
     def __init__(self, loss: keras.losses.Loss, label_smoothing: float = 0.0):
@@ -159,12 +136,8 @@ class LossMeans(keras.metrics.Metric):
     """The losses of an epoch: sum(weight * loss) / sum(weight) over all its elements.
 
     The mean of regularization over the epoch's batches, weighted by their rows, is added, as Keras
-    reports it. A loss with the reduction "sum" is also logged as a mean.
-
-    Args:
-        losses: the losses to average.
-        counted_classes: K, to also count rows by class; None to skip that.
-        name: name of the total in logs; with several outputs each one's is NAME_loss.
+    reports it. A loss with the reduction "sum" is also logged as a mean. With `counted_classes`, K,
+    rows are also counted by class.
     """
 
     def __init__(
@@ -182,14 +155,7 @@ class LossMeans(keras.metrics.Metric):
             self.classes = self.add_variable((2, counted_classes), "zeros", name="classes")
 
     def update_state(self, sums, weights, extra, rows):
-        """Adds a batch.
-
-        Args:
-            sums: of weight * loss, one scalar per output.
-            weights: sums of the weights, one scalar per output.
-            extra: regularization losses, scalars.
-            rows: rows of the batch that have a target.
-        """
+        """Adds a batch: sums and weights by output, regularization, rows with a target."""
         self.sums.assign(self.sums + ops.stack(sums))
         self.weights.assign(self.weights + ops.stack(weights))
         if extra:
@@ -198,12 +164,9 @@ class LossMeans(keras.metrics.Metric):
             self.extra.assign(self.extra + both)
 
     def count_classes(self, y, y_pred, weights) -> None:
-        """Adds a batch's rows by class.
+        """Adds rows by class, those of weight 0 excepted.
 
-        Args:
-            y: ids [...], or probabilities [..., K].
-            y_pred: logits [..., K].
-            weights: [...]; rows of weight 0 do not count.
+        `y` are ids [...] or probabilities [..., K], `y_pred` logits [..., K], `weights` [...].
         """
         if self.classes is None:
             return
@@ -229,10 +192,6 @@ class LossMeans(keras.metrics.Metric):
 def _of(structure, name):
     """The entry of an output in a dict by output, or the single value."""
     return structure.get(name) if isinstance(structure, dict) else structure
-
-
-def _elementwise(loss) -> Callable:
-    return loss.call if isinstance(loss, keras.losses.Loss) else loss
 
 
 def _divide(sums, weights):

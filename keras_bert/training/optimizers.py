@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.arguments import check_above_zero
+from keras_bert.arguments import check_above_zero, check_count, check_number
 
 logger = logging.getLogger("keras_bert")
 
@@ -80,13 +80,11 @@ class Optimizer(keras.optimizers.Optimizer):
         not_negative = {"weight_decay": weight_decay, "epsilon": epsilon}
         not_negative |= {f"rate_scales[{path!r}]": s for path, s in (rate_scales or {}).items()}
         for name, value in not_negative.items():
-            if not 0 <= value < math.inf:
-                raise ValueError(f"{name}={value}: expected a number of 0 or more")
+            check_number(name, value)
         limits = {"global_clipnorm": global_clipnorm}
         limits |= {name: kwargs.get(name) for name in ("clipnorm", "clipvalue")}
         for name, value in limits.items():
-            if value is not None and not value > 0:
-                raise ValueError(f"{name}={value}: expected a number above 0, or None")
+            check_above_zero(name, 1 if value is None else value)
         # Keras would apply its own decay before the update, so it is passed none.
         super().__init__(
             learning_rate, weight_decay=None, global_clipnorm=global_clipnorm, **kwargs
@@ -101,10 +99,7 @@ class Optimizer(keras.optimizers.Optimizer):
     # === Variables ===
 
     def build(self, variables) -> None:
-        """Creates the slots, and sets the decay and the rate factor of each variable.
-
-        Args:
-            variables: the trainable Keras variables.
+        """Creates the slots, decays and rate factors of variables, as `keras.optimizers.Optimizer`.
 
         Raises:
             ValueError: if `rate_scales` names a path that no variable has.
@@ -140,11 +135,7 @@ class Optimizer(keras.optimizers.Optimizer):
         return len(variable.shape) > 1 and self._use_weight_decay(variable)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None) -> None:
-        """Excludes more variables from weight decay, as in Keras.
-
-        Args:
-            var_list: variables.
-            var_names: patterns that are searched in the variables' names.
+        """Excludes more variables from weight decay, as `keras.optimizers.Optimizer` does.
 
         Raises:
             ValueError: if the optimizer is built; Keras ignores a late call.
@@ -241,19 +232,10 @@ class Optimizer(keras.optimizers.Optimizer):
         return _Scalars(ops.cast(rate, "float32"), *corrections, *constants)
 
     def _updated(self, index, gradient, value, slots, decay, rate, shared):
-        """One update of a variable, or of several joined into one.
+        """One update of a variable, or of several joined into one: (new value, new slots).
 
-        Args:
-            index: of the variable, or the first of them.
-            gradient: its clipped gradient.
-            value: its value.
-            slots: [momentum, velocity].
-            decay: as `_change`.
-            rate: the rate, float32 scalar.
-            shared: from `_scalars`.
-
-        Returns:
-            (the new value, new slots).
+        `index` is the variable's, or that of the first; `gradient` is clipped, `decay` as
+        `_change`.
         """
         gradient, old, momentum, velocity = (
             ops.cast(tensor, "float32") for tensor in (gradient, value, *slots)
@@ -268,14 +250,11 @@ class Optimizer(keras.optimizers.Optimizer):
         return ops.cast(old - rate * change, value.dtype), [momentum, velocity]
 
     def _change(self, direction, value, decay):
-        """The change that is subtracted from a variable, before multiplication by the rate.
+        """The change to subtract, before multiplication by the rate, all float32.
 
-        Args:
-            direction: m / (sqrt(v) + epsilon), float32.
-            value: the variable's value, float32 of the same shape.
-            decay: the decay, a scalar, or None for a variable without decay.
+        `direction` is m / (sqrt(v) + epsilon); `decay` a scalar, or None for a variable without.
         """
-        raise NotImplementedError
+        return direction if decay is None else direction + decay * value
 
     # === Keras's way ===
 
@@ -302,27 +281,22 @@ class Optimizer(keras.optimizers.Optimizer):
             self.assign(slot, new)
 
     def get_config(self) -> dict:
-        return super().get_config() | {
-            "weight_decay": self.decay,
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "bias_correction": self.bias_correction,
-            "rate_scales": dict(self.rate_scales),
-        }
+        names = ("beta_1", "beta_2", "epsilon", "bias_correction")
+        own = {name: getattr(self, name) for name in names} | {"weight_decay": self.decay}
+        return super().get_config() | own | {"rate_scales": dict(self.rate_scales)}
+
+
+def inner_optimizer(optimizer):
+    """The optimizer inside a loss-scaling one; otherwise the optimizer itself."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
 
 
 def clipped(optimizer: keras.optimizers.Optimizer, gradients) -> tuple[list, object]:
-    """Clips gradients by the limit of an optimizer, if it has one.
+    """Clips gradients by the limit of any Keras optimizer, if it has one.
 
-    Args:
-        optimizer: any Keras optimizer.
-        gradients: one tensor per variable.
-
-    Returns:
-        (float32 gradients, their global norm before clipping as a float32 scalar). Clipping is that
-        of `tf.clip_by_global_norm`: g * c / max(norm, c). If the norm is not finite, no clipped
-        gradient is finite: an overflow must not look like a zero.
+    Returns (float32 gradients, their global norm before clipping). Clipping is that of
+    `tf.clip_by_global_norm`: g * c / max(norm, c). If the norm is not finite, no clipped gradient
+    is finite: an overflow must not look like a zero.
     """
     gradients = [ops.cast(gradient, "float32") for gradient in gradients]
     parts = gradients
@@ -361,9 +335,6 @@ class AdamW(Optimizer):
     For arguments and weight decay see `Optimizer`.
     """
 
-    def _change(self, direction, value, decay):
-        return direction if decay is None else direction + decay * value
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Lamb(Optimizer):
@@ -381,9 +352,9 @@ class Lamb(Optimizer):
     """
 
     def _change(self, direction, value, decay):
+        change = super()._change(direction, value, decay)
         if decay is None:
-            return direction
-        change = direction + decay * value
+            return change
         ours, theirs = (ops.sqrt(ops.sum(ops.square(x))) for x in (value, change))
         both = ops.logical_and(ours > 0, theirs > 0)
         return change * ops.where(both, ours / ops.where(both, theirs, 1.0), 1.0)
@@ -432,10 +403,8 @@ class Muon(Optimizer):
         exclude: Sequence[str] = ("embeddings", "head"),
         **kwargs,
     ):
-        if not 0 <= momentum < 1:
-            raise ValueError(f"momentum={momentum}: expected 0 <= momentum < 1")
-        if newton_schulz_steps < 1:
-            raise ValueError(f"newton_schulz_steps={newton_schulz_steps}: expected 1 or more")
+        check_number("momentum", momentum, below=1)
+        check_count("newton_schulz_steps", newton_schulz_steps)
         check_above_zero("rms", rms)
         super().__init__(learning_rate, weight_decay, **kwargs)
         self.momentum, self.rms = momentum, rms
@@ -479,9 +448,6 @@ class Muon(Optimizer):
         change = self._change(change, old, decay)
         return ops.cast(old - rate * change, value.dtype), [momentum, velocity]
 
-    def _change(self, direction, value, decay):
-        return direction if decay is None else direction + decay * value
-
     def get_config(self) -> dict:
         return super().get_config() | {
             "momentum": self.momentum,
@@ -492,17 +458,10 @@ class Muon(Optimizer):
 
 
 def orthogonalized(x, steps: int = 5):
-    """Matrices with the singular vectors of others, and singular values near 1.
+    """Matrices [..., rows, columns] with the same singular vectors, and singular values near 1.
 
     Newton-Schulz iteration with the coefficients of Jordan et al. 2024, whose singular values end
-    between about 0.7 and 1.2.
-
-    Args:
-        x: float32 [..., rows, columns].
-        steps: number of iterations.
-
-    Returns:
-        float32 of the same shape; zeros for zeros.
+    between about 0.7 and 1.2; zeros stay zeros.
     """
     flat = x.shape[-2] > x.shape[-1]
     axes = (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)

@@ -4,14 +4,7 @@ from keras_bert.arguments import check_count
 
 
 class EverySteps:
-    """Tracks when N more steps of a run are done, even if one call makes several steps.
-
-    Args:
-        steps: N.
-
-    Raises:
-        ValueError: if N is not 1 or more.
-    """
+    """Tracks when N more steps of a run are done, even if one call makes several steps."""
 
     def __init__(self, steps: int):
         self.steps = check_count("every_steps", steps)
@@ -28,14 +21,22 @@ class EverySteps:
         return reached
 
 
+def workers(model) -> int:
+    """The number of worker processes that train a model together."""
+    strategy = getattr(model, "distribute_strategy", None)
+    return getattr(getattr(strategy, "extended", None), "_num_workers", 1)
+
+
+def writes_files(model) -> bool:
+    """Whether this process writes what workers that train together need once."""
+    strategy = getattr(model, "distribute_strategy", None)
+    return strategy is None or strategy.extended.should_checkpoint
+
+
 def fresh_counters(callback):
-    """Resets and returns the counters of a callback's model; to be called when training begins.
+    """Resets and returns the counters of a callback's model, when training begins and only then.
 
-    Callbacks may reset them only then: whichever does it last, all of them see the counts of this
-    `fit`. A bad step of an earlier `fit` is discarded.
-
-    Raises:
-        ValueError: if the model's step does not count.
+    Whichever callback does it last, all of them see the counts of this `fit`.
     """
     counters = getattr(callback.model, "counters", None)
     if counters is None:

@@ -1,5 +1,7 @@
 """Layer-wise learning rates."""
 
+from keras_bert.arguments import check_above_zero
+
 
 def layerwise_rate_scales(model, decay: float) -> dict[str, float]:
     """Factors for `rate_scales` that shrink from the head of a model down to its embeddings.
@@ -19,8 +21,7 @@ def layerwise_rate_scales(model, decay: float) -> dict[str, float]:
     Raises:
         ValueError: unless 0 < decay <= 1.
     """
-    if not 0 < decay <= 1:
-        raise ValueError(f"decay={decay}: expected 0 < decay <= 1")
+    check_above_zero("decay", decay, most=1)
     scales = dict.fromkeys((weight.path for weight in model.trainable_weights), 1.0)
     blocks = model.backbone.blocks
     layers_down = [*reversed(blocks), model.backbone.embeddings]

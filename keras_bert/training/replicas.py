@@ -8,16 +8,8 @@ def count() -> int:
     return tf.distribute.get_strategy().num_replicas_in_sync
 
 
-def index():
-    """Index of this replica, int32 scalar."""
-    return tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.int32)
-
-
 def add_up(tensors: list) -> list:
-    """Sums tensors over all replicas; equal on each, float32 if there are several.
-
-    A single collective operation is used: each one waits for the other replicas.
-    """
+    """Sums tensors over all replicas in one collective operation; float32 if there are several."""
     if count() == 1 or not tensors:
         return tensors
     return unpack(add_up_packed(pack(tensors)), [tensor.shape for tensor in tensors])
@@ -26,13 +18,8 @@ def add_up(tensors: list) -> list:
 def pack(tensors: list, bucket_bytes: int | None = None) -> list:
     """Concatenates tensors of known shapes to float32 vectors; on one replica a no-op.
 
-    Args:
-        tensors: the tensors, with those that are known last in front.
-        bucket_bytes: size from which a vector is full, so that its exchange can start before the
-            next one is known; None for a single vector.
-
-    Returns:
-        The vectors, from the last tensors to the first.
+    A vector of `bucket_bytes` is full, so that its exchange can start before the next one is known;
+    None for a single vector. They go from the last tensor to the first, as a backward pass does.
     """
     if count() == 1:
         return tensors
@@ -51,10 +38,9 @@ def add_up_packed(packed: list) -> list:
 
 
 def xla_adds_up(strategy) -> bool:
-    """Whether `add_up_packed` works inside a function compiled with XLA.
+    """Whether `add_up_packed` works in a function compiled with XLA: on the GPUs of a process.
 
-    TensorFlow's collective operations do on the GPUs of one process; on CPUs XLA lacks them, and
-    between processes they are not known to work.
+    On CPUs XLA lacks the collective operations; between processes they are not known to work.
     """
     devices = strategy.extended.worker_devices
     mirrored = isinstance(strategy, tf.distribute.MirroredStrategy)  # not several workers
@@ -62,13 +48,7 @@ def xla_adds_up(strategy) -> bool:
 
 
 def unpack(packed: list, shapes: list, bucket_bytes: int | None = None) -> list:
-    """The tensors in the result of `pack`.
-
-    Args:
-        packed: from `pack` or `add_up_packed`.
-        shapes: of the tensors, all sizes known.
-        bucket_bytes: as passed to `pack`.
-    """
+    """The tensors of these shapes, all sizes known, in the result of `pack` or `add_up_packed`."""
     if count() == 1:
         return packed
     found = [None] * len(shapes)
@@ -89,6 +69,29 @@ def _buckets(shapes: list, bucket_bytes: int | None) -> list[list[int]]:
         buckets[-1].append(i)
         size += 4 * shapes[i].num_elements()
     return buckets
+
+
+def seed_shift():
+    """The offset that this replica adds to seeds, for its own dropout masks; or None."""
+    if count() == 1:
+        return None
+    # A constant where it can be, and int64, which TensorFlow keeps on the GPU.
+    place = tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.int32)
+    static = tf.get_static_value(place)
+    place = tf.cast(place, tf.int64) if static is None else tf.constant(static, tf.int64)
+    return place * 1_000_003  # far from consecutive seeds that users pick
+
+
+def shifted(variables: list, values: list, shift, sign: int = 1) -> list:
+    """The values of Keras variables, with seeds shifted by `seed_shift()`; sign=-1 reverts that."""
+    if shift is None:
+        return values
+    return [
+        value + tf.cast([sign * shift, 0], value.dtype)
+        if variable.path.endswith("seed_generator_state")
+        else value
+        for variable, value in zip(variables, values, strict=True)
+    ]
 
 
 def local_copies(variables: list) -> list:
@@ -114,12 +117,9 @@ def local(variable) -> tf.Variable:
 
 
 def remade(thing, what: str, may_remake: bool = True):
-    """Returns a Keras optimizer or metric, recreated if it does not belong to the strategy.
+    """Returns a Keras "optimizer" or "metric", recreated if it is of another scope than now.
 
-    Args:
-        thing: the optimizer or metric, made in the strategy's scope or elsewhere.
-        what: its name in errors.
-        may_remake: False for one whose settings are not known to be complete.
+    Without `may_remake` its settings are not known to be complete.
 
     Raises:
         ValueError: if it is already in use, or must not be recreated.

@@ -13,8 +13,9 @@ from pathlib import Path
 import keras
 import safetensors.numpy
 
-from keras_bert.arguments import check_count
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.atomic import write_folder
+from keras_bert.training.pace import workers, writes_files
 from keras_bert.training.state import read_state, variables_by_name, write_state
 
 logger = logging.getLogger("keras_bert")
@@ -65,10 +66,8 @@ class Resume(keras.callbacks.Callback):
         if every_steps is not None:
             check_count("every_steps", every_steps)
         check_count("keep", keep)
-        if mode not in ("max", "min"):
-            raise ValueError(f'mode={mode!r}: expected "max" or "min"')
-        if on_change not in ("error", "warn"):
-            raise ValueError(f'on_change={on_change!r}: expected "error" or "warn"')
+        check_choice("mode", mode, ("max", "min"))
+        check_choice("on_change", on_change, ("error", "warn"))
         self.on_change = on_change
         self.directory = Path(directory)
         self.every_steps, self.keep = every_steps, keep
@@ -109,10 +108,7 @@ class Resume(keras.callbacks.Callback):
         return None
 
     def compare(self, fingerprint: dict) -> None:
-        """Compares data and settings with those of the checkpoint that `find` read, if any.
-
-        Args:
-            fingerprint: values by name, which checkpoints then keep.
+        """Compares data and settings, by name, with those of the checkpoint, as `find` read it.
 
         Raises:
             ValueError: if they differ, and `on_change` is "error".
@@ -140,23 +136,16 @@ class Resume(keras.callbacks.Callback):
         logger.warning("%s", message)
 
     def watch(self, callbacks: list) -> None:
-        """Registers the callbacks with state of the run: those with `get_state`, `set_state`.
-
-        Args:
-            callbacks: the callbacks of `fit`.
-        """
+        """Registers callbacks with `get_state` and `set_state`, as `restore` needs them."""
         self._others = {
             type(c).__name__: c for c in callbacks if c is not self and hasattr(c, "get_state")
         }
 
     def restore(self, model) -> None:
-        """Restores what `find` read into a model that is ready to train, and into the callbacks.
-
-        Args:
-            model: has the shape of the one that was saved.
+        """Restores a model that is ready to train, and the callbacks, as `find` read them.
 
         Raises:
-            ValueError: if its shape differs.
+            ValueError: if the model's shape differs.
         """
         write_state(model, self._arrays, self._source)
         for name, callback in self._others.items():
@@ -168,9 +157,7 @@ class Resume(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         self._stop_wanted = False
         self._old_handler = None
-        workers = getattr(self.model, "distribute_strategy", None)
-        workers = getattr(getattr(workers, "extended", None), "_num_workers", 1)
-        if workers == 1 and threading.current_thread() is threading.main_thread():
+        if workers(self.model) == 1 and threading.current_thread() is threading.main_thread():
             self._old_handler = signal.signal(signal.SIGTERM, self._on_signal)
 
     def on_train_end(self, logs=None):
@@ -216,8 +203,7 @@ class Resume(keras.callbacks.Callback):
         run = self.model.run
         arrays = read_state(self.model)  # on every worker: reading may involve the others
         self._saved = run.done
-        strategy = getattr(self.model, "distribute_strategy", None)
-        if strategy is not None and not strategy.extended.should_checkpoint:
+        if not writes_files(self.model):
             return
         data = safetensors.numpy.save(arrays)
         facts = {

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_bert.arguments import check_choice
+from keras_bert.arguments import check_choice, check_number
 
 DECAYS = ("linear", "polynomial", "cosine", "constant")
 
@@ -13,20 +13,11 @@ DECAYS = ("linear", "polynomial", "cosine", "constant")
 def decay_factor(
     share, decay: str = "linear", power: float = 1.0, end: float = 0.0, hold: float = 0.0
 ):
-    """The shape of a decay from 1 to `end`.
+    """The shape of a decay from 1 to `end`, at a completed `share` of it, clipped to 0 to 1.
 
-    Args:
-        share: completed fraction of the decay, float tensor, clipped to 0 to 1.
-        decay: "linear": 1 - share; "polynomial": (1 - share)^power; "cosine":
-            (1 + cos(pi * share)) / 2 (Loshchilov and Hutter 2017, without restarts); each from 1
-            to `end` instead of 0. "constant": 1.
-        power: exponent of the polynomial.
-        end: the value at share 1.
-        hold: fraction at which the decay begins; the value is 1 until then. With a linear decay
-            this is the trapezoid schedule.
-
-    Returns:
-        float32 tensor of the shape of `share`.
+    "linear" is 1 - share; "polynomial" (1 - share)^power; "cosine" (1 + cos(pi * share)) / 2
+    (Loshchilov and Hutter 2017, without restarts); each from 1 to `end` instead of 0; "constant" 1.
+    The decay begins at the fraction `hold`; with a linear decay this is the trapezoid schedule.
     """
     share = ops.clip((ops.cast(share, "float32") - hold) / (1.0 - hold), 0.0, 1.0)
     if decay == "constant":
@@ -40,8 +31,41 @@ def decay_factor(
     return end + (1.0 - end) * left
 
 
+def _adjustable(value, name: str) -> keras.Variable:
+    settings = {"trainable": False, "aggregation": "only_first_replica", "name": name}
+    return keras.Variable(value, dtype="float32", **settings)
+
+
+class _Curve(keras.optimizers.schedules.LearningRateSchedule):
+    """A peak, and the settings of the decay after it."""
+
+    def __init__(self, peak, decay, power, end, hold):
+        check_number("peak", peak)
+        check_choice("decay", decay, DECAYS)
+        if not 0 < power < math.inf or (power != 1 and decay != "polynomial"):
+            raise ValueError(
+                f"power={power} with decay={decay!r}: expected a power above 0, other than 1 only "
+                "for a polynomial decay"
+            )
+        for name, value, within in (("end", end, 0 <= end <= 1), ("hold", hold, 0 <= hold < 1)):
+            if not within or (value and decay == "constant"):
+                raise ValueError(
+                    f"{name}={value} with decay={decay!r}: expected a share from 0 to "
+                    f"{'1' if name == 'end' else 'below 1'}, and 0 for a constant rate"
+                )
+        self.peak, self.decay, self.power, self.end, self.hold = peak, decay, power, end, hold
+
+    def fall(self, share):
+        """`decay_factor` by these settings."""
+        return decay_factor(share, self.decay, self.power, self.end, self.hold)
+
+    def get_config(self):
+        names = ("peak", "decay", "power", "end", "hold")
+        return {name: getattr(self, name) for name in names}
+
+
 @keras.saving.register_keras_serializable(package="keras_bert")
-class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
+class WarmupDecay(_Curve):
     """Linear warm-up to the peak, then decay.
 
     Update number t (from 0) of N with W of warm-up runs at peak * (t + 1) / W while t < W, and at
@@ -82,7 +106,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         original: bool = False,
         hold: float = 0.0,
     ):
-        _check_shape(peak, decay, power, end, hold)
+        super().__init__(peak, decay, power, end, hold)
         if not 0 <= warmup_steps < (math.inf if total_steps is None else total_steps):
             raise ValueError(
                 f"warmup_steps={warmup_steps}, total_steps={total_steps}: expected "
@@ -93,27 +117,14 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
                 f"original=True with decay={decay!r}, total_steps={total_steps}: expected a "
                 "linear or polynomial decay over a number of steps"
             )
-        self.peak = peak
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps
-        self.decay = decay
-        self.power = power
-        self.end = end
-        self.hold = hold
         self.original = original
         self.variables = []
 
     def make_adjustable(self) -> None:
         """Moves the numbers of the schedule to a variable; call it in the strategy's scope."""
-        self.variables = [
-            keras.Variable(
-                self._numbers(),
-                dtype="float32",
-                trainable=False,
-                aggregation="only_first_replica",
-                name="schedule",
-            )
-        ]
+        self.variables = [_adjustable(self._numbers(), "schedule")]
 
     def adjust(self, other: "WarmupDecay") -> None:
         """Takes over peak, length and warm-up of another schedule.
@@ -142,8 +153,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         peak, warmup_steps, rise_per_step, begin, share_per_step = numbers
         rise = (step + (0.0 if self.original else 1.0)) * rise_per_step
         share = (step - begin) * share_per_step
-        fall = decay_factor(share, self.decay, self.power, self.end, self.hold)
-        return peak * ops.where(step < warmup_steps, rise, fall)
+        return peak * ops.where(step < warmup_steps, rise, self.fall(share))
 
     def _numbers(self) -> list[float]:
         """Peak, steps of warm-up, rise per step, first step of the decay, its share per step."""
@@ -153,20 +163,15 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         return [float(n) for n in (self.peak, self.warmup_steps, rise, begin, share)]
 
     def get_config(self):
-        return {
-            "peak": self.peak,
+        return super().get_config() | {
             "total_steps": self.total_steps,
             "warmup_steps": self.warmup_steps,
-            "decay": self.decay,
-            "power": self.power,
-            "end": self.end,
             "original": self.original,
-            "hold": self.hold,
         }
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
+class ShareSchedule(_Curve):
     """`WarmupDecay` for a run with a time budget: a function of the elapsed fraction.
 
     The fraction is held in the variable `share`, from 0 to 1, which a callback has to set; the
@@ -200,61 +205,19 @@ class ShareSchedule(keras.optimizers.schedules.LearningRateSchedule):
         end: float = 0.0,
         hold: float = 0.0,
     ):
-        _check_shape(peak, decay, power, end, hold)
-        if not 0 <= warmup < 1:
-            raise ValueError(f"warmup={warmup}: expected a share, 0 <= warmup < 1")
-        self.peak = peak
+        super().__init__(peak, decay, power, end, hold)
+        check_number("warmup", warmup, below=1)
         self.warmup = warmup
-        self.decay = decay
-        self.power = power
-        self.end = end
-        self.hold = hold
-        self.share = keras.Variable(
-            0.0,
-            dtype="float32",
-            trainable=False,
-            aggregation="only_first_replica",
-            name="share",
-        )
+        self.share = _adjustable(0.0, "share")
         self.variables = [self.share]
 
     def __call__(self, step):
         share = ops.convert_to_tensor(self.share)
-        after = (share - self.warmup) / (1.0 - self.warmup)
-        fall = decay_factor(after, self.decay, self.power, self.end, self.hold)
+        fall = self.fall((share - self.warmup) / (1.0 - self.warmup))
         if not self.warmup:
             return self.peak * fall
         rise = ops.maximum(share / self.warmup, 1e-3)
         return self.peak * ops.where(share < self.warmup, rise, fall)
 
     def get_config(self):
-        return {
-            "peak": self.peak,
-            "warmup": self.warmup,
-            "decay": self.decay,
-            "power": self.power,
-            "end": self.end,
-            "hold": self.hold,
-        }
-
-
-def _check_shape(peak, decay, power, end, hold) -> None:
-    """Raises a ValueError if the settings of a curve are inconsistent."""
-    if not 0 <= peak < math.inf:
-        raise ValueError(f"peak={peak}: expected a rate of 0 or more")
-    check_choice("decay", decay, DECAYS)
-    if not 0 < power < math.inf or (power != 1 and decay != "polynomial"):
-        raise ValueError(
-            f"power={power} with decay={decay!r}: expected a power above 0, other than 1 only "
-            "for a polynomial decay"
-        )
-    if not 0 <= end <= 1 or (end and decay == "constant"):
-        raise ValueError(
-            f"end={end} with decay={decay!r}: expected a share of the peak from 0 to 1, and none "
-            "for a constant rate"
-        )
-    if not 0 <= hold < 1 or (hold and decay == "constant"):
-        raise ValueError(
-            f"hold={hold} with decay={decay!r}: expected a share, 0 <= hold < 1, and none for a "
-            "constant rate"
-        )
+        return super().get_config() | {"warmup": self.warmup}

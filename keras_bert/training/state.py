@@ -7,12 +7,7 @@ import numpy as np
 def variables_by_name(model) -> dict:
     """The variables that training changes: weights, seeds, optimizer, metrics.
 
-    Args:
-        model: a compiled model whose optimizer is built.
-
-    Returns:
-        A dict of Keras variables. Names consist of a number and the last part of the path, since
-        the first parts may differ between processes.
+    Names consist of a number and the end of the path: its start may differ between processes.
     """
     groups = {
         "weights": [*model.trainable_variables, *model.non_trainable_variables],
@@ -38,29 +33,21 @@ def read_state(model) -> dict[str, np.ndarray]:
 
 
 def write_state(model, arrays: dict[str, np.ndarray], source: str) -> None:
-    """Restores a state, completely or not at all.
-
-    Args:
-        model: as `variables_by_name`.
-        arrays: the result of `read_state`. Metrics may be missing.
-        source: origin of the state, for the error.
+    """Restores the result of `read_state`, completely or not at all; metrics may be missing.
 
     Raises:
-        ValueError: if the state belongs to another model or optimizer.
+        ValueError: if the state, which comes from `source`, belongs to another model or optimizer.
     """
     variables = variables_by_name(model)
-    expected = {name for name in variables if not name.startswith("metrics.")}
-    missing, left = sorted(expected - set(arrays)), sorted(set(arrays) - set(variables))
+    shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+    expected = {name for name in shapes if not name.startswith("metrics.")}
+    missing = sorted(expected - set(arrays))
+    left = {name: v.shape for name, v in arrays.items() if v.shape != shapes.get(name)}
     if missing or left:
+        wrong = "; ".join(f"{n} {left[n]}, expected {shapes.get(n)}" for n in sorted(left)[:3])
         raise ValueError(
             f"{source} is the state of another model or optimizer: it lacks {missing[:3]} "
-            f"({len(missing)} in all) and has {left[:3]} ({len(left)} in all) too many"
+            f"({len(missing)} in all) and has {len(left)} of other shapes: {wrong or 'none'}"
         )
-    for name, value in arrays.items():
-        if tuple(variables[name].shape) != value.shape:
-            raise ValueError(
-                f"{source} is the state of another model: {name} has shape {value.shape}, "
-                f"expected {tuple(variables[name].shape)}"
-            )
     for name, value in arrays.items():
         variables[name].assign(value)

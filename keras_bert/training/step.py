@@ -14,27 +14,14 @@ class KerasStep:
     With these steps a loss is reduced over the global batch and global gradients are clipped. A
     loss that is not the task's own should have the reduction "mean_with_sample_weight": the last
     batch of an epoch is filled up with rows of weight 0, and Keras's default counts them in its
-    divisor.
-
-    Args:
-        model: a Keras model whose `stateless_call`, by which Keras's steps call it, enters
-            `kernel_scope`.
-
-    Attributes:
-        accumulation_steps: 1; Keras's steps do not support micro-batches.
-        executions_wanted: as in `TensorFlowStep`.
-        kernels_wanted: as in `TensorFlowStep`.
-        uses_kernels: whether layers use `keras_bert.kernels`.
-        counters: None, since Keras's steps do not count.
+    divisor. There are no micro-batches, and nothing is counted; attributes as `TensorFlowStep`. The
+    `stateless_call` of the model, by which Keras's steps call it, enters `kernel_scope`.
     """
 
     def __init__(self, model):
-        self.model = model
-        self.accumulation_steps = 1
-        self.executions_wanted = 1
-        self.kernels_wanted = "auto"
+        self.model, self.counters, self.kernels_wanted = model, None, "auto"
+        self.accumulation_steps = self.executions_wanted = 1
         self.uses_kernels = False
-        self.counters = None
 
     def compile(
         self,
@@ -74,11 +61,7 @@ class KerasStep:
         return contextlib.nullcontext()
 
     def build_for(self, batches) -> None:
-        """Makes the variables of metrics and optimizer.
-
-        Args:
-            batches: batches like those to train on, a `tf.data.Dataset` or an iterable of arrays.
-        """
+        """Makes the variables of metrics and optimizer for a dataset or an iterable of batches."""
         model = self.model
         if not has_variables(model):
             make_variables(model, getattr(batches, "element_spec", None) or next(iter(batches)))

@@ -100,9 +100,7 @@ def has_variables(model) -> bool:
 def make_variables(model, batch) -> None:
     """Makes the variables of a compiled model's metrics, those too that come with a first batch.
 
-    Args:
-        model: a compiled model whose metrics have none.
-        batch: (x, y) or (x, y, sample_weight), arrays or their specs.
+    `batch` is (x, y) or (x, y, sample_weight), arrays or their specs.
     """
     x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)
     compiled = model._compile_metrics
@@ -142,12 +140,7 @@ class TaskMetric(km.Metric):
         self.kind = kind
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        """Adds a batch.
-
-        Args:
-            y_true: labels, as the task's loss reads them.
-            y_pred: the task's outputs.
-            sample_weight: weights of labels, or of rows of them; None for 1 everywhere.
+        """Adds a batch: labels as the loss reads them, outputs, weights of labels or of rows.
 
         Raises:
             ValueError: if the metric has one value per row, and the weights are per label.

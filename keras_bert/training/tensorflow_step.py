@@ -27,24 +27,26 @@ from keras_bert.training import replicas
 from keras_bert.training.counters import BatchCounters
 from keras_bert.training.device_batches import on_device, on_replicas, widened
 from keras_bert.training.iterator_functions import (
-    by_shapes,
-    on_data,
+    over_batches,
     over_iterator,
     train_over_iterator,
 )
 from keras_bert.training.losses import LossMeans, OutputLosses
-from keras_bert.training.replica_seeds import seed_shift, shifted
-from keras_bert.training.step_variables import StepVariables, read, tensors, write
+from keras_bert.training.optimizers import inner_optimizer
+from keras_bert.training.pace import workers
 from keras_bert.training.task_metrics import TaskMetric, has_variables, make_variables
 from keras_bert.training.tensorflow_update import (
+    StepVariables,
     adapt_scale,
     applies_itself,
     apply_through_keras,
-    inner_optimizer,
     loss_scale,
     optimizer_state,
+    read,
     schedule_variables,
+    tensors,
     updated,
+    write,
     write_updated,
 )
 
@@ -55,12 +57,10 @@ logger = logging.getLogger("keras_bert")
 
 
 class TensorFlowStep:
-    """The steps described above, of one model.
+    """The steps described above, of a functional model, which passes Keras's calls on to them.
 
-    Args:
-        model: a functional Keras model, which calls `make_train_function`, `train_step` and the
-            like of its step where Keras calls its own. Functions are made of the model's
-            `train_step`, `test_step` and `predict_step`, which a subclass may override.
+    They are made of the model's `train_step`, `test_step` and `predict_step`, which a subclass may
+    override.
 
     Attributes:
         accumulation_steps: micro-batches that a replica's part of a batch is split into.
@@ -98,25 +98,15 @@ class TensorFlowStep:
         counted_classes: int | None = None,
         **kwargs,
     ) -> None:
-        """Compiles the model; call it inside of `scope()`.
+        """Compiles the model inside of `scope()`; most arguments are of `keras.Model.compile`.
 
-        Args:
-            optimizer: a Keras optimizer; those of `keras_bert.training` are the fastest here.
-            loss: as `OutputLosses`.
-            loss_weights: as `OutputLosses`.
-            weighted_metrics: as `keras.Model.compile`.
-            accumulation_steps: micro-batches that a replica's part of a batch is split into.
-            steps_per_execution: batches run without returning to Python, on one replica.
-            jit_compile: whether the functions inside the steps are compiled with XLA; "auto"
-                for yes.
-            use_kernels: whether layers use `keras_bert.kernels`; "auto" if XLA compiles for GPUs
-                that support them. Otherwise True raises an error.
-            counted_classes: K where outputs are logits of K classes, to be counted for
-                `warn_of_one_class`.
-            **kwargs: as `keras.Model.compile`.
+        `loss` and `loss_weights` are those of `OutputLosses`; `accumulation_steps`, `jit_compile`
+        and `use_kernels` those of `prepare`. With `counted_classes` outputs are logits of K
+        classes, counted for `warn_of_one_class`.
 
         Raises:
-            ValueError: if the optimizer accumulates gradients itself on several replicas.
+            ValueError: if the optimizer accumulates gradients or averages weights itself on several
+                replicas, or `use_kernels` is True where kernels are not supported.
         """
         replicas_in_sync = self.replica_count
         self.prepare(accumulation_steps, jit_compile, use_kernels)
@@ -143,16 +133,14 @@ class TensorFlowStep:
         )
         self.executions_wanted = self.model.steps_per_execution
         ours = inner_optimizer(self.model.optimizer)
-        if replicas_in_sync > 1 and ours.gradient_accumulation_steps:
-            raise ValueError(
-                "the optimizer's gradient_accumulation_steps does not work on several replicas: "
-                "use compile(accumulation_steps=...)"
-            )
-        if replicas_in_sync > 1 and ours.ema_overwrite_frequency:
-            raise ValueError(
-                "the optimizer's ema_overwrite_frequency does not work on several replicas: leave "
-                "it None, for the averages to be written when training ends"
-            )
+        for name, instead in (
+            ("gradient_accumulation_steps", "use compile(accumulation_steps=...)"),
+            ("ema_overwrite_frequency", "if None, the averages are written when training ends"),
+        ):
+            if replicas_in_sync > 1 and getattr(ours, name):
+                raise ValueError(
+                    f"the optimizer's {name} does not work on several replicas: {instead}"
+                )
         if use_kernels is True:
             kernels.chosen(True, self._on_gpus())  # raises if they are not supported
         self._losses = OutputLosses(loss, loss_weights, self.model.output)
@@ -165,9 +153,10 @@ class TensorFlowStep:
         """Sets how the functions inside the steps are made; prediction does not need `compile`.
 
         Args:
-            accumulation_steps: as `compile`.
-            jit_compile: as `compile`.
-            use_kernels: as `compile`.
+            accumulation_steps: micro-batches that a replica's part of a batch is split into.
+            jit_compile: whether they are compiled with XLA; "auto" for yes.
+            use_kernels: whether layers use `keras_bert.kernels`; "auto" if XLA compiles for GPUs
+                that support them.
         """
         strategy = self.model.distribute_strategy
         self._on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
@@ -197,10 +186,7 @@ class TensorFlowStep:
 
     @property
     def _bucket_bytes(self) -> int | None:
-        """Size of the pieces in which gradients are exchanged.
-
-        Inside of one compiled function, a piece goes while the rest of the backward pass runs.
-        """
+        """Size of the pieces in which gradients go, if a backward pass runs meanwhile."""
         return BUCKET_BYTES if self._one_piece else None
 
     @property
@@ -211,6 +197,10 @@ class TensorFlowStep:
         )
 
     @property
+    def _gradients(self):
+        return self._of_batch if self.accumulation_steps == 1 else self._of_parts
+
+    @property
     def needs_whole_batches(self) -> bool:
         """Whether all batches should have one shape: XLA compiles for each anew, and no replica
         or micro-batch may be left without rows."""
@@ -218,11 +208,7 @@ class TensorFlowStep:
         return self.uses_xla or self._on_tpu or pieces > 1
 
     def build_for(self, batches) -> None:
-        """Makes the variables of metrics and optimizer.
-
-        Args:
-            batches: a `tf.data.Dataset` of batches like those to train on.
-        """
+        """Makes the variables of metrics and optimizer for a `tf.data.Dataset` of batches."""
         self.build(batches.element_spec)
 
     def warn_of_one_class(self) -> None:
@@ -247,42 +233,32 @@ class TensorFlowStep:
 
         Args:
             batches: all batches from `first` on, a `tf.data.Dataset`.
-            source: where they come from, see `keras_bert.data.sources`. If it has `reads_apart`,
-                workers that train together each make their own part of every batch.
+            source: where they come from. If it has `reads_apart`, workers that train together
+                each make their own part of every batch.
             first: index of the first batch.
-
-        Returns:
-            As `with_weight_sums`, or a distributed dataset.
         """
-        extended = self.model.distribute_strategy.extended
-        workers = getattr(extended, "_num_workers", 1)
-        if workers == 1 or not hasattr(source, "reads_apart"):
+        number = workers(self.model)
+        if number == 1 or not hasattr(source, "reads_apart"):
             return self.with_weight_sums(batches)
-        if not source.reads_apart(workers):
+        if not source.reads_apart(number):
             logger.warning(
                 "each of the %d workers reads the whole table, since batches have %d lanes: "
                 "expected a multiple of the workers, as from a batch size with such a divisor",
-                workers,
+                number,
                 source.lanes,
             )
 
         def own(context):
             part = (context.input_pipeline_id, context.num_input_pipelines)
-            return source.stream(first, (*part, self.replica_count // workers))
+            return source.stream(first, (*part, self.replica_count // number))
 
         return self.model.distribute_strategy.distribute_datasets_from_function(own)
 
     def with_weight_sums(self, batches):
-        """Adds the weight sums of their losses to batches, if several replicas share them.
+        """Adds the weight sums of their losses to global batches, if several replicas share them.
 
         Without them the replicas sum the weights, and wait for each other, before a step can start.
-
-        Args:
-            batches: a `tf.data.Dataset` of global batches (x, y) or (x, y, sample_weight).
-
-        Returns:
-            A dataset of (x, y, sample_weight, one [B] float32 tensor per output: the sum, in every
-            row); on one replica `batches` unchanged.
+        There is one more part in a batch: for each output float32 [B], the sum in every row.
         """
         if self.replica_count == 1:
             return batches
@@ -304,12 +280,7 @@ class TensorFlowStep:
     def ahead(self, batches, training: bool = False):
         """Prefetches batches to the GPUs of this machine, if they run the steps.
 
-        Args:
-            batches: a fully processed `tf.data.Dataset`.
-            training: whether `make_train_function` reads them.
-
-        Returns:
-            A dataset of the same batches; see `on_device` and `on_replicas`.
+        `training` says whether `make_train_function` reads them; see `on_device`, `on_replicas`.
         """
         if self.replicas_run_ahead and not self._keras_runs_steps():
             if training:
@@ -324,39 +295,26 @@ class TensorFlowStep:
 
     def make_train_function(self, force=False):
         """As `keras.Model.make_train_function`."""
-        model = self.model
-        if model.train_function is not None and not force:
-            return model.train_function
-        self._compile_functions(self._backward, self._updates, self._whole)
-        if self._keras_runs_steps():
-            return keras.Model.make_train_function(model, force)
-        model.train_function = train_over_iterator(self, model.train_step)
-        return model.train_function
+        parts = (self._backward, self._updates, self._whole)
+        return self._made("train", force, parts, train_over_iterator)
 
     def make_test_function(self, force=False):
         """As `keras.Model.make_test_function`."""
-        model = self.model
-        if model.test_function is not None and not force:
-            return model.test_function
-        self._compile_functions(self._forward_for_test)
-        if self._keras_runs_steps():
-            return keras.Model.make_test_function(model, force)
-        model.test_function = over_iterator(self, on_data(self, model.test_step))
-        return model.test_function
+        return self._made("test", force, [self._forward_for_test], over_iterator)
 
     def make_predict_function(self, force=False):
         """As `keras.Model.make_predict_function`."""
-        model = self.model
-        if model.predict_function is not None and not force:
-            return model.predict_function
-        self._compile_functions(self._infer)
-        if self._keras_runs_steps() or self.replica_count > 1:
-            return keras.Model.make_predict_function(model, force)
-        predict = on_data(self, model.predict_step)
-        if self.uses_xla and self.on_default_device:
-            predict = by_shapes(predict)
-        model.predict_function = lambda data: predict(data[0])
-        return model.predict_function
+        return self._made("predict", force, [self._infer], over_batches)
+
+    def _made(self, kind: str, force: bool, parts, make):
+        """The model's function "train", "test" or "predict"; `parts` are those to compile."""
+        name, model = f"{kind}_function", self.model
+        if force or getattr(model, name) is None:
+            self._compile_functions(*parts)
+            if self._keras_runs_steps() or (kind == "predict" and self.replica_count > 1):
+                return getattr(keras.Model, f"make_{name}")(model, force)
+            setattr(model, name, make(self, getattr(model, f"{kind}_step")))
+        return getattr(model, name)
 
     def _compile_functions(self, *functions) -> None:
         if self.uses_xla:
@@ -385,23 +343,19 @@ class TensorFlowStep:
     # === Steps, in a replica's context ===
 
     def train_step(self, data):
-        """Runs a train step.
+        """Runs a train step on a replica's part of a batch; returns logs, scalar tensors by name.
 
-        Args:
-            data: a replica's part of a batch, (x, y) or (x, y, sample_weight), or of one of
-                `with_weight_sums`.
-
-        Returns:
-            Logs by name, scalar tensors.
+        `data` is (x, y) or (x, y, sample_weight), or of a batch of `with_weight_sums`.
         """
-        data, sums = (data[:3], data[3]) if _has_sums(data) else (data, None)
+        with_sums = isinstance(data, tuple) and len(data) == 4
+        data, sums = (data[:3], data[3]) if with_sums else (data, None)
         data = keras.utils.unpack_x_y_sample_weight(data)
         self.build(data)
         optimizer = self.model.optimizer
         ours = applies_itself(optimizer, self.model.trainable_variables)
         if ours and self._one_piece:
             logs, finite = self._compiled[self._whole](
-                self._step_variables(), data, sums, seed_shift(), loss_scale(optimizer)
+                self._step_variables(), data, sums, replicas.seed_shift(), loss_scale(optimizer)
             )
             adapt_scale(optimizer, finite)
             return logs
@@ -410,7 +364,7 @@ class TensorFlowStep:
         # batch. Nothing may be written before the batch is available, not even a count.
         with tf.control_dependencies([*divisors, *tensors(data)]):
             variables = self._step_variables()
-            state = self._read_state(variables, seed_shift())
+            state = self._read_state(variables, replicas.seed_shift())
             scale = loss_scale(optimizer)
             shared, untrained, others, metrics, counts = self._compiled[self._backward](
                 *state, data, weights, divisors, scale
@@ -425,7 +379,7 @@ class TensorFlowStep:
             else:
                 gradients, sums, totals = self._unpack(shared)
                 apply_through_keras(optimizer, gradients, self.model.trainable_variables)
-            self._write_rest(variables, others, metrics, seed_shift())
+            self._write_rest(variables, others, metrics, replicas.seed_shift())
             self.counters.add(variables.counters, self._losses.total(sums, divisors), counts)
             return self._logs(totals)
 
@@ -452,8 +406,7 @@ class TensorFlowStep:
     def build(self, batch) -> None:
         """Creates the variables of metrics and optimizer, once, outside of any graph.
 
-        Args:
-            batch: (x, y) or (x, y, sample_weight) as the steps get them, or their specs.
+        `batch` is (x, y) or (x, y, sample_weight) as the steps get them, or their specs.
         """
         optimizer = self.model.optimizer
         if optimizer.built and has_variables(self.model):
@@ -466,28 +419,21 @@ class TensorFlowStep:
 
     # === Compiled: what one replica does ===
 
-    def _backward(self, trainable, others, metrics, batch, weights, divisors, scale):
-        """Gradients of this replica's part of the global loss, and the state after it.
+    def _backward(self, *arguments):
+        """The gradients of this replica's part of the global loss, packed to be added up."""
+        (gradients, sums, counts), untrained, others, metrics = self._gradients(*arguments)
+        shared = replicas.pack([*gradients, *sums, *metrics], self._bucket_bytes)
+        return shared, untrained, others, metrics, counts
 
-        Returns:
-            (gradients, loss sums, regularization and metric variables, packed; a dict whose keys
-            are the places of weights that the loss does not reach, its values None, since a
-            compiled function gives tensors and None alone; other variables; metric variables;
-            counts), all as values.
-        """
+    def _of_parts(self, trainable, others, metrics, batch, weights, divisors, scale):
+        """`_of_batch` in micro-batches."""
         steps = self.accumulation_steps
-        if steps == 1:
-            (gradients, sums, counts), untrained, others, metrics = self._micro_backward(
-                trainable, others, metrics, batch, weights, divisors, scale
-            )
-            shared = replicas.pack([*gradients, *sums, *metrics], self._bucket_bytes)
-            return shared, untrained, others, metrics, counts
         untrained = {}
         parts = keras.tree.map_structure(lambda v: _in_parts(v, steps), (batch, weights))
 
         def body(i, so_far, others, metrics):
             batch, weights = keras.tree.map_structure(lambda v: None if v is None else v[i], parts)
-            found, missing, others, metrics = self._micro_backward(
+            found, missing, others, metrics = self._of_batch(
                 trainable, others, metrics, batch, weights, divisors, scale
             )
             untrained.update(missing)  # the same in every part
@@ -499,13 +445,18 @@ class TensorFlowStep:
             [tf.zeros((), tf.float32) for _ in [*weights, "regularization"]],
             tf.zeros_like(BatchCounters.count(batch[0], weights)),
         )
-        _, (gradients, sums, counts), others, metrics = tf.while_loop(
+        _, found, others, metrics = tf.while_loop(
             lambda i, *_: i < steps, body, (0, zeros, others, metrics), maximum_iterations=steps
         )
-        shared = replicas.pack([*gradients, *sums, *metrics], self._bucket_bytes)
-        return shared, untrained, others, metrics, counts
+        return found, untrained, others, metrics
 
-    def _micro_backward(self, trainable, others, metrics, batch, weights, divisors, scale):
+    def _of_batch(self, trainable, others, metrics, batch, weights, divisors, scale):
+        """Gradients of a batch's part of the global loss, and the state after it.
+
+        Returns ((gradients, loss sums and regularization, counts); a dict whose keys are the places
+        of weights that the loss does not reach, its values None, since a compiled function gives
+        tensors and None alone; other variables; metric variables), all as values.
+        """
         x, y, sample_weight = batch
         with tf.GradientTape() as tape:
             tape.watch(trainable)
@@ -548,10 +499,8 @@ class TensorFlowStep:
     def _call_with(self, trainable, others, x, training):
         """Calls the model on values of its variables.
 
-        Keras's `stateless_call` would skip a model's own `__call__`.
-
-        Returns:
-            (output, values of the other variables after it, losses of regularization).
+        Keras's `stateless_call` would skip a model's own `__call__`. Returns (output, values of the
+        other variables after it, losses of regularization).
         """
         values = self._values(trainable, others, collect_losses=True)
         with kernels.scope(self.uses_kernels), values as scope:
@@ -581,9 +530,8 @@ class TensorFlowStep:
     def _updates(self, shared, untrained, values, slots, step, rate, scale):
         """`updated` on the result of `_backward`, summed over the replicas.
 
-        Returns:
-            (new values of weights, of slots, whether the gradients were finite, loss sums and
-            metric variables of all replicas together).
+        Returns what `updated` does, and the loss sums and metric variables of all replicas
+        together.
         """
         gradients, sums, metrics = self._unpack(shared)
         optimizer = self.model.optimizer
@@ -605,20 +553,18 @@ class TensorFlowStep:
     # === Compiled: a step that is one function ===
 
     def _whole(self, variables, data, sums, shift, scale):
-        """A whole step, from reading to writing.
+        """A whole step, from reading to writing; returns (logs, whether the gradients were finite).
 
         The variables are arguments, which XLA updates in place, so that the host runs no operations
         that read or write single variables.
-
-        Returns:
-            (logs, whether the gradients were finite).
         """
         weights, divisors = self._weights_and_divisors(data, sums)
         with tf.control_dependencies([*divisors, *tensors(data)]):  # see `train_step`
             state = self._read_state(variables, shift)
-            shared, untrained, others, metrics, counts = self._backward(
+            (gradients, sums, counts), untrained, others, metrics = self._gradients(
                 *state, data, weights, divisors, scale
             )
+            shared = replicas.pack([*gradients, *sums, *metrics], self._bucket_bytes)
             optimizer = self.model.optimizer
             slots_step_rate = optimizer_state(optimizer, variables)
             shared = replicas.add_up_packed(shared)
@@ -655,11 +601,14 @@ class TensorFlowStep:
         return weights, replicas.add_up([tf.reduce_sum(weight) for weight in weights])
 
     def _read_state(self, variables, shift) -> tuple[list, list, list]:
-        others = shifted(self.model.non_trainable_variables, read(variables.others), shift)
+        others = replicas.shifted(self.model.non_trainable_variables, read(variables.others), shift)
         return read(variables.trainable), others, read(variables.metrics)
 
     def _write_rest(self, variables, others, metrics, shift) -> None:
-        write(variables.others, shifted(self.model.non_trainable_variables, others, shift, -1))
+        write(
+            variables.others,
+            replicas.shifted(self.model.non_trainable_variables, others, shift, -1),
+        )
         write(variables.metrics, metrics)
 
     def _logs(self, metrics) -> dict:
@@ -683,8 +632,7 @@ def _on_replicas(metric: keras.metrics.Metric) -> keras.metrics.Metric:
 def _named(function):
     """A function under the name by which TensorFlow finds its kept program.
 
-    Programs made after `tf.config.experimental.enable_op_determinism` have a name of their own,
-    since nothing else in them differs before they are compiled.
+    Deterministic programs have a name of their own: nothing else in them differs at first.
     """
     if not is_op_determinism_enabled():
         return function
@@ -693,11 +641,6 @@ def _named(function):
         return function(*arguments)
 
     return deterministic
-
-
-def _has_sums(data) -> bool:
-    """Whether a batch was made by `with_weight_sums`."""
-    return isinstance(data, tuple) and len(data) == 4
 
 
 def _in_parts(value, parts):

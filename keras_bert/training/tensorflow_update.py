@@ -1,25 +1,44 @@
-"""Applying the gradients of all replicas, on TensorFlow."""
+"""The variables of a step on TensorFlow, and the gradients of all replicas applied to them."""
+
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
 from keras_bert.training import replicas
-from keras_bert.training.optimizers import Optimizer, clipped
-from keras_bert.training.step_variables import StepVariables, read, write
+from keras_bert.training.optimizers import Optimizer, clipped, inner_optimizer
 
 
-def inner_optimizer(optimizer):
-    """The optimizer inside a loss-scaling one; otherwise the optimizer itself."""
-    return getattr(optimizer, "inner_optimizer", optimizer)
+class StepVariables(NamedTuple):
+    """Lists of `tf.Variable`, one replica's copies, that its train step reads and writes."""
+
+    trainable: list
+    others: list
+    metrics: list
+    slots: list
+    optimizer: list
+    schedule: list
+    counters: list
+
+
+def read(variables: list) -> list:
+    """The values of variables."""
+    return [tf.convert_to_tensor(variable) for variable in variables]
+
+
+def write(variables: list, values: list) -> None:
+    """Gives variables their new values."""
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
+def tensors(batch) -> list:
+    """All tensors of a batch, without None."""
+    return [value for value in tf.nest.flatten(batch) if value is not None]
 
 
 def applies_itself(optimizer, trainable: list) -> bool:
-    """Whether an optimizer is this package's and needs nothing that only Keras's `apply` supports.
-
-    Args:
-        optimizer: the model's optimizer, which may scale losses.
-        trainable: the Keras variables that it changes.
-    """
+    """Whether an optimizer is ours and needs nothing that only Keras's `apply` supports."""
     ours = inner_optimizer(optimizer)
     return isinstance(ours, Optimizer) and not (
         ours.use_ema
@@ -58,22 +77,12 @@ def optimizer_state(optimizer, variables: StepVariables) -> tuple:
 
 
 def updated(optimizer, gradients, untrained, values, slots, step, rate, scale) -> tuple:
-    """Clips and applies the global gradients, as a pure function.
+    """Clips and applies the global gradients, times `scale`, as a pure function.
 
-    With loss scaling for float16, gradients that are not finite change nothing.
-
-    Args:
-        optimizer: of the model.
-        gradients: one for each weight, times `scale`.
-        untrained: indices of the weights that the loss does not depend on; they do not change.
-        values: of the weights.
-        slots: with `step` and `rate` from `optimizer_state`.
-        step: as `slots`.
-        rate: as `slots`.
-        scale: from `loss_scale`.
-
-    Returns:
-        (new values of weights, of slots, whether the gradients were finite).
+    `untrained` are the indices of weights that the loss does not depend on; they do not change.
+    `slots`, `step` and `rate` come from `optimizer_state`. With loss scaling, gradients that are
+    not finite change nothing. Returns (new values of weights, of slots, whether the gradients were
+    finite).
     """
     ours = inner_optimizer(optimizer)
     scaled = ours is not optimizer

@@ -155,10 +155,8 @@ def measured_peak_flops() -> float | None:
     The first call takes a second or two. The measured peak is below that of data sheets, so
     fractions of it are higher than in tables that use those. Thirty products in a row are long
     enough for the power limit to hold the clock down: on one H200, TensorFlow 2.21, they ran at 650
-    to 679 TFLOP/s, in torch at 668, while the first ten after a rest reached 728.
-
-    Returns:
-        Floating-point operations per second, or None without a GPU.
+    to 679 TFLOP/s, in torch at 668, while the first ten after a rest reached 728. None without a
+    GPU.
     """
     if keras.config.backend() != "tensorflow":
         return None

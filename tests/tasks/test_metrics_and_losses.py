@@ -648,7 +648,7 @@ def test_weights_that_are_no_weights_are_refused_with_their_row(task, wrong):
     with pytest.raises(tf.errors.InvalidArgumentError, match="sample_weight: expected finite"):
         model.evaluate(dataset, verbose=0)
     if task in ("classifier", "two classes", "multi-label", "tagger", "relations"):
-        with pytest.raises(ValueError, match=r"class_weight\[1\] is"):
+        with pytest.raises(ValueError, match=r"class_weight\[1\]=.*: expected a number"):
             model.fit(x, y, class_weight={1: wrong}, verbose=0)
     for old, new in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)

@@ -153,7 +153,7 @@ def test_other_forms_keep_the_problem(tmp_path, problem):
     [
         ("multi_label", [["cat"], "mat"], "labels of row 1 are 'mat'; expected a list"),
         ("multi_label", [["cat"], ["dog"]], "label 'dog' in row 1 is unknown; expected cat, mat"),
-        ("multi_label", [["cat", "cat"], []], "label 'cat' is twice in row 0"),
+        ("multi_label", [["cat", "cat"], []], "label 'cat' in row 0 is there twice"),
         ("multi_label", [[0], [3]], "label 3 in row 1 is unknown"),
         ("multi_label", np.array([[0, 2]] * 2), r"shape \(2, 2\).*expected 0 or 1 for each of 3"),
         ("regression", [0.5, float("nan")], "row 1 is not finite"),

@@ -116,7 +116,7 @@ def test_a_backbone_alone():
         ({"max_sequence_length": 9}, "positions=None: from 6 to 9 positions, expected one of new"),
         ({"max_sequence_length": 9, "positions": "cut"}, "positions='cut': from 6 to 9"),
         ({"max_sequence_length": 4, "positions": "tile"}, "expected one of cut"),
-        ({"max_sequence_length": 0, "positions": "cut"}, "expected 1 or more"),
+        ({"max_sequence_length": 0, "positions": "cut"}, "expected a whole number, 1 or more"),
         ({"new_tokens": ["dog"], "tokens": "zero"}, "tokens='zero': expected one of mean, new"),
         ({"new_tokens": ["dog", "cat", "dog"]}, "'cat', 'dog' are there already"),
     ],
@@ -226,7 +226,7 @@ def test_a_corpus_that_is_none():
             resize(pretrainer(), corpus=corpus)
     with pytest.raises(ValueError, match="'dog' is not in the vocabulary"):
         resize(pretrainer(), corpus=["the"], keep_tokens=["dog"])
-    with pytest.raises(ValueError, match="corpus is for a task with a preprocessor"):
+    with pytest.raises(ValueError, match="for a task with a preprocessor"):
         resize(backbone(), corpus=["the"])
 
 

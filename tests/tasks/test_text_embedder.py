@@ -206,7 +206,7 @@ def test_errors(deep, regression):
         ({"pooling": "sum"}, "pooling='sum': expected some of cls, mean, max, pooler"),
         ({"loss": "mse"}, "loss='mse'"),
         ({"layers": (3,)}, r"layers=\(3,\): expected numbers of hidden states, from -3 to 2"),
-        ({"layers": (2, -1)}, "a layer is there twice"),
+        ({"layers": (2, -1)}, "each layer once"),
         ({"layers": (1,), "pooling": "pooler"}, "the pooler reads the last layer"),
     ):
         with pytest.raises(ValueError, match=match):

@@ -154,7 +154,7 @@ def test_settings_that_do_not_fit(setting, message):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"warmup": 1.0}, "warmup=1.0: expected a share"),
+        ({"warmup": 1.0}, "warmup=1.0: expected a number from 0 to below 1"),
         ({"warmup": -0.1}, "warmup=-0.1"),
         ({"power": 2.0}, "power=2.0 with decay='linear'"),
     ],
