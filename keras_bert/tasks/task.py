@@ -725,6 +725,11 @@ class BertTask(keras_hub.models.Task):
     # === The step, where Keras calls a model's own ===
 
     @property
+    def accumulation_steps(self) -> int:
+        """Number of micro-batches that a batch is split into."""
+        return self.step.accumulation_steps
+
+    @property
     def counters(self):
         """Counts of the train step, a `BatchCounters`; None on backends other than TensorFlow."""
         return self.step.counters
