@@ -140,17 +140,13 @@ def _f1_or_none(gold: list[str], answer: list[str]) -> float:
 
 
 def _check_odds(null_odds, answered) -> None:
-    missing = [question for question in answered if question not in null_odds]
-    if missing:
-        raise ValueError(
-            f"null_odds lack {len(missing)} of the {len(answered)} answered questions, the first "
-            f"is {missing[0]!r}."
-        )
-    bad = [question for question in answered if not math.isfinite(null_odds[question])]
+    bad = [
+        question for question in answered if not math.isfinite(null_odds.get(question, math.nan))
+    ]
     if bad:
         raise ValueError(
-            f"null_odds of {len(bad)} questions are not finite; the first is "
-            f"{null_odds[bad[0]]} of {bad[0]!r}."
+            f"null_odds of {len(bad)} of the {len(answered)} answered questions: expected finite "
+            f"numbers; the first is {null_odds.get(bad[0])} of {bad[0]!r}"
         )
 
 

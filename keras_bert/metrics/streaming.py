@@ -13,6 +13,7 @@ not a class) make the result NaN, since a compiled step cannot raise.
 import keras
 from keras import ops
 
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.metrics import double_float
 
 
@@ -37,8 +38,7 @@ class _ClassCounts(_Sums):
     """Counts per class against the rest: true and false positives, false and true negatives."""
 
     def __init__(self, num_classes: int, name: str):
-        if num_classes < 2:
-            raise ValueError(f"num_classes should be 2 or more, got {num_classes}.")
+        check_count("num_classes", num_classes, 2)
         super().__init__((4, num_classes), name)
         self.num_classes = num_classes
 
@@ -116,8 +116,7 @@ class F1(_ClassCounts):
     """
 
     def __init__(self, num_classes: int = 2, average: str = "binary", name: str = "f1"):
-        if average not in ("binary", "macro"):
-            raise ValueError(f'average is "binary" or "macro", got {average!r}.')
+        check_choice("average", average, ("binary", "macro"))
         if average == "binary" and num_classes != 2:
             raise ValueError(
                 f'average="binary" is of two classes, not {num_classes}: use average="macro".'

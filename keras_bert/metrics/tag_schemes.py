@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from keras_bert.arguments import check_choice
+
 SCHEMES = {"IOB1": "IB", "IOB2": "IB", "IOBES": "IBES"}
 
 _TAG = re.compile(r"([IBES])-(\S+)")
@@ -89,8 +91,7 @@ def split_tags(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[tupl
         ValueError: if the scheme is unknown, or a tag is not O or one of its letters, "-" and a
             type.
     """
-    if scheme not in SCHEMES:
-        raise ValueError(f"scheme={scheme!r}: expected one of {list(SCHEMES)}")
+    check_choice("scheme", scheme, SCHEMES)
     if isinstance(tags, str):
         raise ValueError(f"Sentence {sentence}: expected a list of tags, got the text {tags!r}.")
     found = []
