@@ -14,7 +14,17 @@ from scipy.special import expit, log_softmax, softmax
 
 from keras_bert.arguments import check_count
 from keras_bert.explain.attribution import attributions
-from keras_bert.explain.pages import Shown, cards, drawn, figure, html_text, table, write_png
+from keras_bert.explain.pages import (
+    BLUE,
+    ORANGE,
+    Shown,
+    cards,
+    drawn,
+    figure,
+    html_text,
+    table,
+    write_png,
+)
 from keras_bert.explain.reading import columns_of
 from keras_bert.metrics import (
     Calibration,
@@ -153,6 +163,18 @@ class ErrorReport(Shown):
             return None
         return confusion_matrix(a.labels, a.predicted, labels=range(len(a.names)))
 
+    def curves(self) -> list[tuple[str, str, np.ndarray]]:
+        """The label, the colour and the points of each reliability curve, [bins, 2]."""
+        found = []
+        for name, color, one in (
+            ("before", ORANGE, self.calibration),
+            ("after temperature scaling", BLUE, self.calibrated),
+        ):
+            if one is not None:
+                points = np.stack([one.confidence, one.accuracy], axis=1)[one.count > 0]
+                found.append((f"{name}: expected error {one.expected_error:.3f}", color, points))
+        return found
+
     def page(self, worst: int = 20) -> tuple[str, str]:
         """As `Shown.page`.
 
@@ -177,11 +199,10 @@ class ErrorReport(Shown):
         folder, paths = Path(folder), []
         if self.calibration is not None:
             paths.append(_draw_calibration(folder / "calibration.png", self))
+        names = [drawn(name) for name in self.answers.names or ()]
         if (matrix := self.confusion()) is not None:
-            names = [drawn(name) for name in self.answers.names]
             paths.append(_draw_confusion(folder / "confusion_matrix.png", matrix, names))
         if (scores := self.class_scores()) is not None:
-            names = [drawn(name) for name in self.answers.names]
             paths.append(_draw_classes(folder / "classes.png", scores, names))
         return [*paths, self.to_html(folder / "errors.html", worst=worst)]
 
@@ -286,35 +307,32 @@ def _answers(task, x, y, batch_size: int) -> Answers:
         )
     if problem == "multi_label":
         return _given(task, data, texts, outputs)
-    if isinstance(task, BertMultipleChoice):
-        names = None
-    else:
-        names = task.names if isinstance(task, Labelled) else list(range(outputs.shape[1]))
     labels = labels.argmax(axis=1) if labels.ndim == 2 else labels
     logits = outputs.astype("float64")
-    predicted = logits.argmax(axis=1)
-    logs = log_softmax(logits / getattr(task, "temperature", 1.0), axis=-1)
-    if names is None:
+    chosen, fields = _by_softmax(task, logits, labels)
+    if isinstance(task, BertMultipleChoice):
         choices = data.columns[1]
-        right, found = ([choices[i][c] for i, c in enumerate(ids)] for ids in (labels, predicted))
+        right, found = ([choices[i][c] for i, c in enumerate(ids)] for ids in (labels, chosen))
+        fields |= {"target": chosen.tolist(), "candidates": logits}
+        fields |= {"chosen": chosen, "wanted": labels}
     else:
-        right, found = ([str(names[i]) for i in ids] for ids in (labels, predicted))
-    return Answers(
-        data.columns,
-        texts,
-        every,
-        right,
-        found,
-        (labels == predicted).astype(float),
-        -logs[every, labels],
-        predicted.tolist() if names is None else [names[i] for i in predicted],
-        np.exp(logs[every, predicted]),
-        names,
-        None if names is None else labels,
-        None if names is None else logits,
-        predicted=predicted,
-        **({"candidates": logits, "chosen": predicted, "wanted": labels} if names is None else {}),
-    )
+        names = task.names if isinstance(task, Labelled) else list(range(outputs.shape[1]))
+        right, found = ([str(names[i]) for i in ids] for ids in (labels, chosen))
+        fields |= {"target": [names[i] for i in chosen], "names": names}
+        fields |= {"labels": labels, "logits": logits}
+    return Answers(data.columns, texts, every, right, found, predicted=chosen, **fields)
+
+
+def _by_softmax(task, logits, labels, chosen=None) -> tuple[np.ndarray, dict]:
+    """The ids chosen, and the fields of `Answers` that follow from a softmax."""
+    logs = log_softmax(logits.astype("float64") / getattr(task, "temperature", 1.0), axis=-1)
+    chosen = logits.argmax(axis=1) if chosen is None else chosen
+    items = np.arange(len(labels))
+    return chosen, {
+        "score": (labels == chosen).astype(float),
+        "loss": -logs[items, labels],
+        "confidence": np.exp(logs[items, chosen]),
+    }
 
 
 def _tagged(task, data, texts, batch_size) -> Answers:
@@ -327,26 +345,22 @@ def _tagged(task, data, texts, batch_size) -> Answers:
     labels, logits = np.concatenate(data.labels), np.concatenate(found).astype("float64")
     known = np.flatnonzero(labels >= 0)
     example, word, labels, logits = (v[known] for v in (example, word, labels, logits))
-    logs = log_softmax(logits / task.temperature, axis=-1)
-    predicted, names = logits.argmax(axis=1), task.names
+    names, chosen = task.names, None
     if task.crf:
         place = {name: i for i, name in enumerate(names)}
-        predicted = np.concatenate([[place[tag] for tag in tags] for tags in best])[known]
-    items = np.arange(len(labels))
+        chosen = np.concatenate([[place[tag] for tag in tags] for tags in best])[known]
+    chosen, fields = _by_softmax(task, logits, labels, chosen)
     return Answers(
         data.columns,
         texts,
         example,
-        [str(names[i]) for i in labels],
-        [str(names[i]) for i in predicted],
-        (labels == predicted).astype(float),
-        -logs[items, labels],
-        [(int(w), names[i]) for w, i in zip(word, predicted, strict=True)],
-        np.exp(logs[items, predicted]),
-        names,
-        labels,
-        logits,
-        predicted=predicted,
+        *([str(names[i]) for i in ids] for ids in (labels, chosen)),
+        target=[(int(w), names[i]) for w, i in zip(word, chosen, strict=True)],
+        names=names,
+        labels=labels,
+        logits=logits,
+        predicted=chosen,
+        **fields,
     )
 
 
@@ -407,22 +421,18 @@ def _filled(task, x, batch_size) -> Answers:
     (texts,) = columns_of(task, x)
     token = task.preprocessor.tokenizer.id_to_token
     _, masked, logits, right = task.masked_word_logits(texts, batch_size)
-    logs = log_softmax(logits.astype("float64") / task.temperature, axis=-1)
-    items = np.arange(len(masked))
-    found = logits.argmax(axis=1)
+    found, fields = _by_softmax(task, logits, right)
+    words = [[token(int(i)) for i in ids] for ids in (right, found)]
     return Answers(
         (masked,),
         [(text,) for text in masked],
-        items,
-        [token(int(i)) for i in right],
-        [token(int(i)) for i in found],
-        (right == found).astype(float),
-        -logs[items, right],
-        [(0, token(int(i))) for i in found],
-        np.exp(logs[items, found]),
+        np.arange(len(masked)),
+        *words,
+        target=[(0, word) for word in words[1]],
         candidates=logits,
         chosen=found,
         wanted=right,
+        **fields,
     )
 
 
@@ -664,8 +674,6 @@ def _calibration_picture(report: ErrorReport) -> str:
         lines.append(
             f'<text x="{left - 6}" y="{top + (1 - tick) * size + 4:.0f}" '
             f'text-anchor="end">{tick:g}</text>'
-        )
-        lines.append(
             f'<text x="{left + tick * size:.0f}" y="{top + size + 16}" '
             f'text-anchor="middle">{tick:g}</text>'
         )
@@ -674,26 +682,16 @@ def _calibration_picture(report: ErrorReport) -> str:
         'stroke="var(--line)"/>'
     )
     legend = []
-    for name, color, found in (
-        ("before", "var(--bad)", report.calibration),
-        ("after temperature scaling", "var(--good)", report.calibrated),
-    ):
-        if found is None:
-            continue
-        there = found.count > 0
-        points = [
-            place(x, y) for x, y in zip(found.confidence[there], found.accuracy[there], strict=True)
-        ]
+    for label, color, found in report.curves():
+        color = {ORANGE: "var(--bad)", BLUE: "var(--good)"}[color]  # which a dark page changes
+        points = [place(x, y) for x, y in found]
         lines.append(
             f'<polyline points="{" ".join(points)}" stroke="{color}" fill="none" stroke-width="2"/>'
         )
         for point in points:
             x, y = point.split(",")
             lines.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{color}"/>')
-        legend.append(
-            f'<span class="dot" style="background:{color}"></span> {name}: expected error '
-            f"{found.expected_error:.3f}"
-        )
+        legend.append(f'<span class="dot" style="background:{color}"></span> {label}')
     width, height = left + size + 20, top + size + 40
     lines.append(
         f'<text x="{left + size / 2:.0f}" y="{height - 6}" text-anchor="middle">'
@@ -736,6 +734,9 @@ def _slice_tables(report: ErrorReport) -> str:
 
 def _item_table(report: ErrorReport, items: np.ndarray) -> str:
     a, rows = report.answers, []
+    last, numbers = "confidence", a.confidence
+    if numbers is None:
+        last, numbers = "error", a.loss
     for item in items.tolist():
         why = report.explained.get(item)
         if why is not None:
@@ -745,12 +746,7 @@ def _item_table(report: ErrorReport, items: np.ndarray) -> str:
         if isinstance(a.target[item], tuple) and a.names is not None:
             text = f'<div class="soft">word {a.target[item][0]}</div>{text}'
         cells = [f"{a.example[item]}", text, html_text(a.right[item]), html_text(a.found[item])]
-        if a.confidence is None:
-            cells.append(f"{a.loss[item]:.3f}")
-        else:
-            cells.append(f"{a.confidence[item]:.3f}")
-        rows.append(cells)
-    last = "error" if a.confidence is None else "confidence"
+        rows.append([*cells, f"{numbers[item]:.3f}"])
     return table(["example", "text", "right", "answer", last], rows, {4}, long=1)
 
 
@@ -817,16 +813,8 @@ def _draw_calibration(path: Path, report: ErrorReport) -> Path:
     made = figure(5, 6)
     above, below = made.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     above.plot([0, 1], [0, 1], color="grey", linestyle="--")
-    for name, color, found in (
-        ("before", "#d55e00", report.calibration),
-        ("after temperature scaling", "#0072b2", report.calibrated),
-    ):
-        if found is not None:
-            there = found.count > 0
-            label = f"{name}: expected error {found.expected_error:.3f}"
-            above.plot(
-                found.confidence[there], found.accuracy[there], marker="o", color=color, label=label
-            )
+    for label, color, points in report.curves():
+        above.plot(*points.T, marker="o", color=color, label=label)
     above.set(ylabel="fraction of right answers", ylim=(0, 1.02))
     above.legend()
     count = report.calibration.count

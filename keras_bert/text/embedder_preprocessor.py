@@ -1,5 +1,7 @@
 """Preprocessor of the embedder, and nearest neighbours of its embeddings."""
 
+import math
+
 import keras
 
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
@@ -27,13 +29,14 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
         `sample_weight`, a tuple (x, y, sample_weight) as in Keras.
     """
 
-    most_texts = None
+    columns = (1, math.inf)
 
-    def pack(self, segments: tuple):
+    def pack(self, segments: tuple, padding: str | None = None):
         """Implements `call` for a tuple of texts or batches.
 
         Args:
             segments: strings, or batches of them [B], negatives also [B, M].
+            padding: overrides the preprocessor's.
 
         Returns:
             A dict of int32 tensors, as in `call`.
@@ -47,7 +50,7 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
             several = isinstance(negatives, tf.Tensor) and negatives.shape.rank == 2
             columns += tf.unstack(negatives, axis=1) if several else [negatives]
         texts = tf.stack(text_columns(columns), axis=-1)  # [B, C] or [C]
-        rows = super().pack((tf.reshape(texts, [-1]),))
+        rows = super().pack((tf.reshape(texts, [-1]),), padding)
         for name, value in rows.items():
             shape = tf.concat([tf.shape(texts), tf.shape(value)[1:]], axis=0)
             rows[name] = tf.ensure_shape(tf.reshape(value, shape), [*texts.shape, None])

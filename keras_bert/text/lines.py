@@ -33,9 +33,9 @@ class LineTokenizer:
         tokens: the vocabulary; an index is an id.
         lowercase: whether to lower-case.
         strip_accents: whether to decompose characters and drop accents.
-        exact: ids of tokens matched in the text in their exact spelling.
+        exact: (token, id) of those matched in the text in their exact spelling.
         max_word_length: a word with more characters becomes [UNK].
-        added: ids of tokens matched in the normalized text.
+        added: (token, id) of those matched in the normalized text.
         splitting: as in `WordSplitter`; only "bert" has fast implementations.
     """
 
@@ -44,12 +44,12 @@ class LineTokenizer:
         tokens: Sequence[str],
         lowercase: bool,
         strip_accents: bool,
-        exact: dict[str, int],
+        exact: tuple[tuple[str, int], ...],
         max_word_length: int,
-        added: dict[str, int] | None = None,
+        added: tuple[tuple[str, int], ...] = (),
         splitting: str = "bert",
     ):
-        added = added or {}
+        exact, added = dict(exact), dict(added)
         self.lowercase = lowercase
         self.special_ids = [*exact.values(), *added.values()]
         self.max_word_length = max_word_length
@@ -136,32 +136,9 @@ def _int32(pieces: Pieces) -> Pieces:
     return Pieces(*(tf.cast(field, tf.int32) for field in pieces))
 
 
-@functools.lru_cache(maxsize=4)
-def line_tokenizer(
-    tokens: tuple[str, ...],
-    lowercase: bool,
-    strip_accents: bool,
-    exact: tuple[tuple[str, int], ...],
-    max_word_length: int,
-    added: tuple[tuple[str, int], ...],
-    splitting: str,
-) -> LineTokenizer:
-    """A `LineTokenizer`, the same for the same arguments, so that tokenizers share its traces.
-
-    Making one for 30,000 tokens and tracing it takes half a second.
-
-    Args:
-        tokens: as `LineTokenizer`.
-        lowercase: as `LineTokenizer`.
-        strip_accents: as `LineTokenizer`.
-        exact: the items of that of `LineTokenizer`.
-        max_word_length: as `LineTokenizer`.
-        added: the items of that of `LineTokenizer`.
-        splitting: as `LineTokenizer`.
-    """
-    return LineTokenizer(
-        tokens, lowercase, strip_accents, dict(exact), max_word_length, dict(added), splitting
-    )
+# The same for the same arguments, so that tokenizers share its traces: making one for 30,000 tokens
+# and tracing it takes half a second.
+line_tokenizer = functools.lru_cache(maxsize=4)(LineTokenizer)
 
 
 def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:

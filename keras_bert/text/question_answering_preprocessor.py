@@ -6,7 +6,6 @@ import keras
 
 from keras_bert.arguments import check_count
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
-from keras_bert.text.padding import pack
 from keras_bert.text.tokenizer import BertTokenizer
 from keras_bert.text.windows import cut, has_most_context
 
@@ -75,6 +74,9 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
     """
 
     settings = ("sequence_length", "padding", "stride", "max_question_length")
+    expects = "(questions, contexts)"
+    columns = (2, 2)
+    rows_of_texts = "span_labels, with the rows of encode"
 
     def __init__(
         self,
@@ -116,15 +118,17 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
         found = {"sequence_length": length, "max_question_length": question, "stride": stride}
         return found | settings
 
-    def call(self, x, y=None, sample_weight=None):
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError(f"expected (questions, contexts), got {type(x).__name__}: {x!r:.80}")
-        if y is not None or sample_weight is not None:
-            raise ValueError(
-                "a question has as many rows as its context needs, so labels and weights of "
-                "questions do not match the rows: see encode and span_labels"
-            )
-        return self.encode(*x).ids()
+    def pack(self, segments: tuple, padding: str | None = None):
+        """Implements `call` for a tuple (questions, contexts).
+
+        Args:
+            segments: two strings, or batches of them [B].
+            padding: overrides the preprocessor's.
+
+        Returns:
+            A dict of int32 tensors, as in `call`.
+        """
+        return self.encode(*segments, padding).ids()
 
     def encode(self, questions, contexts, padding: str | None = None) -> QuestionRows:
         """Converts questions and contexts to rows with their origin and offsets.
@@ -155,9 +159,7 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
             first = tf.cast(tf.gather(pieces.row_starts(), windows.text), tf.int32) + windows.start
             inner = tf.ragged.range(first, first + windows.length)
             window = tf.gather(pieces.flat_values, inner)
-            batch = pack(
-                [question, window], self.tokenizer, self.sequence_length, padding or self.padding
-            )
+            batch = self.joined([question, window], padding)
 
             begin = tf.cast(question.row_lengths(), tf.int32) + 2  # [R]
             place = tf.range(tf.shape(batch["token_ids"])[1])[None, :] - begin[:, None]  # [R, T]

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from keras_bert.arguments import check_count
+
 
 class Windows(NamedTuple):
     """The positions of W windows over B texts, in the order of the texts.
@@ -40,8 +42,8 @@ def cut(lengths, size: int, stride: int) -> Windows:
     import tensorflow as tf
 
     for name, value in (("size", size), ("stride", stride)):
-        if isinstance(value, int) and value < 1:
-            raise ValueError(f"{name}={value}: expected 1 or more pieces")
+        if isinstance(value, int):
+            check_count(name, value)
     lengths = tf.cast(lengths, tf.int32)
     size = tf.broadcast_to(tf.cast(size, tf.int32), tf.shape(lengths))
     least = tf.debugging.assert_positive(size, message="windows have no room for text")
@@ -70,9 +72,7 @@ def take(pieces, windows: Windows):
 
     begin = tf.gather(tf.cast(pieces.row_starts(), tf.int32), windows.text) + windows.start
     places = tf.ragged.range(begin, begin + windows.length)
-    return tf.RaggedTensor.from_row_lengths(
-        tf.gather(pieces.flat_values, places.flat_values), windows.length
-    )
+    return places.with_values(tf.gather(pieces.flat_values, places.values))
 
 
 def has_most_context(windows: Windows, lengths, width):

@@ -237,7 +237,7 @@ def test_unknown_words():
     with pytest.raises(ValueError, match="what='adapters': expected a backbone with adapter_dim"):
         tune(classifier(), "adapters")
     for wrong in (0, 2.0):
-        with pytest.raises(ValueError, match="lora_rank=.*expected a positive integer"):
+        with pytest.raises(ValueError, match="lora_rank=.*expected a whole number, 1 or more"):
             tune(classifier(), "lora", lora_rank=wrong)
 
 
