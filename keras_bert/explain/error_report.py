@@ -488,18 +488,14 @@ def _slices(a: Answers) -> dict[str, list[Slice]]:
     lengths = np.array([sum(found.values()) for found in words])[a.example]
     found = {"length": [], "label": [], "script": [], "word": []}
     edges = np.unique(np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1]).astype(int))
-    for number, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
-        low = low if number == 0 else low + 1
-        name = f"{low} to {high} words" if low < high else f"{low} words"
-        found["length"].append(_slice(a, name, (lengths >= low) & (lengths <= high)))
-    if len(edges) == 1:
-        found["length"].append(_slice(a, f"{edges[0]} words", lengths == edges[0]))
-    if a.names is not None and a.labels.ndim == 1:
-        for label in np.unique(a.labels).tolist():
-            found["label"].append(_slice(a, str(a.names[label]), a.labels == label))
-    elif a.names is not None:
-        for label, name in enumerate(a.names):
-            found["label"].append(_slice(a, str(name), a.labels[:, label] == 1))
+    first = edges[0]
+    for last in edges[1:] if len(edges) > 1 else edges:
+        name = f"{first} to {last} words" if first < last else f"{first} words"
+        found["length"].append(_slice(a, name, (lengths >= first) & (lengths <= last)))
+        first = last + 1
+    for label, name in enumerate(a.names or ()):
+        inside = a.labels == label if a.labels.ndim == 1 else a.labels[:, label] == 1
+        found["label"].append(_slice(a, str(name), inside))
     scripts = np.array([script_of(" ".join(texts)) for texts in a.texts])[a.example]
     for script in np.unique(scripts).tolist():
         found["script"].append(_slice(a, script, scripts == script))
@@ -536,15 +532,9 @@ def _words(a: Answers, words: list[Counter], most: int = 20) -> list[Slice]:
 
 
 def script_of(text: str) -> str:
-    """The most frequent script of a text's letters, such as "Latin" or "Cyrillic".
+    """The most frequent script of a text's letters, such as "Latin"; "none" without letters.
 
     By the first word of their Unicode names, which for Chinese characters is "Cjk".
-
-    Args:
-        text: any text.
-
-    Returns:
-        The script, "none" without letters.
     """
     letters = Counter(
         unicodedata.name(c, "unknown").split(" ")[0].split("-")[0].capitalize()
@@ -575,6 +565,7 @@ def _doubtful(a: Answers) -> np.ndarray:
 def _body(report: ErrorReport, worst: int) -> str:
     a = report.answers
     number = a.confidence is None
+    title = "Largest errors" if number else "Worst mistakes"
     figures = {"examples": f"{len(a.texts):,}"}
     if len(a.score) != len(a.texts):
         figures["words with a tag"] = f"{len(a.score):,}"
@@ -589,19 +580,16 @@ def _body(report: ErrorReport, worst: int) -> str:
     if report.calibration is not None:
         figures["calibration error"] = f"{report.calibration.expected_error:.3f}"
     if report.calibrated is not None:
-        name = f"after temperature {report.temperature:.2f}"
-        figures[name] = f"{report.calibrated.expected_error:.3f}"
+        after = f"after temperature {report.temperature:.2f}"
+        figures[after] = f"{report.calibrated.expected_error:.3f}"
     parts = [cards(figures)]
     if scores is not None:
         parts += ["<h2>Classes</h2>", _class_table(a.names, scores)]
-    matrix = report.confusion()
-    if matrix is not None:
+    if (matrix := report.confusion()) is not None:
         parts += ["<h2>Confusion</h2>", _confusion_table(matrix, a.names)]
     if report.calibration is not None:
         parts += ["<h2>Calibration</h2>", _calibration_picture(report)]
-    parts += ["<h2>Slices</h2>", _slice_tables(report)]
-    title = "Largest errors" if number else "Worst mistakes"
-    parts.append(f"<h2>{title}</h2>")
+    parts += ["<h2>Slices</h2>", _slice_tables(report), f"<h2>{title}</h2>"]
     if len(report.mistakes):
         text = (
             "The worst first. Where words are coloured, "
@@ -754,13 +742,11 @@ def _comparison(report: ErrorReport, worst: int) -> str:
     a, b = report.answers, report.others
     if a.confidence is None:
         better = int((a.score > b.score).sum())
-        text = f"The first is nearer {better:,} times of {len(a.score):,}."
-        return f"<p>{text}</p>"
-    first = int(((a.score == 1) & (b.score < 1)).sum())
-    second = int(((b.score == 1) & (a.score < 1)).sum())
-    both = int(((a.score == 1) & (b.score == 1)).sum())
+        return f"<p>The first is nearer {better:,} times of {len(a.score):,}.</p>"
+    right, theirs = a.score == 1, b.score == 1
+    first, second = int((right & ~theirs).sum()), int((theirs & ~right).sum())
     figures = {
-        "both right": f"{both:,}",
+        "both right": f"{int((right & theirs).sum()):,}",
         "only this one": f"{first:,}",
         "only the other": f"{second:,}",
         "McNemar's p": f"{mcnemar(first, second):.3g}",
@@ -777,12 +763,7 @@ def _comparison(report: ErrorReport, worst: int) -> str:
 def mcnemar(first: int, second: int) -> float:
     """The exact two-sided p-value of McNemar's test.
 
-    Args:
-        first: number of items that only the first model answers right.
-        second: number of items that only the second model answers right.
-
-    Returns:
-        The probability of so large a difference by chance.
+    Of the numbers of items that only the first model, and only the second, answers right.
     """
     from scipy.stats import binomtest
 

@@ -136,10 +136,8 @@ class Drawn(Shown):
 def run_in(body: str, script: str) -> str:
     """HTML with a script of its own, as notebooks run it too.
 
-    Args:
-        body: HTML.
-        script: JavaScript, in which `box` is the element around the body. It holds no "<" but its
-            own, so that no text of a user ends it.
+    In the script `box` is the element around the body. It holds no "<" but its own, so that no text
+    of a user ends it.
     """
     name = "kb" + hashlib.sha256((body + script).encode()).hexdigest()[:12]
     return (
@@ -164,14 +162,10 @@ def table(
     wide: bool = True,
     long: int | None = None,
 ) -> str:
-    """A table of HTML cells.
+    """A table of HTML cells under plain titles.
 
-    Args:
-        titles: of the columns, plain text.
-        rows: cells, HTML.
-        numbers: indices of the columns of numbers, which are aligned to the right.
-        wide: whether it fills the page.
-        long: index of a column of texts, which stays readable on a small screen.
+    Columns of `numbers` are aligned to the right; a column `long` of texts stays readable on a
+    small screen; a `wide` table fills the page.
     """
     kinds = ['class="number"' if i in numbers else "" for i in range(len(titles))]
     if long is not None:

@@ -9,12 +9,7 @@ from keras_bert.metrics.score_inputs import check_shapes, check_values
 
 
 def multilabel_values(labels, probabilities) -> tuple[np.ndarray, np.ndarray]:
-    """Checks and returns labels as bool, and probabilities, both [N, C].
-
-    Raises:
-        ValueError: if shapes do not match, there is nothing to score, labels are not 0 or 1, or
-            values are not probabilities.
-    """
+    """Checks and returns labels as bool, and probabilities, both [N, C]."""
     labels, probabilities = np.asarray(labels), np.asarray(probabilities)
     check_shapes(labels=(labels, "NC"), probabilities=(probabilities, "NC"))
     check_values("label", labels, (labels == 0) | (labels == 1), "0 or 1")

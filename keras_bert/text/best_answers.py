@@ -175,20 +175,11 @@ def decode(
 
 
 def choose(found: NBest, null_threshold: float | None):
-    """Selects the answer to each question.
+    """Selects the answer to each question: int32 [N], indices in `found`.
 
-    Args:
-        found: from `decode`.
-        null_threshold: no answer is selected if `null_score` is above it; None always selects the
-            best answer. Reference: google-research/bert `run_squad.py`,
-            `null_score_diff_threshold`.
-
-    Returns:
-        int32 [N], indices in `found`.
-
-    Raises:
-        tf.errors.InvalidArgumentError: if a threshold is given, but `found` was decoded without
-            `with_null`.
+    No answer is selected if `null_score` is above `null_threshold`; None always selects the best
+    answer. Reference: google-research/bert `run_squad.py`, `null_score_diff_threshold`. A threshold
+    needs candidates decoded `with_null`.
     """
     import tensorflow as tf
 

@@ -32,15 +32,7 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
     columns = (1, math.inf)
 
     def pack(self, segments: tuple, padding: str | None = None):
-        """Implements `call` for a tuple of texts or batches.
-
-        Args:
-            segments: strings, or batches of them [B], negatives also [B, M].
-            padding: overrides the preprocessor's.
-
-        Returns:
-            A dict of int32 tensors, as in `call`.
-        """
+        """As `BertClassifierPreprocessor.pack`, for any number of texts; negatives also [B, M]."""
         import tensorflow as tf
 
         from keras_bert.text.lines import text_columns, to_strings
@@ -58,16 +50,10 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
 
 
 def nearest(queries, corpus, top_k: int):
-    """Finds the embeddings of a corpus with the highest cosine similarity to each query.
+    """Finds the `top_k` embeddings of a corpus, [N, H], with the highest cosine similarity.
 
-    Args:
-        queries: float [Q, H].
-        corpus: float [N, H].
-        top_k: number of results, at most N.
-
-    Returns:
-        A dict: `indices`, int32 [Q, top_k], and `scores`, float32 [Q, top_k], in descending
-        order; ties keep the order of the corpus.
+    Returns for queries [Q, H] a dict: `indices`, int32 [Q, top_k], and `scores`, float32 [Q,
+    top_k], in descending order; ties keep the order of the corpus.
     """
     import tensorflow as tf
 

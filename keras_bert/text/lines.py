@@ -142,10 +142,7 @@ line_tokenizer = functools.lru_cache(maxsize=4)(LineTokenizer)
 
 
 def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:
-    """Converts text to a string tensor.
-
-    Args:
-        inputs: str, bytes, or (ragged) lists, arrays or tensors of them.
+    """Converts text (str, bytes, or lists, arrays or tensors of them) to a string tensor.
 
     Raises:
         TypeError: if `inputs` are not text.
@@ -169,13 +166,7 @@ def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:
 
 
 def text_columns(columns: Sequence[Any]) -> list[tf.Tensor]:
-    """Converts the one or two texts of each example to string tensors.
-
-    Args:
-        columns: texts, or batches of equal length.
-
-    Returns:
-        Tensors [] or [B], all of the same shape.
+    """Converts the texts of each example, or batches of them, to string tensors [] or [B].
 
     Raises:
         TypeError: if a column is not text.

@@ -38,14 +38,7 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
     columns = (2, 2)
 
     def pack(self, segments: tuple, padding: str | None = None):
-        """Implements `call` for a tuple (contexts, choices).
-
-        Args:
-            segments: a string and strings [C], or batches [B] and [B, C].
-            padding: overrides the preprocessor's.
-
-        Returns:
-            A dict of int32 tensors [C, T], or [B, C, T], as in `call`.
+        """As `BertClassifierPreprocessor.pack`, for a tuple (contexts, choices).
 
         Raises:
             ValueError: if choices are not lists of texts.
@@ -83,14 +76,10 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
 
 
 def best_choices(logits):
-    """Decodes the scores of choices.
+    """Decodes the scores of choices, float [B, C].
 
-    Args:
-        logits: float [B, C].
-
-    Returns:
-        A dict: `choice`, int32 [B], the choice with the highest score, the first in ties;
-        `probabilities`, float32 [B, C], the softmax over the choices.
+    Returns a dict: `choice`, int32 [B], the choice with the highest score, the first in ties;
+    `probabilities`, float32 [B, C], the softmax over the choices.
     """
     import tensorflow as tf
 

@@ -33,17 +33,12 @@ class PromptRows(NamedTuple):
 
 
 def prompt_rows(texts, tokenizer: BertTokenizer, sequence_length: int) -> PromptRows:
-    """Tokenizes texts and finds their [MASK]s, in graph.
+    """Tokenizes texts, strings [B], and finds their [MASK]s, in graph.
 
     A literal [MASK] always counts; the tokenizer's `special_tokens_in_text` applies to the other
-    special tokens. A text that fits is one row. Otherwise each [MASK] gets a window with
-    the [MASK] in the middle, or as close to it as the ends of the text allow. A text without [MASK]
-    has no row.
-
-    Args:
-        texts: strings [B].
-        tokenizer: the tokenizer.
-        sequence_length: maximum number of tokens in a row, including [CLS] and [SEP].
+    special tokens. A text that fits into `sequence_length` tokens is one row. Otherwise each [MASK]
+    gets a window with the [MASK] in the middle, or as close to it as the ends of the text allow. A
+    text without [MASK] has no row.
     """
     import tensorflow as tf
 
@@ -75,9 +70,8 @@ def prompt_rows(texts, tokenizer: BertTokenizer, sequence_length: int) -> Prompt
 def mask_positions(rows: PromptRows):
     """The columns of the [MASK]s in rows that start with [CLS], in graph.
 
-    Returns:
-        (positions, slots): int32 [R, P], where P is the maximum number of [MASK]s in a row and
-        unused slots are 0; and int32 [M], the slot of each [MASK] in its row.
+    Returns (positions, slots): int32 [R, P], where P is the maximum number of [MASK]s in a row and
+    unused slots are 0; and int32 [M], the slot of each [MASK] in its row.
     """
     import tensorflow as tf
 
@@ -100,12 +94,8 @@ def check_has_mask(tokenizer: BertTokenizer) -> None:
 def mask_words(texts: Sequence[str], tokenizer: BertTokenizer) -> tuple[list, list, np.ndarray]:
     """Masks a word in each text, the middle one of those with a single token other than [UNK].
 
-    Args:
-        texts: N texts. Those with a [MASK], or without such a word, are left out.
-        tokenizer: the tokenizer.
-
-    Returns:
-        (indices of the M texts that are kept; M texts with a [MASK]; ids of the words, int [M]).
+    Texts with a [MASK], or without such a word, are left out. Returns the indices of the M texts
+    that are kept; M texts with a [MASK]; and the ids of the words, int [M].
     """
     kept, masked, right = [], [], []
     unknown = tokenizer.unk_token_id  # whose probability no one asks for
@@ -125,15 +115,12 @@ def mask_words(texts: Sequence[str], tokenizer: BertTokenizer) -> tuple[list, li
 def candidate_ids(
     tokenizer, top_k: int | None = None, targets: Sequence[str] | None = None
 ) -> tuple[np.ndarray, int]:
-    """Finds the tokens that may fill a [MASK], and the number of them to return.
+    """The tokens that may fill a [MASK], ids int32 [C], ascending; and how many to return.
 
     Args:
         tokenizer: a `BertTokenizer`.
         top_k: number of candidates; None for 5, or for all targets.
         targets: words or tokens; None for the whole vocabulary.
-
-    Returns:
-        (ids int32 [C], ascending; top_k).
 
     Raises:
         TypeError: if a target is not a string.

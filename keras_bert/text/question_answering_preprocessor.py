@@ -101,15 +101,9 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
 
     @classmethod
     def completed(cls, settings: dict, positions: int | None) -> dict:
-        """Completes settings for a backbone.
+        """As `BertClassifierPreprocessor.completed`, with run_squad.py's defaults, or what fits.
 
-        Args:
-            settings: arguments by name, of a checkpoint and of the user.
-            positions: number of positions of the backbone; None if unknown.
-
-        Returns:
-            The settings; by default rows of 384 tokens, questions of 64 pieces and a stride of 128
-            pieces, as run_squad.py has them, or what fits.
+        They are rows of 384 tokens, questions of 64 pieces and a stride of 128 pieces.
         """
         length = settings.get("sequence_length") or min(384, positions or 384)
         question = settings.get("max_question_length", min(64, length // 2))
@@ -119,15 +113,7 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
         return found | settings
 
     def pack(self, segments: tuple, padding: str | None = None):
-        """Implements `call` for a tuple (questions, contexts).
-
-        Args:
-            segments: two strings, or batches of them [B].
-            padding: overrides the preprocessor's.
-
-        Returns:
-            A dict of int32 tensors, as in `call`.
-        """
+        """As `BertClassifierPreprocessor.pack`, for a tuple (questions, contexts)."""
         return self.encode(*segments, padding).ids()
 
     def encode(self, questions, contexts, padding: str | None = None) -> QuestionRows:
@@ -186,7 +172,7 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
 
 
 def span_labels(rows: QuestionRows, starts, ends):
-    """Computes the columns of the answer in each row.
+    """The columns of the answer in each row.
 
     The answer's pieces are those that overlap it by a character. The label of a row whose window
     lacks any of them is [CLS]. Reference: google-research/bert `run_squad.py`,

@@ -86,14 +86,7 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
         )
 
     def pack(self, segments: tuple, padding: str | None = None):
-        """Implements `call` for a tuple (texts, spans).
-
-        Args:
-            segments: batches of texts [B] and of spans, as in `call`.
-            padding: overrides the preprocessor's.
-
-        Returns:
-            A dict of int32 tensors, as in `call`.
+        """As `BertClassifierPreprocessor.pack`, for a tuple (texts, spans).
 
         Raises:
             tf.errors.InvalidArgumentError: if two entities do not fit into `sequence_length`.
@@ -215,16 +208,11 @@ def _parts(texts, spans):
 
 
 def _cut(starts, lengths, budget: int):
-    """Truncates sentences as described in the class.
+    """Truncates sentences as described in the class to `budget` pieces.
 
-    Args:
-        starts: int32 [B, 5], the start of each part's pieces in the pool.
-        lengths: int32 [B, 5].
-        budget: number of pieces that fit.
-
-    Returns:
-        (starts, lengths, fits): lists of six int32 [B], for before, first, the two ends of
-        between, second, after; and bool [B].
+    Takes the start of each part's pieces in the pool and their number, int32 [B, 5]. Returns lists
+    of six int32 [B], starts and lengths for before, first, the two ends of between, second, after;
+    and bool [B], whether the entities fit.
     """
     import tensorflow as tf
 
@@ -236,15 +224,6 @@ def _cut(starts, lengths, budget: int):
     head = kept - kept // 2  # of an odd budget the first entity gets one piece more
     kept_before, kept_after = pair_lengths(before, after, room - kept)
     begin = tf.unstack(starts, axis=1)
-    return (
-        [
-            begin[0] + before - kept_before,
-            begin[1],
-            begin[2],
-            begin[2] + between - kept // 2,
-            begin[3],
-            begin[4],
-        ],
-        [kept_before, first, head, kept // 2, second, kept_after],
-        fits,
-    )
+    begin.insert(3, begin[2] + between - kept // 2)
+    begin[0] += before - kept_before
+    return begin, [kept_before, first, head, kept // 2, second, kept_after], fits

@@ -2,7 +2,7 @@
 
 
 def substrings(texts, row, starts, ends):
-    """Extracts substrings in time and memory linear in texts and results.
+    """Extracts substrings, strings [E], in time and memory linear in texts and results.
 
     `tf.strings.substr` on gathered texts would copy a whole text for each substring.
 
@@ -11,9 +11,6 @@ def substrings(texts, row, starts, ends):
         row: int [E], the text of each substring.
         starts: int [E], its first character, in code points.
         ends: int [E], one after its last character.
-
-    Returns:
-        Strings [E].
     """
     import tensorflow as tf
 

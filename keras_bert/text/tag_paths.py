@@ -2,14 +2,11 @@
 
 
 def scores_of_words(logits, rows):
-    """Gathers each word's scores from the position that represents it.
+    """Gathers each word's scores, ragged [B, None, K], from the position that represents it.
 
     Args:
         logits: float32 [R, T, K], the model's output for `rows.ids`.
         rows: `TokenRows`, from `BertTokenClassifierPreprocessor.rows`.
-
-    Returns:
-        float32 ragged [B, None, K].
     """
     import tensorflow as tf
 

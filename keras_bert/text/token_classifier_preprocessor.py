@@ -87,15 +87,7 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         self.stride = stride
 
     def pack(self, segments: tuple, padding: str | None = None):
-        """Implements `call` for a tuple of one batch.
-
-        Args:
-            segments: texts [B], or lists of words [B, None].
-            padding: overrides the preprocessor's.
-
-        Returns:
-            A dict of int32 tensors, as in `call`.
-        """
+        """As `BertClassifierPreprocessor.pack`, for a tuple of one batch."""
         return self.rows(*segments, padding).ids
 
     def rows(self, x, padding: str | None = None, by_piece: bool = False) -> TokenRows:
@@ -192,15 +184,12 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
 
 
 def labels_of_rows(rows: TokenRows, labels, ignored: int | float = IGNORED):
-    """Assigns the labels, or weights, of words to their first pieces, in graph.
+    """Assigns the labels, or weights, of words to their first pieces, [R, T], in graph.
 
     Args:
         rows: from `rows`.
         labels: int32 or float32 ragged [B, None], one for each word.
         ignored: the value at positions that represent no word.
-
-    Returns:
-        A tensor of the same dtype, [R, T].
     """
     import tensorflow as tf
 

@@ -155,10 +155,10 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
     # Vocabulary.
 
     def set_vocabulary(self, vocabulary: str | os.PathLike[str] | Sequence[str] | None) -> None:
-        """Sets the vocabulary: a path, the list of tokens, or None for none yet.
+        """Sets the vocabulary.
 
         Args:
-            vocabulary: a path of a `vocab.txt`, the list of tokens, or None.
+            vocabulary: a path of a `vocab.txt`, the list of tokens, or None for none yet.
 
         Raises:
             ValueError: if it is not a vocabulary, or lacks a special token other than [MASK]; the

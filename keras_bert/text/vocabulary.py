@@ -56,12 +56,10 @@ def check_vocabulary(
     source: str | os.PathLike[str] | None = None,
     required: Sequence[str] = (UNKNOWN,),
 ) -> None:
-    """Raises a ValueError unless `tokens` can serve as a vocabulary.
+    """Raises a ValueError unless `tokens`, in the order of their ids, can be a vocabulary.
 
-    Args:
-        tokens: the tokens in the order of their ids.
-        source: their origin, for the message; None for a list passed by the caller.
-        required: tokens that must be present.
+    `source` is their origin, for the message; None for a list passed by the caller. Of `required`
+    tokens, each must be present.
     """
     name = "the vocabulary list" if source is None else str(source)
     if not tokens:

@@ -32,9 +32,6 @@ def cut(lengths, size: int, stride: int) -> Windows:
         stride: number of pieces from the start of one window to that of the next, like `size`;
             limited to the text's size.
 
-    Returns:
-        `Windows`.
-
     Raises:
         ValueError: if `size` or `stride` is less than 1.
         tf.errors.InvalidArgumentError: the same for tensors.
@@ -59,15 +56,7 @@ def cut(lengths, size: int, stride: int) -> Windows:
 
 
 def take(pieces, windows: Windows):
-    """Gathers the pieces of each window.
-
-    Args:
-        pieces: RaggedTensor [B, None], one value per piece.
-        windows: from `cut`.
-
-    Returns:
-        RaggedTensor [W, None] of the same dtype.
-    """
+    """Gathers the pieces of each window, ragged [W, None], from those of texts, [B, None]."""
     import tensorflow as tf
 
     begin = tf.gather(tf.cast(pieces.row_starts(), tf.int32), windows.text) + windows.start
@@ -76,19 +65,16 @@ def take(pieces, windows: Windows):
 
 
 def has_most_context(windows: Windows, lengths, width):
-    """Computes for each piece of each window whether it has its maximum context there.
+    """Whether each piece of each window has its maximum context there, bool [W, width].
 
     That is the window with the largest min(pieces before, pieces after) + 0.01 * length, the first
     one in ties. Reference: google-research/bert `run_squad.py`, `_check_is_max_context`. Every
-    piece of a text has exactly one such window.
+    piece of a text has exactly one such window. False beyond the end of a window.
 
     Args:
         windows: from `cut`.
         lengths: int tensor [B], number of pieces of each text.
         width: int scalar, at least as long as the longest window.
-
-    Returns:
-        bool [W, width]; False beyond the end of a window.
     """
     import tensorflow as tf
 
