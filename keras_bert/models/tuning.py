@@ -140,10 +140,7 @@ def merge_lora(model: keras.Model) -> int:
 def add_lora(model: keras.Model, rank: int, layers: list[str] | None = None) -> None:
     """Adds LoRA updates to layers, on the devices of the model.
 
-    Args:
-        model: a task.
-        rank: rank of the updates.
-        layers: names of the layers; None for `backbone.default_lora_layer_names()`.
+    `layers` are names; None for `backbone.default_lora_layer_names()`.
     """
     strategy = getattr(model, "distribute_strategy", None)  # TensorFlow only
     with strategy.scope() if strategy else contextlib.nullcontext():

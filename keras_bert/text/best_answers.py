@@ -143,7 +143,9 @@ def decode(
         kinds, kind = tf.unique(key)
         kept = tf.math.unsorted_segment_min(tf.range(tf.size(kind)), kind, tf.size(kinds))
         example, is_null = tf.gather(example, kept), tf.gather(is_null, kept)
-        rank = _places(example, number)
+        counts = tf.math.unsorted_segment_sum(tf.ones_like(example), example, number)
+        first = tf.gather(tf.cumsum(counts, exclusive=True), example)
+        rank = tf.range(tf.size(example)) - first  # within the question, whose candidates adjoin
         chosen = tf.where((rank < n_best) | is_null)[:, 0]
         kept, example, is_null = (tf.gather(side, chosen) for side in (kept, example, is_null))
         text, start, end, start_logit, end_logit = (
@@ -190,11 +192,3 @@ def choose(found: NBest, null_threshold: float | None):
     )
     with tf.control_dependencies([with_null]):
         return tf.where(found.null_score > null_threshold, found.null, found.best)
-
-
-def _places(example, number):
-    """The rank of each candidate within its question; those of a question are adjacent."""
-    import tensorflow as tf
-
-    counts = tf.math.unsorted_segment_sum(tf.ones_like(example), example, number)
-    return tf.range(tf.size(example)) - tf.gather(tf.cumsum(counts, exclusive=True), example)

@@ -220,8 +220,4 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         raise NotImplementedError("texts cannot be symbolic: map the preprocessor in tf.data")
 
     def get_config(self):
-        return super().get_config() | {
-            "sequence_length": self.sequence_length,
-            "padding": self.padding,
-            "tail": self.tail,
-        }
+        return super().get_config() | {name: getattr(self, name) for name in self.settings}

@@ -67,12 +67,11 @@ class LineTokenizer:
             self.tokens = tf.constant(list(tokens), tf.string)
             fast = self.line_model and self.found_whole is not None and splitting == "bert"
             self.roads = self._roads(strip_accents) if fast else ()
-        # One trace for each `offsets`, for all batch sizes.
+        # One trace of each for all batch sizes.
         signature = [tf.TensorSpec([None], tf.string)]
-        self.ids = tf.function(self._ids, signature, autograph=False)
-        self.pieces = tf.function(self._pieces, signature, autograph=False)
-        self.pieces_by_character = tf.function(
-            self._pieces_by_character, signature, autograph=False
+        self.ids, self.pieces, self.pieces_by_character = (
+            tf.function(function, signature, autograph=False)
+            for function in (self._ids, self._pieces, self._pieces_by_character)
         )
 
     def _roads(self, strip_accents: bool) -> tuple[Road, ...]:

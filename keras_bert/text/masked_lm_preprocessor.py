@@ -54,6 +54,3 @@ class BertMaskedLMPreprocessor(BertClassifierPreprocessor):
             A dict of int32 tensors [B, sequence_length], as in `call`.
         """
         return self.pack(x if isinstance(x, tuple) else (x,), padding="full")
-
-    def get_config(self):
-        return super().get_config() | {"masking": self.masking}

@@ -164,12 +164,6 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
                 most_context=inside & most,
             )
 
-    def get_config(self):
-        return super().get_config() | {
-            "stride": self.stride,
-            "max_question_length": self.max_question_length,
-        }
-
 
 def span_labels(rows: QuestionRows, starts, ends):
     """The columns of the answer in each row.

@@ -179,9 +179,6 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         )
         return tf.cast(ids, tf.int32), word, starts, ends
 
-    def get_config(self):
-        return super().get_config() | {"stride": self.stride}
-
 
 def labels_of_rows(rows: TokenRows, labels, ignored: int | float = IGNORED):
     """Assigns the labels, or weights, of words to their first pieces, [R, T], in graph.
