@@ -262,10 +262,7 @@ def errors(
     for item in mistakes[:explained].tolist():
         values = tuple([column[answers.example[item]]] for column in answers.columns)
         values = values if len(values) > 1 else values[0]
-        if isinstance(task, BertTextEmbedder) or len(answers.columns) > 1:
-            values = tuple(values)
-        target = answers.target[item]
-        (found.explained[item],) = attributions(task, values, [target])
+        (found.explained[item],) = attributions(task, values, [answers.target[item]])
     if other is not None:
         found.others = _answers(other, x, y, batch_size)
         if found.others.right != answers.right:

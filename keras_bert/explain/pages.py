@@ -118,18 +118,7 @@ class Drawn(Shown):
         """The picture, a matplotlib figure; see `figure`."""
 
     def to_png(self, path: str | Path, **options) -> Path:
-        """Writes the picture to a file, atomically.
-
-        Args:
-            path: the file to create or replace. A link is replaced, not followed.
-            **options: as `picture`.
-
-        Returns:
-            The path.
-
-        Raises:
-            ImportError: if matplotlib, from the extra "plots", is not installed.
-        """
+        """As `Shown.to_html`, for the picture; options are those of `picture`."""
         return write_png(path, self.picture(**options))
 
 
@@ -188,9 +177,6 @@ def figure(width: float, height: float):
     """A matplotlib figure of this size in inches.
 
     Not pyplot's, which would initialize a window system and keep every figure.
-
-    Raises:
-        ImportError: if matplotlib, from the extra "plots", is not installed.
     """
     with needed("a picture", "matplotlib", "'keras3-bert[plots]'"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg

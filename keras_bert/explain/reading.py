@@ -67,14 +67,10 @@ class Reading(TokensRead):
 
 
 def columns_of(task, x) -> tuple:
-    """Parses examples into columns of N values.
+    """Parses examples into columns of N strings or values.
 
     They are given as the task's method that answers takes them, a list or a tuple of columns; or a
     single one, a string or a tuple that begins with a string.
-
-    Raises:
-        TypeError: if a text is not a string.
-        ValueError: if the task has no preprocessor, or an example is wrong.
     """
     task.check_has_preprocessor()
     if not are_examples(x):
@@ -94,10 +90,6 @@ def read_pair(task, text: str | tuple[str, ...]) -> Reading:
     """Reads one or two texts as [CLS] first [SEP] second [SEP], whatever the task.
 
     For a masked language model a literal [MASK] in a single text is the special token.
-
-    Raises:
-        TypeError: if a text is not a string.
-        ValueError: if the task has no preprocessor.
     """
     task.check_has_preprocessor()
     texts = text if isinstance(text, tuple) else (text,)
@@ -116,10 +108,6 @@ def read_any(task, text) -> Reading:
 
     For relations that is (text, spans); for multiple choice (context, choices), of which the best
     choice is read. Of a question and its context, the window that holds the answer is read.
-
-    Raises:
-        TypeError: if a text is not a string.
-        ValueError: if the task has no preprocessor, or the example is wrong.
     """
     pair = isinstance(text, tuple) and len(text) == 2
     texts = pair and isinstance(text[1], str)
@@ -137,14 +125,9 @@ def read_any(task, text) -> Reading:
 def read_example(task, columns: tuple, **options) -> list[Reading]:
     """Reads an example, given by its columns' values, as the task does.
 
-    Args:
-        task: a task with a preprocessor.
-        columns: the values of one example.
-        **options: `word`, the word of a sentence to explain, which decides on the window;
-            `characters`, those of an answer, (start, end); `mask`, the number of the [MASK].
-
-    Returns:
-        One row; for an embedder one for each text, for multiple choice one for each choice.
+    Options are `word`, the word of a sentence to explain, which decides on the window;
+    `characters`, those of an answer, (start, end); and `mask`, the number of the [MASK]. The result
+    is one row; for an embedder one for each text, for multiple choice one for each choice.
     """
     preprocessor = task.preprocessor
     if isinstance(task, BertTokenClassifier):
@@ -172,9 +155,6 @@ def read_prompt(task, text: str, mask: int) -> Reading:
     """Reads a text with [MASK]s, which are special tokens with spans, as `BertMaskedLM.fill` does.
 
     A text that is too long is read around the [MASK] of number `mask`.
-
-    Raises:
-        ValueError: if the text has no such [MASK].
     """
     preprocessor = task.preprocessor
     tokenizer = preprocessor.tokenizer
@@ -221,9 +201,8 @@ def run_outputs(task, reading: Reading):
 def run_layers(task, reading: Reading) -> tuple[np.ndarray, np.ndarray]:
     """Runs the encoder on a row, and keeps what is inside.
 
-    Returns:
-        (hidden states, float32 [L + 1, T, H], beginning with those of the embeddings; attention
-        probabilities, float32 [L, N, T, T], from query to key).
+    Returns the hidden states, float32 [L + 1, T, H], beginning with those of the embeddings; and
+    the attention probabilities, float32 [L, N, T, T], from query to key.
     """
     import tensorflow as tf
 

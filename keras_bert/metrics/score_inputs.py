@@ -6,14 +6,10 @@ import numpy as np
 
 
 def check_shapes(**arrays: tuple[Any, str]) -> None:
-    """Checks the shapes of arrays against each other.
+    """Checks the shapes of arrays, by name (array, form), against each other.
 
-    Args:
-        **arrays: by name (array, form); a form has a letter for each axis, such as "NC", and axes
-            with the same letter have the same length.
-
-    Raises:
-        ValueError: if a shape does not match, or there is nothing to score.
+    A form has a letter for each axis, such as "NC", and axes with the same letter have the same
+    length, which is not 0.
     """
     lengths: dict[str, int] = {}
     for array, form in arrays.values():
@@ -30,17 +26,7 @@ def check_shapes(**arrays: tuple[Any, str]) -> None:
 
 
 def check_values(name: str, values: np.ndarray, right: np.ndarray, expected: str) -> None:
-    """Checks values of examples, and names the first wrong one.
-
-    Args:
-        name: of a value.
-        values: [N] or [N, C].
-        right: bool, of the same shape.
-        expected: a description of right values.
-
-    Raises:
-        ValueError: if a value is not right.
-    """
+    """Checks values of examples, [N] or [N, C], and names the first one that is not `right`."""
     wrong = np.argwhere(~right)
     if len(wrong):
         example, *column = wrong[0].tolist()

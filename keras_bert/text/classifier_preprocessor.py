@@ -142,16 +142,8 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             )
         return keras.utils.pack_x_y_sample_weight(self.pack(segments), y, sample_weight)
 
-    def joined(self, pieces, padding: str | None = None) -> dict:
-        """As `text.padding.pack`, with the settings of this preprocessor.
-
-        Args:
-            pieces: one or two int RaggedTensors [B, None].
-            padding: overrides the preprocessor's.
-
-        Returns:
-            A dict of int32 tensors [B, T].
-        """
+    def _joined(self, pieces, padding: str | None = None) -> dict:
+        """As `text.padding.pack`, with the settings of this preprocessor or another padding."""
         length, padding = self.sequence_length, padding or self.padding
         return pack(pieces, self.tokenizer, length, padding, self.tail)
 
@@ -174,7 +166,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             if segments[0].shape.rank == 0:
                 batch = self.pack(tuple(segment[None] for segment in segments), padding)
                 return {name: value[0] for name, value in batch.items()}
-            batch = self.joined([self.tokenizer.tokenize(column) for column in segments], padding)
+            batch = self._joined([self.tokenizer.tokenize(column) for column in segments], padding)
             for value in batch.values():  # ragged tensors lose their static batch size
                 value.set_shape([segments[0].shape[0], None])
             return batch
@@ -214,7 +206,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             found = windows.cut(cut.row_lengths(), sizes, sizes - overlap)
             rows = [tf.gather(first, found.text) for first in firsts]
             rows.append(windows.take(cut, found))
-            return self.joined(rows), found
+            return self._joined(rows), found
 
     def compute_output_spec(self, x, y=None, sample_weight=None):
         raise NotImplementedError("texts cannot be symbolic: map the preprocessor in tf.data")

@@ -121,7 +121,8 @@ def tags_of_spans(
     """Converts character spans to tags of words.
 
     The scheme follows from the labels: if present, E (or L) marks the last word of an entity, S (or
-    U) an entity of one word, and M replaces I.
+    U) an entity of one word, and M replaces I. A span that splits a word, contains none or has no
+    label is a ValueError, which names the example by `where`.
 
     Args:
         spans: (start, end, type) in characters, `end` exclusive, sorted, without overlaps.
@@ -129,9 +130,6 @@ def tags_of_spans(
         ends: one after its last character.
         labels: names of the K tags.
         where: name of the example, for errors.
-
-    Raises:
-        ValueError: if a span splits a word or contains none, or there is no label for it.
     """
     places, types = tag_places(labels)
     letters = {place: label[0] for label, place in zip(labels, places, strict=True)}

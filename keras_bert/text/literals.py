@@ -36,11 +36,11 @@ class Literals:
         self._numbers = tf.constant(numbers, tf.int32)
 
     def find(self, code: tf.Tensor, line: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Finds the tokens in a batch.
+        """Finds the tokens in the concatenated lines of a batch; no match crosses the end of one.
 
         Args:
-            code: int32 [C], the concatenated code points of the lines.
-            line: int32 [C], the line of each; no match crosses the end of a line.
+            code: int32 [C], code points.
+            line: int32 [C], the line of each.
 
         Returns:
             (starts, ends, numbers): int64, int64 and int32 [M]; match m is token `numbers[m]` and

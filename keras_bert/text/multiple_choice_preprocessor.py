@@ -64,7 +64,7 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
             row = tf.repeat(tf.range(count[0]), count[1])  # the context of each choice
             pieces = self.tokenizer.tokenize(contexts)
             seconds = self.tokenizer.tokenize(tf.reshape(choices, [-1]))
-            batch = self.joined([tf.gather(pieces, row), seconds], padding)
+            batch = self._joined([tf.gather(pieces, row), seconds], padding)
             there = tf.cast(tf.reshape(choices, [-1, 1]) != "", tf.int32)
             batch = {name: value * there for name, value in batch.items()}
             batch["token_ids"] += (1 - there) * self.tokenizer.pad_token_id

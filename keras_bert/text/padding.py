@@ -54,8 +54,7 @@ def pack(
         segments: one or two int RaggedTensors [B, None] of pieces.
         tokenizer: a `BertTokenizer`, for its special ids.
         sequence_length: maximum number of tokens in a row.
-        padding: "full" pads to `sequence_length`; "bucket" to the smallest power of two, at least
-            16, that holds the longest row.
+        padding: "full" pads to `sequence_length`; "bucket" to `bucket_length` of the longest row.
         tail: fraction of the pieces kept of a truncated text that are taken from its end.
 
     Returns:

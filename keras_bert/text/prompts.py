@@ -117,25 +117,21 @@ def candidate_ids(
 ) -> tuple[np.ndarray, int]:
     """The tokens that may fill a [MASK], ids int32 [C], ascending; and how many to return.
 
-    Args:
-        tokenizer: a `BertTokenizer`.
-        top_k: number of candidates; None for 5, or for all targets.
-        targets: words or tokens; None for the whole vocabulary.
+    `targets` are words or tokens; None for the whole vocabulary. `top_k` is from 1 to C; None for
+    5, or for all targets.
 
     Raises:
         TypeError: if a target is not a string.
-        ValueError: if a target is not a single token, or `top_k` is not from 1 to C.
+        ValueError: if a target is not a single token, or `top_k` is out of range.
     """
     ids = np.arange(tokenizer.vocabulary_size(), dtype="int32")
     what = "the tokens of the vocabulary"
-    if isinstance(targets, str):
-        raise TypeError(f"targets={targets!r}: expected a list of tokens, not a string")
+    if isinstance(targets, str) or not all(isinstance(target, str) for target in targets or ()):
+        raise TypeError(f"targets={targets!r:.80}: expected a list of tokens, not a string")
     if targets is not None:
         vocabulary = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
         found = set()
         for i, target in enumerate(targets):
-            if not isinstance(target, str):
-                raise TypeError(f"targets[{i}]={target!r}: expected a str")
             pieces = [vocabulary.get(target)]
             if pieces == [None]:
                 pieces = tokenizer.tokenize(target).numpy().tolist()

@@ -7,7 +7,7 @@ import keras
 from keras_bert.arguments import check_count
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
 from keras_bert.text.tokenizer import BertTokenizer
-from keras_bert.text.windows import cut, has_most_context
+from keras_bert.text.windows import cut, has_most_context, take
 
 
 class QuestionRows(NamedTuple):
@@ -143,9 +143,7 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
 
             # The flat index of each window's first piece among those of all contexts, [R].
             first = tf.cast(tf.gather(pieces.row_starts(), windows.text), tf.int32) + windows.start
-            inner = tf.ragged.range(first, first + windows.length)
-            window = tf.gather(pieces.flat_values, inner)
-            batch = self.joined([question, window], padding)
+            batch = self._joined([question, take(pieces, windows)], padding)
 
             begin = tf.cast(question.row_lengths(), tf.int32) + 2  # [R]
             place = tf.range(tf.shape(batch["token_ids"])[1])[None, :] - begin[:, None]  # [R, T]

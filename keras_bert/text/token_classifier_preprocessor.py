@@ -125,7 +125,7 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
                 word = tf.ragged.range(lengths)
             room = self.sequence_length - 2
             windows = cut(lengths, room, self.stride or (room + 1) // 2)
-            batch = self.joined([take(ids, windows)], padding)
+            batch = self._joined([take(ids, windows)], padding)
             width = tf.shape(batch["token_ids"])[1]
             place = take(word, windows).to_tensor(IGNORED, shape=[None, self.sequence_length])[
                 :, : width - 1

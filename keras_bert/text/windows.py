@@ -24,17 +24,13 @@ def cut(lengths, size: int, stride: int) -> Windows:
 
     Each text has at least one window, and each piece is in one. Reference: google-research/bert
     `run_squad.py`, `convert_examples_to_features`: windows have the maximum length, and the last
-    one ends with the text.
+    one ends with the text. Sizes and strides below 1 are an error.
 
     Args:
         lengths: int tensor [B], number of pieces of each text.
         size: maximum number of pieces of a window; an int or an int tensor [B].
         stride: number of pieces from the start of one window to that of the next, like `size`;
             limited to the text's size.
-
-    Raises:
-        ValueError: if `size` or `stride` is less than 1.
-        tf.errors.InvalidArgumentError: the same for tensors.
     """
     import tensorflow as tf
 
@@ -69,12 +65,8 @@ def has_most_context(windows: Windows, lengths, width):
 
     That is the window with the largest min(pieces before, pieces after) + 0.01 * length, the first
     one in ties. Reference: google-research/bert `run_squad.py`, `_check_is_max_context`. Every
-    piece of a text has exactly one such window. False beyond the end of a window.
-
-    Args:
-        windows: from `cut`.
-        lengths: int tensor [B], number of pieces of each text.
-        width: int scalar, at least as long as the longest window.
+    piece of a text has exactly one such window. False beyond the end of a window, which is no
+    longer than `width`; `lengths`, int [B], are those of the texts.
     """
     import tensorflow as tf
 
