@@ -114,7 +114,11 @@ def test_all_names_are_listed_once():
         ([0.0, 1.0], np.zeros((2, 2)), "label 0.0 of example 0: expected an integer from 0 to 1"),
         ([0, 2], np.zeros((2, 2)), "label 2 of example 1: expected an integer from 0 to 1"),
         ([0, -1], np.zeros((2, 2)), "label -1 of example 1"),
-        ([0, 1], np.array([[0.0, 1.0], [np.nan, 0.0]]), "logit nan of example 1, class 0: expected a number"),
+        (
+            [0, 1],
+            np.array([[0.0, 1.0], [np.nan, 0.0]]),
+            "logit nan of example 1, class 0: expected",
+        ),
     ],
 )
 def test_inputs_that_cannot_be_scored(labels, logits, message):
