@@ -16,7 +16,7 @@ class AttentionMaps(TokensRead, Drawn):
     """Attention of L layers and N heads between T tokens.
 
     Attributes:
-        texts, tokens, sides, spans: as `TokensRead`.
+        texts, tokens, sides, spans: as `Attribution`.
         maps: float32 [L, N, T, T]; `maps[l, n, i, j]` is the probability with which token i
             attends to token j. Rows sum to 1.
     """
@@ -49,7 +49,7 @@ class AttentionMaps(TokensRead, Drawn):
         Returns:
             The maps, whose `tokens` are words as in the texts, and special tokens.
         """
-        groups = self.groups()
+        groups = self._groups()
         first, last = (np.array([group[place] for group in groups]) for place in (0, -1))
         sides = self.sides[first]
         spans = np.stack([self.spans[first, 0], self.spans[last, 1]], axis=1)

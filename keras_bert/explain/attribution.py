@@ -50,7 +50,11 @@ class Attribution(TokensRead, Drawn):
     """The shares of T tokens in one output.
 
     Attributes:
-        texts, tokens, sides, spans: as `TokensRead`.
+        texts: the texts that were read, one or two.
+        tokens: T tokens of the vocabulary, with [CLS] and [SEP].
+        sides: int32 [T], the index of each token's text; -1 for special tokens.
+        spans: int32 [T, 2], the characters of each token in its text, start and end; -1 for
+            special tokens.
         scores: float32 [T]; positive for tokens that raise the output.
         target: the output that is explained: a label, (word, tag), (start, end), an index of a
             choice, (number of the [MASK], token), "cosine" or "next sentence".
@@ -75,7 +79,7 @@ class Attribution(TokensRead, Drawn):
     @property
     def words(self) -> Words:
         """The same by word."""
-        groups = [group for group in self.groups() if self.sides[group[0]] >= 0]
+        groups = [group for group in self._groups() if self.sides[group[0]] >= 0]
         sides = np.array([self.sides[group[0]] for group in groups], "int32")
         ends = [(self.spans[group[0], 0], self.spans[group[-1], 1]) for group in groups]
         spans = np.array(ends, "int32").reshape(-1, 2)

@@ -163,18 +163,6 @@ class ErrorReport(Shown):
             return None
         return confusion_matrix(a.labels, a.predicted, labels=range(len(a.names)))
 
-    def curves(self) -> list[tuple[str, str, np.ndarray]]:
-        """The label, the colour and the points of each reliability curve, [bins, 2]."""
-        found = []
-        for name, color, one in (
-            ("before", ORANGE, self.calibration),
-            ("after temperature scaling", BLUE, self.calibrated),
-        ):
-            if one is not None:
-                points = np.stack([one.confidence, one.accuracy], axis=1)[one.count > 0]
-                found.append((f"{name}: expected error {one.expected_error:.3f}", color, points))
-        return found
-
     def page(self, worst: int = 20) -> tuple[str, str]:
         """As `Shown.page`.
 
@@ -667,7 +655,7 @@ def _calibration_picture(report: ErrorReport) -> str:
         'stroke="var(--line)"/>'
     )
     legend = []
-    for label, color, found in report.curves():
+    for label, color, found in _curves(report):
         color = {ORANGE: "var(--bad)", BLUE: "var(--good)"}[color]  # which a dark page changes
         points = [place(x, y) for x, y in found]
         lines.append(
@@ -687,6 +675,19 @@ def _calibration_picture(report: ErrorReport) -> str:
         f'aria-label="Reliability diagram">{"".join(lines)}</svg>'
     )
     return f'{picture}<p class="soft">{"<br>".join(legend)}</p>'
+
+
+def _curves(report: ErrorReport) -> list[tuple[str, str, np.ndarray]]:
+    """The label, the colour and the points of each reliability curve, [bins, 2]."""
+    found = []
+    for name, color, one in (
+        ("before", ORANGE, report.calibration),
+        ("after temperature scaling", BLUE, report.calibrated),
+    ):
+        if one is not None:
+            points = np.stack([one.confidence, one.accuracy], axis=1)[one.count > 0]
+            found.append((f"{name}: expected error {one.expected_error:.3f}", color, points))
+    return found
 
 
 def _slice_tables(report: ErrorReport) -> str:
@@ -791,7 +792,7 @@ def _draw_calibration(path: Path, report: ErrorReport) -> Path:
     made = figure(5, 6)
     above, below = made.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     above.plot([0, 1], [0, 1], color="grey", linestyle="--")
-    for label, color, points in report.curves():
+    for label, color, points in _curves(report):
         above.plot(*points.T, marker="o", color=color, label=label)
     above.set(ylabel="fraction of right answers", ylim=(0, 1.02))
     above.legend()

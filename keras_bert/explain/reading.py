@@ -39,7 +39,7 @@ class TokensRead:
     sides: np.ndarray
     spans: np.ndarray
 
-    def groups(self) -> list[list[int]]:
+    def _groups(self) -> list[list[int]]:
         """The indices of the pieces of each word, and of each special token, in their order."""
         groups: list[list[int]] = []
         for number, (token, side) in enumerate(zip(self.tokens, self.sides, strict=True)):

@@ -35,7 +35,7 @@ class HiddenStates(TokensRead):
     """The hidden states of a row.
 
     Attributes:
-        texts, tokens, sides, spans: as `TokensRead`.
+        texts, tokens, sides, spans: as `Attribution`.
         states: float32 [L + 1, T, H]; the first are the embeddings, the last the encoder's output.
     """
 
