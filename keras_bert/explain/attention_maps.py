@@ -8,27 +8,19 @@ from typing import Any
 import numpy as np
 
 from keras_bert.explain.pages import VIEWS, Drawn, drawn, figure, run_in, shown
-from keras_bert.explain.reading import read_any, run_layers
+from keras_bert.explain.reading import TokensRead, read_any, run_layers
 
 
 @dataclass(frozen=True, eq=False)
-class AttentionMaps(Drawn):
+class AttentionMaps(TokensRead, Drawn):
     """Attention of L layers and N heads between T tokens.
 
     Attributes:
-        texts: the texts that were read, one or two.
-        tokens: T tokens of the vocabulary, with [CLS] and [SEP].
-        sides: int32 [T], the index of each token's text; -1 for special tokens.
-        spans: int32 [T, 2], the characters of each token in its text, start and end; -1 for
-            special tokens.
+        texts, tokens, sides, spans: as `Attribution`.
         maps: float32 [L, N, T, T]; `maps[l, n, i, j]` is the probability with which token i
             attends to token j. Rows sum to 1.
     """
 
-    texts: tuple[str, ...]
-    tokens: tuple[str, ...]
-    sides: np.ndarray
-    spans: np.ndarray
     maps: np.ndarray
 
     def rollout(self, layers: int | None = None) -> np.ndarray:
@@ -57,13 +49,7 @@ class AttentionMaps(Drawn):
         Returns:
             The maps, whose `tokens` are words as in the texts, and special tokens.
         """
-        groups: list[list[int]] = []
-        for number, (token, side) in enumerate(zip(self.tokens, self.sides, strict=True)):
-            later = side >= 0 and token.startswith("##") and len(token) > 2
-            if later and groups and self.sides[groups[-1][-1]] == side:
-                groups[-1].append(number)
-            else:
-                groups.append([number])
+        groups = self._groups()
         first, last = (np.array([group[place] for group in groups]) for place in (0, -1))
         sides = self.sides[first]
         spans = np.stack([self.spans[first, 0], self.spans[last, 1]], axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert.arguments import check_choice, check_count
 from keras_bert.explain.pages import BLUE, ORANGE, Drawn, drawn, figure, html_text
-from keras_bert.explain.reading import Reading, columns_of, read_example, run_outputs
+from keras_bert.explain.reading import Reading, TokensRead, columns_of, read_example, run_outputs
 from keras_bert.tasks.labelled import Labelled
 from keras_bert.tasks.multiple_choice import BertMultipleChoice
 from keras_bert.tasks.pretrainer import BertMaskedLM
@@ -18,6 +18,7 @@ from keras_bert.tasks.run_rows import kept_function
 from keras_bert.tasks.text_embedder import BertTextEmbedder
 from keras_bert.tasks.token_classifier import BertTokenClassifier
 from keras_bert.text.entities import marks_entity
+from keras_bert.text.prompts import check_has_mask
 
 METHODS = ("integrated_gradients", "gradient_x_input", "occlusion")
 BASELINES = ("[PAD]", "[MASK]")
@@ -45,7 +46,7 @@ class Words(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Attribution(Drawn):
+class Attribution(TokensRead, Drawn):
     """The shares of T tokens in one output.
 
     Attributes:
@@ -66,10 +67,6 @@ class Attribution(Drawn):
         baseline: as `attributions`.
     """
 
-    texts: tuple[str, ...]
-    tokens: tuple[str, ...]
-    sides: np.ndarray
-    spans: np.ndarray
     scores: np.ndarray
     target: Any
     meaning: str
@@ -82,23 +79,15 @@ class Attribution(Drawn):
     @property
     def words(self) -> Words:
         """The same by word."""
-        found: list[list] = []  # side, start, end, score
-        for token, side, (start, end), score in zip(
-            self.tokens, self.sides.tolist(), self.spans.tolist(), self.scores, strict=True
-        ):
-            if side < 0:
-                continue
-            later = token.startswith("##") and len(token) > 2
-            if later and found and found[-1][0] == side and found[-1][2] <= start:
-                found[-1][2:] = end, found[-1][3] + score
-            else:
-                found.append([side, start, end, score])
-        return Words(
-            [self.texts[side][start:end] for side, start, end, _ in found],
-            np.array([row[0] for row in found], "int32"),
-            np.array([row[1:3] for row in found], "int32").reshape(-1, 2),
-            np.array([row[3] for row in found], "float32"),
-        )
+        groups = [group for group in self._groups() if self.sides[group[0]] >= 0]
+        sides = np.array([self.sides[group[0]] for group in groups], "int32")
+        ends = [(self.spans[group[0], 0], self.spans[group[-1], 1]) for group in groups]
+        spans = np.array(ends, "int32").reshape(-1, 2)
+        words = [
+            self.texts[side][start:end] for side, (start, end) in zip(sides, spans, strict=True)
+        ]
+        scores = np.array([sum(self.scores[i] for i in group) for group in groups], "float32")
+        return Words(words, sides, spans, scores)
 
     def marked_texts(self) -> str:
         """HTML of the texts, in which words are coloured by their scores."""
@@ -224,10 +213,8 @@ def attributions(
     if keras.config.backend() != "tensorflow":
         raise ValueError(f"expected Keras on TensorFlow, not on {keras.config.backend()}")
     columns = columns_of(task, texts)
-    tokenizer = task.preprocessor.tokenizer
-    for token in {baseline, *(["[MASK]"] if method == "occlusion" else [])}:
-        if token == "[MASK]" and tokenizer.mask_token_id is None:
-            raise ValueError("the vocabulary has no [MASK], which baseline or method need")
+    if baseline == "[MASK]" or method == "occlusion":
+        check_has_mask(task.preprocessor.tokenizer)
     count = len(columns[0])
     targets = target if isinstance(target, list) else [target] * count
     if len(targets) != count:
@@ -276,18 +263,15 @@ class _Asked(NamedTuple):
 
 def _asked(task, columns: tuple, target) -> _Asked:
     """Finds the output to explain, and the default one if `target` is None."""
-    if isinstance(task, BertTokenClassifier):
-        return _asked_tag(task, columns, target)
-    if isinstance(task, BertQuestionAnswerer):
-        return _asked_answer(task, columns, target)
-    if isinstance(task, BertMultipleChoice):
-        return _asked_choice(task, columns, target)
-    if isinstance(task, BertTextEmbedder):
-        return _asked_similarity(task, columns, target)
-    if isinstance(task, BertMaskedLM):
-        return (
-            _asked_next(task, columns) if len(columns) > 1 else _asked_fill(task, columns, target)
-        )
+    for kind, asked in (
+        (BertTokenClassifier, _asked_tag),
+        (BertQuestionAnswerer, _asked_answer),
+        (BertMultipleChoice, _asked_choice),
+        (BertTextEmbedder, _asked_similarity),
+        (BertMaskedLM, _asked_next if len(columns) > 1 else _asked_fill),
+    ):
+        if isinstance(task, kind):
+            return asked(task, columns, target)
     return _asked_class(task, columns, target)
 
 
@@ -319,7 +303,7 @@ def _asked_tag(task, columns, target) -> _Asked:
         entities = task.labels is not None and all(map(marks_entity, task.labels))
         word = others[0] if others and entities else 0
     (reading,) = read_example(task, columns, word=int(word))
-    place = int(np.argmax(reading.about == word))
+    place = int(np.argmax(reading.word == word))
     if tag is None:
         tag = names[int(np.argmax(run_outputs(task, reading)[0, place]))]
     index = _index(names, tag)
@@ -334,14 +318,15 @@ def _asked_answer(task, columns, target) -> _Asked:
     if target is None:
         best = task.answer(*columns)
         target = (best.start, best.end)
-    if not isinstance(target, tuple) or len(target) != 2 or target == (None, None):
-        raise ValueError(f"target={target!r}: expected (start, end), characters of the context")
-    start, end = target
-    known = [value for value in target if value is not None]
-    characters = (known[0] if start is not None else known[0] - 1, known[-1])
-    if not 0 <= characters[0] <= len(columns[1]) or characters[-1] > len(columns[1]):
+    pair = isinstance(target, tuple) and len(target) == 2
+    start, end = target if pair else (None, None)
+    begin = start if start is not None else (end or 0) - 1
+    characters = (begin, begin if end is None else end)
+    size = len(columns[1])
+    if not 0 <= begin <= size or characters[1] > size:
         raise ValueError(
-            f"target={target}: expected characters 0 to {len(columns[1])} of the context"
+            f"target={target!r}: expected (start, end), characters 0 to {size} of the context, of "
+            "which one may be None"
         )
     none = target == (0, 0)  # no answer, which [CLS] stands for
     (reading,) = read_example(task, columns, characters=characters)
@@ -406,7 +391,7 @@ def _asked_fill(task, columns, target) -> _Asked:
     return _Asked([part], (int(mask), token), meaning)
 
 
-def _asked_next(task, columns) -> _Asked:
+def _asked_next(task, columns, _) -> _Asked:
     if "nsp" not in task.output:
         raise ValueError("got pairs of texts: expected texts with [MASK]s")
     (reading,) = read_example(task, columns)
@@ -524,19 +509,12 @@ def _integrated(along: "_Line", change: float, steps: int | None) -> np.ndarray:
 
 
 def _parts(values: Callable, count: int) -> np.ndarray:
-    """Divides the line into parts, short ones where the output changes fast.
+    """Divides the line into parts, short ones where the output changes fast; returns their ends.
 
     A jump may take less than a hundredth of the line, where equal steps would hardly have a point
     (Bhat and Raychowdhury 2023, arXiv:2302.11107). Forward passes alone find it: again and again,
     the parts with the largest change are halved. A tenth of the measure is length, so that no
     stretch is left out where the changes of several tokens cancel.
-
-    Args:
-        values: computes the outputs at points from 0 to 1.
-        count: number of parts P.
-
-    Returns:
-        The ends of the parts, ascending from 0 to 1, [P + 1].
     """
     points = np.linspace(0, 1, min(count, 8) + 1)
     found = values(points)
@@ -560,13 +538,7 @@ def _nodes(cuts: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Line:
-    """The embeddings of a row on the line from those of the baseline, and the outputs there.
-
-    Args:
-        task: the task.
-        part: the row, and its number.
-        base: int32 [1, T], the token ids of the baseline.
-    """
+    """The embeddings of a row on the line from those of the ids `base`, and the outputs there."""
 
     def __init__(self, task, part: _Part, base: np.ndarray):
         import tensorflow as tf
@@ -575,7 +547,6 @@ class _Line:
         ids = part.reading.ids
         self.names = [*ids]
         self.fixed = [tf.constant(v) for v in (base, part.selector, *ids.values())]
-        self.at_once = max(TOKENS_AT_ONCE // base.shape[1], 1)
 
     def values(self, points: np.ndarray) -> np.ndarray:
         """The outputs at points, float32 [S]."""
@@ -584,19 +555,14 @@ class _Line:
             embeddings, *_ = self._embeddings(points, *fixed)
             return self._outputs(embeddings, points, *fixed)
 
-        return np.concatenate([v.numpy() for v in self._called("values", run, [points])])
+        found = _in_parts(self.task, self.part, "values", run, [points], self.fixed)
+        return np.concatenate([*found])
 
     def gradients(self, points: np.ndarray, weights: np.ndarray, relative: float) -> np.ndarray:
-        """Integrates the gradient times the direction.
+        """Integrates the gradient times the direction, float32 [T], by weighted points.
 
-        Args:
-            points: [S], from 0 to 1.
-            weights: [S], those of the points.
-            relative: 1 for the direction from the baseline to the tokens, 0 for the embeddings of
-                the tokens.
-
-        Returns:
-            float32 [T], by token.
+        The direction is that from the baseline to the tokens if `relative` is 1, and the embeddings
+        of the tokens if it is 0.
         """
         import tensorflow as tf
 
@@ -609,19 +575,9 @@ class _Line:
             mean = tf.tensordot(weights, gradient, 1)  # [T, H]
             return tf.reduce_sum(mean * (here - relative[0] * there)[0], axis=1)
 
-        of_points = np.full(len(points), relative)
-        found = self._called("gradients", run, [points, weights, of_points])
-        return sum(v.numpy().astype("float64") for v in found).astype("float32")
-
-    def _called(self, name: str, run: Callable, moving: list[np.ndarray]):
-        """The results of a function for some points after the other, which bounds memory."""
-        import tensorflow as tf
-
-        key = (name, self.part.kind, *self.names)
-        for first in range(0, len(moving[0]), self.at_once):
-            some = [tf.constant(v[first : first + self.at_once], tf.float32) for v in moving]
-            columns = [*some, *self.fixed]
-            yield kept_function(self.task, key, run, columns)(*columns)
+        moving = [points, weights, np.full(len(points), relative)]
+        found = _in_parts(self.task, self.part, "gradients", run, moving, self.fixed)
+        return sum(v.astype("float64") for v in found).astype("float32")
 
     def _embeddings(self, points, base, selector, *ids):
         import tensorflow as tf
@@ -653,11 +609,20 @@ def _values(task, part: _Part, rows: np.ndarray):
         return part.number(task(ids | {"token_ids": rows}, training=False), selector)
 
     fixed = [tf.constant(v) for v in (part.selector, *(part.reading.ids[n] for n in names))]
-    at_once = max(TOKENS_AT_ONCE // rows.shape[1], 1)
-    for first in range(0, len(rows), at_once):
-        columns = [tf.constant(rows[first : first + at_once]), *fixed]
-        function = kept_function(task, ("occlusion", part.kind, *names), run, columns)
-        yield function(*columns).numpy()
+    return _in_parts(task, part, "occlusion", run, [rows], fixed)
+
+
+def _in_parts(task, part: _Part, name: str, run: Callable, moving: list, fixed: list):
+    """The results of a function for some points or rows after the other, which bounds memory."""
+    import tensorflow as tf
+
+    ids = part.reading.ids
+    at_once = max(TOKENS_AT_ONCE // ids["token_ids"].shape[1], 1)
+    for first in range(0, len(moving[0]), at_once):
+        some = (v[first : first + at_once] for v in moving)
+        some = [tf.constant(v, tf.float32 if v.dtype.kind == "f" else None) for v in some]
+        columns = [*some, *fixed]
+        yield kept_function(task, (name, part.kind, *ids), run, columns)(*columns).numpy()
 
 
 def _joined(asked: _Asked, parts: Sequence[tuple], method: str, baseline: str) -> Attribution:

@@ -14,7 +14,17 @@ from scipy.special import expit, log_softmax, softmax
 
 from keras_bert.arguments import check_count
 from keras_bert.explain.attribution import attributions
-from keras_bert.explain.pages import Shown, cards, drawn, figure, html_text, table, write_png
+from keras_bert.explain.pages import (
+    BLUE,
+    ORANGE,
+    Shown,
+    cards,
+    drawn,
+    figure,
+    html_text,
+    table,
+    write_png,
+)
 from keras_bert.explain.reading import columns_of
 from keras_bert.metrics import (
     Calibration,
@@ -177,11 +187,10 @@ class ErrorReport(Shown):
         folder, paths = Path(folder), []
         if self.calibration is not None:
             paths.append(_draw_calibration(folder / "calibration.png", self))
+        names = [drawn(name) for name in self.answers.names or ()]
         if (matrix := self.confusion()) is not None:
-            names = [drawn(name) for name in self.answers.names]
             paths.append(_draw_confusion(folder / "confusion_matrix.png", matrix, names))
         if (scores := self.class_scores()) is not None:
-            names = [drawn(name) for name in self.answers.names]
             paths.append(_draw_classes(folder / "classes.png", scores, names))
         return [*paths, self.to_html(folder / "errors.html", worst=worst)]
 
@@ -241,10 +250,7 @@ def errors(
     for item in mistakes[:explained].tolist():
         values = tuple([column[answers.example[item]]] for column in answers.columns)
         values = values if len(values) > 1 else values[0]
-        if isinstance(task, BertTextEmbedder) or len(answers.columns) > 1:
-            values = tuple(values)
-        target = answers.target[item]
-        (found.explained[item],) = attributions(task, values, [target])
+        (found.explained[item],) = attributions(task, values, [answers.target[item]])
     if other is not None:
         found.others = _answers(other, x, y, batch_size)
         if found.others.right != answers.right:
@@ -286,35 +292,32 @@ def _answers(task, x, y, batch_size: int) -> Answers:
         )
     if problem == "multi_label":
         return _given(task, data, texts, outputs)
-    if isinstance(task, BertMultipleChoice):
-        names = None
-    else:
-        names = task.names if isinstance(task, Labelled) else list(range(outputs.shape[1]))
     labels = labels.argmax(axis=1) if labels.ndim == 2 else labels
     logits = outputs.astype("float64")
-    predicted = logits.argmax(axis=1)
-    logs = log_softmax(logits / getattr(task, "temperature", 1.0), axis=-1)
-    if names is None:
+    chosen, fields = _by_softmax(task, logits, labels)
+    if isinstance(task, BertMultipleChoice):
         choices = data.columns[1]
-        right, found = ([choices[i][c] for i, c in enumerate(ids)] for ids in (labels, predicted))
+        right, found = ([choices[i][c] for i, c in enumerate(ids)] for ids in (labels, chosen))
+        fields |= {"target": chosen.tolist(), "candidates": logits}
+        fields |= {"chosen": chosen, "wanted": labels}
     else:
-        right, found = ([str(names[i]) for i in ids] for ids in (labels, predicted))
-    return Answers(
-        data.columns,
-        texts,
-        every,
-        right,
-        found,
-        (labels == predicted).astype(float),
-        -logs[every, labels],
-        predicted.tolist() if names is None else [names[i] for i in predicted],
-        np.exp(logs[every, predicted]),
-        names,
-        None if names is None else labels,
-        None if names is None else logits,
-        predicted=predicted,
-        **({"candidates": logits, "chosen": predicted, "wanted": labels} if names is None else {}),
-    )
+        names = task.names if isinstance(task, Labelled) else list(range(outputs.shape[1]))
+        right, found = ([str(names[i]) for i in ids] for ids in (labels, chosen))
+        fields |= {"target": [names[i] for i in chosen], "names": names}
+        fields |= {"labels": labels, "logits": logits}
+    return Answers(data.columns, texts, every, right, found, predicted=chosen, **fields)
+
+
+def _by_softmax(task, logits, labels, chosen=None) -> tuple[np.ndarray, dict]:
+    """The ids chosen, and the fields of `Answers` that follow from a softmax."""
+    logs = log_softmax(logits.astype("float64") / getattr(task, "temperature", 1.0), axis=-1)
+    chosen = logits.argmax(axis=1) if chosen is None else chosen
+    items = np.arange(len(labels))
+    return chosen, {
+        "score": (labels == chosen).astype(float),
+        "loss": -logs[items, labels],
+        "confidence": np.exp(logs[items, chosen]),
+    }
 
 
 def _tagged(task, data, texts, batch_size) -> Answers:
@@ -327,26 +330,22 @@ def _tagged(task, data, texts, batch_size) -> Answers:
     labels, logits = np.concatenate(data.labels), np.concatenate(found).astype("float64")
     known = np.flatnonzero(labels >= 0)
     example, word, labels, logits = (v[known] for v in (example, word, labels, logits))
-    logs = log_softmax(logits / task.temperature, axis=-1)
-    predicted, names = logits.argmax(axis=1), task.names
+    names, chosen = task.names, None
     if task.crf:
         place = {name: i for i, name in enumerate(names)}
-        predicted = np.concatenate([[place[tag] for tag in tags] for tags in best])[known]
-    items = np.arange(len(labels))
+        chosen = np.concatenate([[place[tag] for tag in tags] for tags in best])[known]
+    chosen, fields = _by_softmax(task, logits, labels, chosen)
     return Answers(
         data.columns,
         texts,
         example,
-        [str(names[i]) for i in labels],
-        [str(names[i]) for i in predicted],
-        (labels == predicted).astype(float),
-        -logs[items, labels],
-        [(int(w), names[i]) for w, i in zip(word, predicted, strict=True)],
-        np.exp(logs[items, predicted]),
-        names,
-        labels,
-        logits,
-        predicted=predicted,
+        *([str(names[i]) for i in ids] for ids in (labels, chosen)),
+        target=[(int(w), names[i]) for w, i in zip(word, chosen, strict=True)],
+        names=names,
+        labels=labels,
+        logits=logits,
+        predicted=chosen,
+        **fields,
     )
 
 
@@ -407,22 +406,18 @@ def _filled(task, x, batch_size) -> Answers:
     (texts,) = columns_of(task, x)
     token = task.preprocessor.tokenizer.id_to_token
     _, masked, logits, right = task.masked_word_logits(texts, batch_size)
-    logs = log_softmax(logits.astype("float64") / task.temperature, axis=-1)
-    items = np.arange(len(masked))
-    found = logits.argmax(axis=1)
+    found, fields = _by_softmax(task, logits, right)
+    words = [[token(int(i)) for i in ids] for ids in (right, found)]
     return Answers(
         (masked,),
         [(text,) for text in masked],
-        items,
-        [token(int(i)) for i in right],
-        [token(int(i)) for i in found],
-        (right == found).astype(float),
-        -logs[items, right],
-        [(0, token(int(i))) for i in found],
-        np.exp(logs[items, found]),
+        np.arange(len(masked)),
+        *words,
+        target=[(0, word) for word in words[1]],
         candidates=logits,
         chosen=found,
         wanted=right,
+        **fields,
     )
 
 
@@ -478,18 +473,14 @@ def _slices(a: Answers) -> dict[str, list[Slice]]:
     lengths = np.array([sum(found.values()) for found in words])[a.example]
     found = {"length": [], "label": [], "script": [], "word": []}
     edges = np.unique(np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1]).astype(int))
-    for number, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
-        low = low if number == 0 else low + 1
-        name = f"{low} to {high} words" if low < high else f"{low} words"
-        found["length"].append(_slice(a, name, (lengths >= low) & (lengths <= high)))
-    if len(edges) == 1:
-        found["length"].append(_slice(a, f"{edges[0]} words", lengths == edges[0]))
-    if a.names is not None and a.labels.ndim == 1:
-        for label in np.unique(a.labels).tolist():
-            found["label"].append(_slice(a, str(a.names[label]), a.labels == label))
-    elif a.names is not None:
-        for label, name in enumerate(a.names):
-            found["label"].append(_slice(a, str(name), a.labels[:, label] == 1))
+    first = edges[0]
+    for last in edges[1:] if len(edges) > 1 else edges:
+        name = f"{first} to {last} words" if first < last else f"{first} words"
+        found["length"].append(_slice(a, name, (lengths >= first) & (lengths <= last)))
+        first = last + 1
+    for label, name in enumerate(a.names or ()):
+        inside = a.labels == label if a.labels.ndim == 1 else a.labels[:, label] == 1
+        found["label"].append(_slice(a, str(name), inside))
     scripts = np.array([script_of(" ".join(texts)) for texts in a.texts])[a.example]
     for script in np.unique(scripts).tolist():
         found["script"].append(_slice(a, script, scripts == script))
@@ -526,15 +517,9 @@ def _words(a: Answers, words: list[Counter], most: int = 20) -> list[Slice]:
 
 
 def script_of(text: str) -> str:
-    """The most frequent script of a text's letters, such as "Latin" or "Cyrillic".
+    """The most frequent script of a text's letters, such as "Latin"; "none" without letters.
 
     By the first word of their Unicode names, which for Chinese characters is "Cjk".
-
-    Args:
-        text: any text.
-
-    Returns:
-        The script, "none" without letters.
     """
     letters = Counter(
         unicodedata.name(c, "unknown").split(" ")[0].split("-")[0].capitalize()
@@ -565,6 +550,7 @@ def _doubtful(a: Answers) -> np.ndarray:
 def _body(report: ErrorReport, worst: int) -> str:
     a = report.answers
     number = a.confidence is None
+    title = "Largest errors" if number else "Worst mistakes"
     figures = {"examples": f"{len(a.texts):,}"}
     if len(a.score) != len(a.texts):
         figures["words with a tag"] = f"{len(a.score):,}"
@@ -579,19 +565,16 @@ def _body(report: ErrorReport, worst: int) -> str:
     if report.calibration is not None:
         figures["calibration error"] = f"{report.calibration.expected_error:.3f}"
     if report.calibrated is not None:
-        name = f"after temperature {report.temperature:.2f}"
-        figures[name] = f"{report.calibrated.expected_error:.3f}"
+        after = f"after temperature {report.temperature:.2f}"
+        figures[after] = f"{report.calibrated.expected_error:.3f}"
     parts = [cards(figures)]
     if scores is not None:
         parts += ["<h2>Classes</h2>", _class_table(a.names, scores)]
-    matrix = report.confusion()
-    if matrix is not None:
+    if (matrix := report.confusion()) is not None:
         parts += ["<h2>Confusion</h2>", _confusion_table(matrix, a.names)]
     if report.calibration is not None:
         parts += ["<h2>Calibration</h2>", _calibration_picture(report)]
-    parts += ["<h2>Slices</h2>", _slice_tables(report)]
-    title = "Largest errors" if number else "Worst mistakes"
-    parts.append(f"<h2>{title}</h2>")
+    parts += ["<h2>Slices</h2>", _slice_tables(report), f"<h2>{title}</h2>"]
     if len(report.mistakes):
         text = (
             "The worst first. Where words are coloured, "
@@ -664,8 +647,6 @@ def _calibration_picture(report: ErrorReport) -> str:
         lines.append(
             f'<text x="{left - 6}" y="{top + (1 - tick) * size + 4:.0f}" '
             f'text-anchor="end">{tick:g}</text>'
-        )
-        lines.append(
             f'<text x="{left + tick * size:.0f}" y="{top + size + 16}" '
             f'text-anchor="middle">{tick:g}</text>'
         )
@@ -674,26 +655,16 @@ def _calibration_picture(report: ErrorReport) -> str:
         'stroke="var(--line)"/>'
     )
     legend = []
-    for name, color, found in (
-        ("before", "var(--bad)", report.calibration),
-        ("after temperature scaling", "var(--good)", report.calibrated),
-    ):
-        if found is None:
-            continue
-        there = found.count > 0
-        points = [
-            place(x, y) for x, y in zip(found.confidence[there], found.accuracy[there], strict=True)
-        ]
+    for label, color, found in _curves(report):
+        color = {ORANGE: "var(--bad)", BLUE: "var(--good)"}[color]  # which a dark page changes
+        points = [place(x, y) for x, y in found]
         lines.append(
             f'<polyline points="{" ".join(points)}" stroke="{color}" fill="none" stroke-width="2"/>'
         )
         for point in points:
             x, y = point.split(",")
             lines.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{color}"/>')
-        legend.append(
-            f'<span class="dot" style="background:{color}"></span> {name}: expected error '
-            f"{found.expected_error:.3f}"
-        )
+        legend.append(f'<span class="dot" style="background:{color}"></span> {label}')
     width, height = left + size + 20, top + size + 40
     lines.append(
         f'<text x="{left + size / 2:.0f}" y="{height - 6}" text-anchor="middle">'
@@ -704,6 +675,19 @@ def _calibration_picture(report: ErrorReport) -> str:
         f'aria-label="Reliability diagram">{"".join(lines)}</svg>'
     )
     return f'{picture}<p class="soft">{"<br>".join(legend)}</p>'
+
+
+def _curves(report: ErrorReport) -> list[tuple[str, str, np.ndarray]]:
+    """The label, the colour and the points of each reliability curve, [bins, 2]."""
+    found = []
+    for name, color, one in (
+        ("before", ORANGE, report.calibration),
+        ("after temperature scaling", BLUE, report.calibrated),
+    ):
+        if one is not None:
+            points = np.stack([one.confidence, one.accuracy], axis=1)[one.count > 0]
+            found.append((f"{name}: expected error {one.expected_error:.3f}", color, points))
+    return found
 
 
 def _slice_tables(report: ErrorReport) -> str:
@@ -736,6 +720,9 @@ def _slice_tables(report: ErrorReport) -> str:
 
 def _item_table(report: ErrorReport, items: np.ndarray) -> str:
     a, rows = report.answers, []
+    last, numbers = "confidence", a.confidence
+    if numbers is None:
+        last, numbers = "error", a.loss
     for item in items.tolist():
         why = report.explained.get(item)
         if why is not None:
@@ -745,12 +732,7 @@ def _item_table(report: ErrorReport, items: np.ndarray) -> str:
         if isinstance(a.target[item], tuple) and a.names is not None:
             text = f'<div class="soft">word {a.target[item][0]}</div>{text}'
         cells = [f"{a.example[item]}", text, html_text(a.right[item]), html_text(a.found[item])]
-        if a.confidence is None:
-            cells.append(f"{a.loss[item]:.3f}")
-        else:
-            cells.append(f"{a.confidence[item]:.3f}")
-        rows.append(cells)
-    last = "error" if a.confidence is None else "confidence"
+        rows.append([*cells, f"{numbers[item]:.3f}"])
     return table(["example", "text", "right", "answer", last], rows, {4}, long=1)
 
 
@@ -758,13 +740,11 @@ def _comparison(report: ErrorReport, worst: int) -> str:
     a, b = report.answers, report.others
     if a.confidence is None:
         better = int((a.score > b.score).sum())
-        text = f"The first is nearer {better:,} times of {len(a.score):,}."
-        return f"<p>{text}</p>"
-    first = int(((a.score == 1) & (b.score < 1)).sum())
-    second = int(((b.score == 1) & (a.score < 1)).sum())
-    both = int(((a.score == 1) & (b.score == 1)).sum())
+        return f"<p>The first is nearer {better:,} times of {len(a.score):,}.</p>"
+    right, theirs = a.score == 1, b.score == 1
+    first, second = int((right & ~theirs).sum()), int((theirs & ~right).sum())
     figures = {
-        "both right": f"{both:,}",
+        "both right": f"{int((right & theirs).sum()):,}",
         "only this one": f"{first:,}",
         "only the other": f"{second:,}",
         "McNemar's p": f"{mcnemar(first, second):.3g}",
@@ -781,12 +761,7 @@ def _comparison(report: ErrorReport, worst: int) -> str:
 def mcnemar(first: int, second: int) -> float:
     """The exact two-sided p-value of McNemar's test.
 
-    Args:
-        first: number of items that only the first model answers right.
-        second: number of items that only the second model answers right.
-
-    Returns:
-        The probability of so large a difference by chance.
+    Of the numbers of items that only the first model, and only the second, answers right.
     """
     from scipy.stats import binomtest
 
@@ -817,16 +792,8 @@ def _draw_calibration(path: Path, report: ErrorReport) -> Path:
     made = figure(5, 6)
     above, below = made.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     above.plot([0, 1], [0, 1], color="grey", linestyle="--")
-    for name, color, found in (
-        ("before", "#d55e00", report.calibration),
-        ("after temperature scaling", "#0072b2", report.calibrated),
-    ):
-        if found is not None:
-            there = found.count > 0
-            label = f"{name}: expected error {found.expected_error:.3f}"
-            above.plot(
-                found.confidence[there], found.accuracy[there], marker="o", color=color, label=label
-            )
+    for label, color, points in _curves(report):
+        above.plot(*points.T, marker="o", color=color, label=label)
     above.set(ylabel="fraction of right answers", ylim=(0, 1.02))
     above.legend()
     count = report.calibration.count

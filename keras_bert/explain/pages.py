@@ -118,28 +118,15 @@ class Drawn(Shown):
         """The picture, a matplotlib figure; see `figure`."""
 
     def to_png(self, path: str | Path, **options) -> Path:
-        """Writes the picture to a file, atomically.
-
-        Args:
-            path: the file to create or replace. A link is replaced, not followed.
-            **options: as `picture`.
-
-        Returns:
-            The path.
-
-        Raises:
-            ImportError: if matplotlib, from the extra "plots", is not installed.
-        """
+        """As `Shown.to_html`, for the picture; options are those of `picture`."""
         return write_png(path, self.picture(**options))
 
 
 def run_in(body: str, script: str) -> str:
     """HTML with a script of its own, as notebooks run it too.
 
-    Args:
-        body: HTML.
-        script: JavaScript, in which `box` is the element around the body. It holds no "<" but its
-            own, so that no text of a user ends it.
+    In the script `box` is the element around the body. It holds no "<" but its own, so that no text
+    of a user ends it.
     """
     name = "kb" + hashlib.sha256((body + script).encode()).hexdigest()[:12]
     return (
@@ -164,14 +151,10 @@ def table(
     wide: bool = True,
     long: int | None = None,
 ) -> str:
-    """A table of HTML cells.
+    """A table of HTML cells under plain titles.
 
-    Args:
-        titles: of the columns, plain text.
-        rows: cells, HTML.
-        numbers: indices of the columns of numbers, which are aligned to the right.
-        wide: whether it fills the page.
-        long: index of a column of texts, which stays readable on a small screen.
+    Columns of `numbers` are aligned to the right; a column `long` of texts stays readable on a
+    small screen; a `wide` table fills the page.
     """
     kinds = ['class="number"' if i in numbers else "" for i in range(len(titles))]
     if long is not None:
@@ -194,9 +177,6 @@ def figure(width: float, height: float):
     """A matplotlib figure of this size in inches.
 
     Not pyplot's, which would initialize a window system and keep every figure.
-
-    Raises:
-        ImportError: if matplotlib, from the extra "plots", is not installed.
     """
     with needed("a picture", "matplotlib", "'keras3-bert[plots]'"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,7 +1,6 @@
 """How a task reads an example: a row of the network, and where in its texts each token stands."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import keras
 import numpy as np
@@ -23,45 +22,55 @@ from keras_bert.text.windows import cut
 SPECIAL = -1  # the side, start and end of a token that stands in no text
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One row of the network, without padding.
+@dataclass(frozen=True, eq=False)
+class TokensRead:
+    """T tokens of one or two texts, as the network reads them.
 
     Attributes:
-        texts: the texts of the row, one or two.
-        ids: int32 [1, T] by name, the inputs of the network; `mask_positions` and
-            `entity_positions` are [1, P].
-        tokens: T tokens of the vocabulary.
+        texts: the texts that were read, one or two.
+        tokens: T tokens of the vocabulary, with [CLS] and [SEP].
         sides: int32 [T], the index of each token's text; -1 for special tokens and markers.
-        spans: int32 [T, 2], the characters of each token in its text, start and end; -1 for special
-            tokens.
-        about: what a target needs beside: of a tagger the word at each position, int32 [T], -1 for
-            none; of a question answerer its `QuestionRows` and the index of the row; of a masked
-            language model the number of the [MASK].
+        spans: int32 [T, 2], the characters of each token in its text, start and end; -1 for
+            special tokens.
     """
 
     texts: tuple[str, ...]
-    ids: dict[str, np.ndarray]
     tokens: tuple[str, ...]
     sides: np.ndarray
     spans: np.ndarray
-    about: Any = None
+
+    def _groups(self) -> list[list[int]]:
+        """The indices of the pieces of each word, and of each special token, in their order."""
+        groups: list[list[int]] = []
+        for number, (token, side) in enumerate(zip(self.tokens, self.sides, strict=True)):
+            later = side >= 0 and token.startswith("##") and len(token) > 2
+            if later and groups and self.sides[groups[-1][-1]] == side:
+                groups[-1].append(number)
+            else:
+                groups.append([number])
+        return groups
+
+
+@dataclass(frozen=True, eq=False)
+class Reading(TokensRead):
+    """One row of the network, without padding.
+
+    Attributes:
+        texts, tokens, sides, spans: as `TokensRead`.
+        ids: int32 [1, T] by name, the inputs of the network; `mask_positions` and
+            `entity_positions` are [1, P].
+        word: of a tagger the word at each position, int32 [T], -1 for none.
+    """
+
+    ids: dict[str, np.ndarray]
+    word: np.ndarray | None = None
 
 
 def columns_of(task, x) -> tuple:
-    """Parses examples into columns.
+    """Parses examples into columns of N strings or values.
 
-    Args:
-        task: a task.
-        x: examples as the task's method that answers takes them: a list, or a tuple of columns; or
-            a single one, a string or a tuple that begins with a string.
-
-    Returns:
-        Columns of N values each.
-
-    Raises:
-        TypeError: if a text is not a string.
-        ValueError: if the task has no preprocessor, or an example is wrong.
+    They are given as the task's method that answers takes them, a list or a tuple of columns; or a
+    single one, a string or a tuple that begins with a string.
     """
     task.check_has_preprocessor()
     if not are_examples(x):
@@ -80,17 +89,7 @@ def columns_of(task, x) -> tuple:
 def read_pair(task, text: str | tuple[str, ...]) -> Reading:
     """Reads one or two texts as [CLS] first [SEP] second [SEP], whatever the task.
 
-    Args:
-        task: a task. For a masked language model a literal [MASK] in a single text is the special
-            token.
-        text: a text, or a tuple of one or two.
-
-    Returns:
-        The `Reading`.
-
-    Raises:
-        TypeError: if a text is not a string.
-        ValueError: if the task has no preprocessor.
+    For a masked language model a literal [MASK] in a single text is the special token.
     """
     task.check_has_preprocessor()
     texts = text if isinstance(text, tuple) else (text,)
@@ -107,46 +106,28 @@ def read_pair(task, text: str | tuple[str, ...]) -> Reading:
 def read_any(task, text) -> Reading:
     """Reads an example as the task does where it has a form of its own, else as `read_pair`.
 
-    Args:
-        task: a task.
-        text: as `read_pair`; for relations also (text, spans); for multiple choice (context,
-            choices), of which the best choice is read. Of a question and its context, the window
-            that holds the answer is read.
-
-    Returns:
-        The `Reading`.
-
-    Raises:
-        TypeError: if a text is not a string.
-        ValueError: if the task has no preprocessor, or the example is wrong.
+    For relations that is (text, spans); for multiple choice (context, choices), of which the best
+    choice is read. Of a question and its context, the window that holds the answer is read.
     """
     pair = isinstance(text, tuple) and len(text) == 2
-    if pair and not isinstance(text[1], str):
-        if not isinstance(task, BertRelationClassifier | BertMultipleChoice):
-            raise TypeError(f"text={text!r:.80}: expected a str or a tuple of two")
+    texts = pair and isinstance(text[1], str)
+    if texts and isinstance(task, BertQuestionAnswerer):
+        columns = tuple(column[0] for column in columns_of(task, text))
+        best = task.answer(*columns)
+        return read_example(task, columns, characters=(best.start, best.end))[0]
+    if pair and not texts and isinstance(task, BertRelationClassifier | BertMultipleChoice):
         readings = read_example(task, tuple(column[0] for column in columns_of(task, text)))
         scores = [run_outputs(task, one)[0] for one in readings] if len(readings) > 1 else [0]
         return readings[int(np.argmax(scores))]
-    if pair and isinstance(task, BertQuestionAnswerer):
-        columns = tuple(column[0] for column in columns_of(task, text))
-        best = task.answer(*columns)
-        (reading,) = read_example(task, columns, characters=(best.start, best.end))
-        return reading
     return read_pair(task, text)
 
 
 def read_example(task, columns: tuple, **options) -> list[Reading]:
-    """Reads an example as the task does.
+    """Reads an example, given by its columns' values, as the task does.
 
-    Args:
-        task: a task with a preprocessor.
-        columns: the values of one example.
-        **options: `word`, the word of a sentence to explain, which decides on the window;
-            `characters`, those of an answer, (start, end); `mask`, the number of the [MASK].
-
-    Returns:
-        The rows: one, or for an embedder one for each text, for multiple choice one for each
-        choice.
+    Options are `word`, the word of a sentence to explain, which decides on the window;
+    `characters`, those of an answer, (start, end); and `mask`, the number of the [MASK]. The result
+    is one row; for an embedder one for each text, for multiple choice one for each choice.
     """
     preprocessor = task.preprocessor
     if isinstance(task, BertTokenClassifier):
@@ -166,23 +147,14 @@ def read_example(task, columns: tuple, **options) -> list[Reading]:
             return [read_prompt(task, columns[0], options.get("mask", 0))]
         reading = read_pair(task, columns)
         ids = reading.ids | {"mask_positions": np.zeros([1, 1], "int32")}
-        return [Reading(columns, ids, reading.tokens, reading.sides, reading.spans)]
+        return [replace(reading, ids=ids)]
     return [read_pair(task, columns)]
 
 
 def read_prompt(task, text: str, mask: int) -> Reading:
-    """Reads a text with [MASK]s as `BertMaskedLM.fill` does.
+    """Reads a text with [MASK]s, which are special tokens with spans, as `BertMaskedLM.fill` does.
 
-    Args:
-        task: a `BertMaskedLM`.
-        text: the text.
-        mask: the number of the [MASK] to fill; a text that is too long is read around it.
-
-    Returns:
-        The `Reading`; [MASK]s are special tokens with spans.
-
-    Raises:
-        ValueError: if the text has no such [MASK].
+    A text that is too long is read around the [MASK] of number `mask`.
     """
     preprocessor = task.preprocessor
     tokenizer = preprocessor.tokenizer
@@ -209,21 +181,12 @@ def read_prompt(task, text: str, mask: int) -> Reading:
     length = preprocessor.sequence_length
     reading = _packed(preprocessor, (text,), [(ids[stretch], spans[stretch])], length)
     sides = np.where(reading.ids["token_ids"][0] == tokenizer.mask_token_id, SPECIAL, reading.sides)
-    positions = np.array([[inside + 1]], "int32")
-    ids = reading.ids | {"mask_positions": positions}
-    return Reading((text,), ids, reading.tokens, sides.astype("int32"), reading.spans, mask)
+    ids = reading.ids | {"mask_positions": np.array([[inside + 1]], "int32")}
+    return replace(reading, ids=ids, sides=sides.astype("int32"))
 
 
 def run_outputs(task, reading: Reading):
-    """Computes a task's outputs for one row.
-
-    Args:
-        task: the task.
-        reading: the row.
-
-    Returns:
-        Arrays [1, ...], structured as the model's output.
-    """
+    """A task's outputs for one row: arrays [1, ...], structured as the model's output."""
     import tensorflow as tf
 
     names, columns = [*reading.ids], [*map(tf.constant, reading.ids.values())]
@@ -238,13 +201,8 @@ def run_outputs(task, reading: Reading):
 def run_layers(task, reading: Reading) -> tuple[np.ndarray, np.ndarray]:
     """Runs the encoder on a row, and keeps what is inside.
 
-    Args:
-        task: the task.
-        reading: the row.
-
-    Returns:
-        (hidden states, float32 [L + 1, T, H], beginning with those of the embeddings; attention
-        probabilities, float32 [L, N, T, T], from query to key).
+    Returns the hidden states, float32 [L + 1, T, H], beginning with those of the embeddings; and
+    the attention probabilities, float32 [L, N, T, T], from query to key.
     """
     import tensorflow as tf
 
@@ -305,9 +263,9 @@ def _packed(preprocessor, texts, pieces, length: int, tail: float = 0.0) -> Read
     return _reading(tokenizer, texts, row, sides, spans[np.where(inside, number, -1)])
 
 
-def _reading(tokenizer, texts, ids, sides, spans, about=None) -> Reading:
+def _reading(tokenizer, texts, ids, sides, spans, word=None) -> Reading:
     tokens = tuple(tokenizer.id_to_token(i) for i in ids["token_ids"][0].tolist())
-    return Reading(texts, ids, tokens, sides.astype("int32"), spans.astype("int32"), about)
+    return Reading(texts, tokens, sides.astype("int32"), spans.astype("int32"), ids, word)
 
 
 def _after_prompt(reading: Reading, prompt: str) -> Reading:
@@ -318,7 +276,7 @@ def _after_prompt(reading: Reading, prompt: str) -> Reading:
     spans = np.where(inside, reading.spans - len(prompt), SPECIAL)
     sides = np.where(inside[:, 0], reading.sides, SPECIAL)
     text = reading.texts[0][len(prompt) :]
-    return Reading((text,), reading.ids, reading.tokens, sides, spans)
+    return replace(reading, texts=(text,), sides=sides, spans=spans)
 
 
 def _sentence(preprocessor, sentence: str | list[str], word: int) -> Reading:
@@ -370,7 +328,7 @@ def _question(preprocessor, question: str, context: str, characters: tuple) -> R
     sides[1 : begin - 1] = 0
     spans[1 : begin - 1] = _pieces(tokenizer, question)[1][: begin - 2]
     ids = {name: value.numpy()[row : row + 1, :used] for name, value in rows.ids().items()}
-    return _reading(tokenizer, (question, context), ids, sides, spans, (rows, row))
+    return _reading(tokenizer, (question, context), ids, sides, spans)
 
 
 def _relation(preprocessor, text: str, spans) -> Reading:

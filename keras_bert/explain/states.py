@@ -12,7 +12,7 @@ from keras_bert.arguments import check_choice, check_count, needed
 from keras_bert.atomic import write_folder
 from keras_bert.data.texts import as_strings, check_texts
 from keras_bert.explain.pages import VIEWS, Drawn, drawn, figure, html_text, run_in
-from keras_bert.explain.reading import read_pair, run_layers
+from keras_bert.explain.reading import TokensRead, read_pair, run_layers
 from keras_bert.tasks.features import extract_features
 from keras_bert.tasks.pretrainer import BertMaskedLM
 from keras_bert.tasks.text_embedder import BertTextEmbedder
@@ -31,22 +31,14 @@ FILES = ("vectors.tsv", "metadata.tsv", "projector_config.pbtxt")
 
 
 @dataclass(frozen=True, eq=False)
-class HiddenStates:
+class HiddenStates(TokensRead):
     """The hidden states of a row.
 
     Attributes:
-        texts: the texts that were read, one or two.
-        tokens: T tokens of the vocabulary, with [CLS] and [SEP].
-        sides: int32 [T], the index of each token's text; -1 for special tokens.
-        spans: int32 [T, 2], the characters of each token in its text, start and end; -1 for
-            special tokens.
+        texts, tokens, sides, spans: as `Attribution`.
         states: float32 [L + 1, T, H]; the first are the embeddings, the last the encoder's output.
     """
 
-    texts: tuple[str, ...]
-    tokens: tuple[str, ...]
-    sides: np.ndarray
-    spans: np.ndarray
     states: np.ndarray
 
 

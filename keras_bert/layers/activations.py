@@ -75,13 +75,7 @@ def in_training(activation: Callable) -> Callable:
 
 
 def get_activation(name: str) -> Callable:
-    """Finds an activation by its configuration name.
-
-    Args:
-        name: "gelu_exact", "gelu_tanh", or the name of a Keras activation such as "relu".
-
-    Returns:
-        A function from tensor to tensor.
+    """Finds "gelu_exact", "gelu_tanh" or one of Keras's activations, such as "relu", by its name.
 
     Raises:
         ValueError: if `name` is "gelu", which is ambiguous, or unknown.

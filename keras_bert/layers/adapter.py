@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert.arguments import check_count
 from keras_bert.layers.activations import gelu_tanh
 from keras_bert.layers.initializers import truncated_normal
 
@@ -33,9 +34,7 @@ class Adapter(keras.layers.Layer):
 
     def __init__(self, bottleneck_dim: int, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(bottleneck_dim, int) or bottleneck_dim < 1:
-            raise ValueError(f"bottleneck_dim={bottleneck_dim!r}: expected a positive integer")
-        self.bottleneck_dim = bottleneck_dim
+        self.bottleneck_dim = check_count("bottleneck_dim", bottleneck_dim)
 
     def build(self, x_shape):
         self.down = self._dense(self.bottleneck_dim, "down")

@@ -53,14 +53,9 @@ def plain(layer: keras.layers.Dense) -> bool:
 
 
 def product(x, *layers: keras.layers.Dense):
-    """x times the concatenated kernels of plain layers, without biases.
+    """x [..., inputs] times the concatenated kernels of built, `plain` layers, without biases.
 
-    Args:
-        x: float [..., inputs].
-        *layers: built layers that are `plain`.
-
-    Returns:
-        float [..., units of all layers], in the layers' compute dtype.
+    It has the layers' compute dtype.
     """
     dtype = layers[0].compute_dtype
     kernels = [ops.cast(ops.convert_to_tensor(layer.kernel), dtype) for layer in layers]

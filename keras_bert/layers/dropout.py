@@ -87,16 +87,7 @@ class Dropout(keras.layers.Layer):
 
 
 def kept_units(shape, rate: float, seed):
-    """Computes the mask of units to keep.
-
-    Args:
-        shape: shape of the units, [..., U].
-        rate: dropout rate.
-        seed: two integers.
-
-    Returns:
-        bool tensor of that shape.
-    """
+    """The mask of units to keep, bool, of their shape [..., U]; the seed is two integers."""
     # Few operations in the graph: those of all dropouts were a third of a train step's.
     first, second = ops.unstack(ops.cast(seed, "uint32"), 2)
     numbers = [ops.convert_to_tensor(np.uint32(n)) for n in (*SHIFTS, *FACTORS)]

@@ -11,11 +11,8 @@ _state = threading.local()
 def truncated_normal(stddev: float) -> keras.initializers.Initializer:
     """Truncated normal initializer, as google-research/bert's `create_initializer`.
 
-    Args:
-        stddev: standard deviation before truncation at two of them; BERT uses 0.02.
-
-    Returns:
-        A new initializer, so that no two weights share a seed.
+    `stddev` is that before truncation at two of them; BERT uses 0.02. Each call makes a new one, so
+    that no two weights share a seed.
     """
     blank = getattr(_state, "blank", False)
     law = BlankTruncatedNormal if blank else keras.initializers.TruncatedNormal

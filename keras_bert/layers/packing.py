@@ -19,15 +19,11 @@ def pack_texts(inputs: dict) -> dict:
 
     Args:
         inputs: a dict of int tensors: `token_ids`, `segment_ids`, `padding_mask` [N, T];
-            `packed_from` [R, P].
+            `packed_from` [R, P]. Packing sets or cannot pack other inputs, which are an error.
 
     Returns:
         A dict of int tensors [R, P]: `token_ids`, `segment_ids`, `padding_mask`, `position_ids`
         and `sequence_ids`.
-
-    Raises:
-        ValueError: if an input is passed together with `packed_from` that packing sets itself or
-            cannot pack.
     """
     packed_from = inputs["packed_from"]
     for name in ("position_ids", "sequence_ids", "token_embeddings"):
@@ -51,15 +47,9 @@ def pack_texts(inputs: dict) -> dict:
 
 
 def unpack_texts(x, padding_mask, packed_from):
-    """Returns to each text the hidden states of its tokens.
+    """Returns to each text the hidden states of its tokens, from [R, P, H] to [N, T, H].
 
-    Args:
-        x: float [R, P, H].
-        padding_mask: int [N, T] of the texts, 1 for tokens and 0 for padding.
-        packed_from: int [R, P].
-
-    Returns:
-        float [N, T, H], zeros where `padding_mask` is 0.
+    They are zeros where the texts' `padding_mask`, int [N, T], is 0.
     """
     rows, width, hidden_dim = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
     length = ops.shape(padding_mask)[1]
@@ -92,17 +82,9 @@ def unpack_texts(x, padding_mask, packed_from):
 
 
 def unpack_one(x, padding_mask, packed_from, last: bool = False, training=None):
-    """Returns to each text the hidden state of its first or last token.
+    """Returns to each text the hidden state of its first or last token, from [R, P, H] to [N, H].
 
-    Args:
-        x: float [R, P, H].
-        padding_mask: int [N, T] of the texts.
-        packed_from: int [R, P].
-        last: whether it is that of the last token.
-        training: whether a gradient will be computed.
-
-    Returns:
-        float [N, H]; arbitrary for a text without tokens.
+    It is arbitrary for a text without tokens. In `training` a gradient will be computed.
     """
     cells = _cells(x, padding_mask, packed_from, last_tokens(padding_mask) if last else 0)
     if training:
@@ -115,29 +97,14 @@ def unpack_one(x, padding_mask, packed_from, last: bool = False, training=None):
 
 
 def last_tokens(padding_mask):
-    """The index of the last token of each text.
-
-    Args:
-        padding_mask: int or bool [N, T], 1 for tokens and 0 for padding.
-
-    Returns:
-        int32 [N]; 0 for a text without tokens.
-    """
+    """The index of the last token of each text, int32 [N]; 0 for a text without tokens."""
     held = ops.cast(ops.not_equal(padding_mask, 0), "int32")
     place = ops.cumsum(ops.ones_like(held), axis=1) - 1  # `arange` needs a known length
     return ops.max(held * place, axis=1)
 
 
 def state_of(x, token):
-    """The hidden state of one token of each row.
-
-    Args:
-        x: float [B, T, H].
-        token: its index, int32 [B].
-
-    Returns:
-        float [B, H].
-    """
+    """The hidden state [B, H] of one token of each row, at the index `token`, int32 [B]."""
     place = ops.cumsum(ops.ones_like(x[:, :, :1], dtype="int32"), axis=1) - 1  # [B, T, 1]
     chosen = ops.cast(ops.equal(place, token[:, None, None]), x.dtype)
     # A product, whose gradient is a product; that of a gather is a scatter-add.
@@ -145,14 +112,7 @@ def state_of(x, token):
 
 
 def _cells(x, padding_mask, packed_from, token=0):
-    """The cell of one token of each text of a row, bool [R, S, P].
-
-    Args:
-        x: float [R, P, H].
-        padding_mask: int [N, T].
-        packed_from: int [R, P].
-        token: its index in the text, an integer or int32 [N].
-    """
+    """The cell of a token, an integer or int32 [N], of each text of a row, bool [R, S, P]."""
     rows = ops.shape(x)[0]
     slots = ops.shape(padding_mask)[0] // rows
     cells = ops.arange(slots, dtype="int32")[None, :] * ops.shape(padding_mask)[1]  # [1, S]

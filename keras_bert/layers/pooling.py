@@ -79,11 +79,7 @@ class UnitLength(keras.layers.Layer):
 
 
 def unit_length(x):
-    """Divides vectors by their Euclidean length; zeros stay zeros, with gradients of zero.
-
-    Args:
-        x: float [..., H].
-    """
+    """Divides vectors by their Euclidean length; zeros stay zeros, with gradients of zero."""
     square = ops.sum(ops.square(x), axis=-1, keepdims=True)
     # Of lengths below 1e-12, as torch.nn.functional.normalize; no square root of zero, whose
     # gradient is infinite.

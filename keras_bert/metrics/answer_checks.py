@@ -10,14 +10,9 @@ _NAMED = 20
 
 
 def check_answers(references: References, predictions: Answers) -> list[str]:
-    """Checks gold texts and answers, and warns about questions and answers without each other.
+    """The ids of the answered questions, in the order of `references`, gold texts by id.
 
-    Args:
-        references: gold texts by question id.
-        predictions: answer by question id.
-
-    Returns:
-        The ids of the answered questions, in the order of `references`.
+    Warns about questions and answers without each other.
 
     Raises:
         ValueError: if there is no question, or gold texts or an answer have the wrong type.

@@ -5,48 +5,75 @@ added checks: input that would silently give a wrong number (a broadcast shape, 
 arguments) raises an error.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from keras_bert.metrics.multilabel import MULTILABEL_METRICS, multilabel_values, predicted_labels
-from keras_bert.metrics.regression import REGRESSION_METRICS, regression_values
+from keras_bert.metrics.multilabel import multilabel_values, predicted_labels
+from keras_bert.metrics.score_inputs import check_shapes, check_values
+
+Score = Callable[[np.ndarray, np.ndarray], float]
 
 
-def _accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
-    from sklearn.metrics import accuracy_score
+def _scikit(name: str, **options) -> Score:
+    def score(labels, predictions):
+        import sklearn.metrics
 
-    return accuracy_score(labels, predictions)
+        return getattr(sklearn.metrics, name)(labels, predictions, **options)
+
+    return score
 
 
-def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
-    from sklearn.metrics import f1_score
-
+def _f1(**options) -> Score:
     # zero_division is scikit-learn's default, made explicit to suppress its warning.
-    return f1_score(labels, predictions, pos_label=1, zero_division=0.0)
-
-
-def _macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
-    from sklearn.metrics import f1_score
-
-    return f1_score(labels, predictions, average="macro", zero_division=0.0)
+    return _scikit("f1_score", zero_division=0.0, **options)
 
 
 def _matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
-    from sklearn.metrics import matthews_corrcoef
-
     if len(np.union1d(labels, predictions)) == 1:
         return 0.0  # as in scikit-learn, but without its warning
-    return matthews_corrcoef(labels, predictions)
+    return _scikit("matthews_corrcoef")(labels, predictions)
 
 
-CLASS_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "accuracy": _accuracy,
-    "f1": _f1,
+def _correlation(name: str) -> Score:
+    """A correlation of scipy's; 0 with a warning instead of NaN if all predictions are equal.
+
+    Labels that are all equal are an error, because nothing can be measured on them.
+    """
+
+    def score(labels, predictions):
+        import scipy.stats
+
+        if labels.min() == labels.max():
+            raise ValueError(
+                f"labels, {len(labels)} times {labels[0]}: expected different values for a "
+                "correlation"
+            )
+        if predictions.min() == predictions.max():
+            warnings.warn(
+                f"All predictions are {predictions[0]}: the correlation is undefined and counts as "
+                "0.",
+                stacklevel=4,
+            )
+            return 0.0
+        return getattr(scipy.stats, name)(labels, predictions).statistic
+
+    return score
+
+
+CLASS_METRICS = {
+    "accuracy": _scikit("accuracy_score"),
+    "f1": _f1(pos_label=1),
     "matthews": _matthews,
-    "macro_f1": _macro_f1,
+    "macro_f1": _f1(average="macro"),
 }
-
+REGRESSION_METRICS = {
+    "pearson": _correlation("pearsonr"),
+    "spearman": _correlation("spearmanr"),
+    "mean_squared_error": _scikit("mean_squared_error"),
+}
+MULTILABEL_METRICS = {f"{name}_f1": _f1(average=name) for name in ("micro", "macro", "samples")}
 METRICS = tuple(dict.fromkeys([*CLASS_METRICS, *REGRESSION_METRICS, *MULTILABEL_METRICS]))
 """All names that `evaluate` knows."""
 
@@ -68,7 +95,8 @@ def evaluate(
     - regression: "pearson", "spearman" (0, with a warning, if all predictions are equal) and
       "mean_squared_error".
     - multi-label, C labels: "micro_f1", "macro_f1" and "samples_f1". A label is predicted if its
-      probability reaches its threshold. F1 is 0 without any labels and predictions.
+      probability reaches its threshold. As in scikit-learn, F1 of a class (or, averaged over
+      samples, of an example) without labels and predictions is 0.
 
     Args:
         metric_names: names of one of the three kinds.
@@ -91,7 +119,7 @@ def evaluate(
         raise ValueError(f"metric_names={unknown}: expected some of {list(METRICS)}")
     labels, outputs = np.asarray(labels), np.asarray(outputs)
     if metric_names and all(name in REGRESSION_METRICS for name in metric_names):
-        table, inputs = REGRESSION_METRICS, regression_values(labels, outputs)
+        table, inputs = REGRESSION_METRICS, _numbers(labels, outputs)
     elif labels.ndim == 2 and all(name in MULTILABEL_METRICS for name in metric_names):
         labels, probabilities = multilabel_values(labels, outputs)
         predictions = predicted_labels(probabilities, 0.5 if thresholds is None else thresholds)
@@ -136,26 +164,27 @@ def evaluate_splits(
     return found
 
 
+def _numbers(labels: np.ndarray, predictions: np.ndarray) -> list[np.ndarray]:
+    """Labels and predictions as float64 [N]; a model with one output returns a column."""
+    found = [
+        values[:, 0] if values.shape[1:] == (1,) else values
+        for values in (labels.astype("float64"), predictions.astype("float64"))
+    ]
+    check_shapes(labels=(found[0], "N"), predictions=(found[1], "N"))
+    for name, values in zip(("label", "prediction"), found, strict=True):
+        check_values(name, values, np.isfinite(values), "a finite number")
+    return found
+
+
 def _predicted_classes(metric_names, labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    if labels.ndim != 1 or logits.ndim != 2 or len(labels) != len(logits) or logits.shape[1] < 2:
-        raise ValueError(
-            f"labels of shape {list(labels.shape)} and logits of shape {list(logits.shape)}: "
-            "expected [N] and [N, C] with C at least 2"
-        )
-    if not len(labels):
-        raise ValueError("Nothing to score: labels and logits are empty.")
-    if not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(f"labels of dtype {labels.dtype}: expected class ids (integers)")
+    check_shapes(labels=(labels, "N"), logits=(logits, "NC"))
     classes = logits.shape[1]
-    wrong = np.flatnonzero((labels < 0) | (labels >= classes))
-    if len(wrong):
-        raise ValueError(
-            f"label {labels[wrong[0]]} of example {wrong[0]}: expected 0 to {classes - 1}, the "
-            f"classes of the logits ({len(wrong)} such)"
-        )
-    bad = np.flatnonzero(np.isnan(logits).any(axis=1))
-    if len(bad):
-        raise ValueError(f"NaN in the logits of {len(bad)} examples, the first is {bad[0]}.")
-    if "f1" in metric_names and classes != 2:
-        raise ValueError(f"metric f1: expected 2 classes, not {classes}; it is that of class 1")
+    if classes < 2 or ("f1" in metric_names and classes != 2):
+        many = "2 classes" if "f1" in metric_names else "2 classes or more"
+        raise ValueError(f"metrics {list(metric_names)}: expected {many}, not {classes}")
+    integers = np.issubdtype(labels.dtype, np.integer)
+    known = (labels >= 0) & (labels < classes) if integers else np.zeros(len(labels), bool)
+    ids = f"an integer from 0 to {classes - 1}, a class of the logits"
+    check_values("label", labels, known, ids)
+    check_values("logit", logits, ~np.isnan(logits), "a number")
     return logits.argmax(axis=1)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from keras_bert.arguments import needed
+from keras_bert.arguments import check_choice, needed
 from keras_bert.metrics.tag_schemes import entities, split_tags
 
 MODES = ("strict", "conlleval")
@@ -81,8 +81,7 @@ def entity_scores(
     """
     if scheme not in ("IOB2", "IOBES"):
         raise ValueError(f"scheme={scheme!r}: expected 'IOB2' or 'IOBES'; convert with to_iob2")
-    if mode not in MODES:
-        raise ValueError(f"mode={mode!r}: expected one of {list(MODES)}")
+    check_choice("mode", mode, MODES)
     if len(labels) != len(predictions):
         raise ValueError(f"{len(labels)} sentences, but predictions for {len(predictions)}.")
     if not len(labels):

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +74,15 @@ def _lines(pairs) -> Iterable[tuple[int, Any, str]]:
                 raise ValueError(f"{pairs}, line {number}: not JSON: {error}") from error
 
 
-def _pair(pair, number: int, where: str) -> tuple[str, str, str]:
-    found = [_field(pair, names, number, where) for names in (GOOD, BAD, PARADIGM)]
-    return found[0], found[1], found[2]
-
-
-def _field(pair, names: Sequence[str], number: int, where: str) -> str:
-    for name in names:
-        if isinstance(pair, Mapping) and isinstance(pair.get(name), str):
-            return pair[name]
-    raise ValueError(
-        f"{where}, pair {number}: expected an object with the string {names[0]!r} (or "
-        f"{names[1]!r}), got {pair!r:.200}"
-    )
+def _pair(pair, number: int, where: str) -> tuple[str, ...]:
+    found = []
+    for names in (GOOD, BAD, PARADIGM):
+        values = [pair.get(name) for name in names] if isinstance(pair, Mapping) else []
+        texts = [value for value in values if isinstance(value, str)]
+        if not texts:
+            raise ValueError(
+                f"{where}, pair {number}: expected an object with the string {names[0]!r} (or "
+                f"{names[1]!r}), got {pair!r:.200}"
+            )
+        found.append(texts[0])
+    return tuple(found)

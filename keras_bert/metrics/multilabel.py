@@ -1,42 +1,20 @@
-"""Metrics of multi-label classification.
-
-F1 is scikit-learn's, including its convention for undefined values: a class (or, averaged over
-samples, an example) without labels and without predictions has F1 0.
-"""
+"""Labels predicted for multi-label classification, and their thresholds."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from keras_bert.metrics.score_inputs import check_shapes, check_values
+
 
 def multilabel_values(labels, probabilities) -> tuple[np.ndarray, np.ndarray]:
-    """Checks and returns labels as bool, and probabilities, both [N, C].
-
-    Raises:
-        ValueError: if shapes do not match, there is nothing to score, labels are not 0 or 1, or
-            values are not probabilities.
-    """
+    """Checks and returns labels as bool, and probabilities, both [N, C]."""
     labels, probabilities = np.asarray(labels), np.asarray(probabilities)
-    if labels.ndim != 2 or labels.shape != probabilities.shape:
-        raise ValueError(
-            f"labels of shape {list(labels.shape)} and probabilities of shape "
-            f"{list(probabilities.shape)}: expected the same shape [N, C]"
-        )
-    if not labels.size:
-        raise ValueError(f"Nothing to score: labels have shape {list(labels.shape)}.")
-    for what, values, right in (
-        ("label", labels, (labels == 0) | (labels == 1)),
-        ("probability", probabilities, (probabilities >= 0) & (probabilities <= 1)),
-    ):
-        wrong = np.argwhere(~right)
-        if len(wrong):
-            row, column = wrong[0]
-            hint = "0 or 1" if what == "label" else "from 0 to 1 (the sigmoid of a logit)"
-            raise ValueError(
-                f"{what} {values[row, column]} of example {row}, class {column}: expected {hint} "
-                f"({len(wrong)} such)"
-            )
+    check_shapes(labels=(labels, "NC"), probabilities=(probabilities, "NC"))
+    check_values("label", labels, (labels == 0) | (labels == 1), "0 or 1")
+    chances = (probabilities >= 0) & (probabilities <= 1)
+    check_values("probability", probabilities, chances, "from 0 to 1 (the sigmoid of a logit)")
     return labels == 1, probabilities
 
 
@@ -103,15 +81,3 @@ def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
     f1 = 2 * hits / np.maximum(reached + len(positives), 1)
     best = tried[f1 == f1.max()]  # equal fractions are equal floats: division is correctly rounded
     return float(min(best, key=lambda threshold: (abs(threshold - 0.5), -threshold)))
-
-
-def _f1(average: str) -> Callable[[np.ndarray, np.ndarray], float]:
-    def score(labels, predictions):
-        from sklearn.metrics import f1_score
-
-        return f1_score(labels, predictions, average=average, zero_division=0.0)
-
-    return score
-
-
-MULTILABEL_METRICS = {f"{average}_f1": _f1(average) for average in ("micro", "macro", "samples")}

@@ -22,13 +22,7 @@ class Perplexity(keras.metrics.Metric):
         self.weight = self.add_variable((), "zeros", name="weight")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        """Adds a batch.
-
-        Args:
-            y_true: int ids [B, P].
-            y_pred: float logits [B, P, V].
-            sample_weight: float [B, P], or None for 1 everywhere.
-        """
+        """Adds a batch: int ids [B, P], float logits [B, P, V], and weights [B, P] or None."""
         losses = keras.losses.sparse_categorical_crossentropy(
             y_true, ops.cast(y_pred, self.dtype), from_logits=True
         )  # [B, P]

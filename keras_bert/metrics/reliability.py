@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_bert.metrics.score_inputs import check_shapes, check_values
+
 _AT_ONCE = 1 << 22  # logits in float64
 _MOST = 30.0  # cross-entropy of an answer, e^-30 from certain
 
@@ -47,8 +49,8 @@ def calibration(confidence, correct, bins: int = 10) -> Calibration:
             f"confidence of shape {confidence.shape} and correct of shape {correct.shape}: "
             "expected [N] each"
         )
-    if not np.all((confidence >= 0) & (confidence <= 1 + 1e-6)):
-        raise ValueError("confidence: expected probabilities from 0 to 1")
+    known = (confidence >= 0) & (confidence <= 1 + 1e-6)
+    check_values("confidence", confidence, known, "a probability, from 0 to 1")
     place = np.minimum((confidence * bins).astype(int), bins - 1)
     count = np.bincount(place, minlength=bins)
     sums = [np.bincount(place, weights=v, minlength=bins) for v in (confidence, correct)]
@@ -77,14 +79,8 @@ def best_temperature(logits, labels) -> float:
         ValueError: if shapes differ, there are no labels, or a number is not finite.
     """
     logits, labels = np.asarray(logits), np.asarray(labels)
-    shapes = (logits.shape, logits.shape[:1])
-    if logits.ndim != 2 or labels.shape not in shapes or not labels.size:
-        raise ValueError(
-            f"logits of shape {logits.shape} and labels of shape {labels.shape}: expected [N, K] "
-            "with [N] or [N, K]"
-        )
-    if not np.isfinite(logits).all():
-        raise ValueError("logits: expected finite numbers")
+    check_shapes(logits=(logits, "NK"), labels=(labels, "N" if labels.ndim == 1 else "NK"))
+    check_values("logit", logits, np.isfinite(logits), "a finite number")
     at_once = max(_AT_ONCE // logits.shape[1], 1)  # in float64, which is wide for a vocabulary
     parts = [
         (logits[i : i + at_once], labels[i : i + at_once]) for i in range(0, len(logits), at_once)
@@ -117,11 +113,7 @@ def best_answer_temperature(logits, chosen, grades) -> float:
 
     logits, chosen = np.asarray(logits, "float64"), np.asarray(chosen, int)
     grades = np.asarray(grades, "float64")
-    if logits.ndim != 2 or not len(logits) or not chosen.shape == grades.shape == logits.shape[:1]:
-        raise ValueError(
-            f"logits of shape {logits.shape}, chosen {chosen.shape} and grades {grades.shape}: "
-            "expected [N, C], [N] and [N]"
-        )
+    check_shapes(logits=(logits, "NC"), chosen=(chosen, "N"), grades=(grades, "N"))
     own = np.arange(logits.shape[1]) == chosen[:, None]
 
     def loss(temperature):

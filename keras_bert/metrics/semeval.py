@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from keras_bert.metrics.score_inputs import check_shapes
+
 _DIRECTED = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")
 
 
@@ -63,10 +65,7 @@ def relation_scores(
         ValueError: if the numbers differ or are 0, a label has another form, or no label is a
             relation.
     """
-    if len(labels) != len(predictions):
-        raise ValueError(f"{len(labels)} labels, but {len(predictions)} predictions.")
-    if not len(labels):
-        raise ValueError("Nothing to score: labels and predictions are empty.")
+    check_shapes(labels=(labels, "N"), predictions=(predictions, "N"))
     right = [_relation(label, i, "label", other) for i, label in enumerate(labels)]
     found = [_relation(label, i, "prediction", other) for i, label in enumerate(predictions)]
     scored = sorted(set(right) - {other})

@@ -97,7 +97,12 @@ def squad_v2_scores(
         raise ValueError(f"threshold={threshold}: expected null_odds to compare it with")
     best = {}
     if null_odds is not None:
-        _check_odds(null_odds, answered)
+        bad = [q for q in answered if not math.isfinite(null_odds.get(q, math.nan))]
+        if bad:
+            raise ValueError(
+                f"null_odds of {len(bad)} of the {len(answered)} answered questions: expected "
+                f"finite numbers; the first is {null_odds.get(bad[0])} of {bad[0]!r}"
+            )
         for name, scores in (("exact", exact), ("f1", f1)):
             score, at = _best_threshold(scores, predictions, null_odds, has_answer)
             best |= {f"best_{name}": percent([score], len(references)), f"best_{name}_thresh": at}
@@ -137,21 +142,6 @@ def _f1_or_none(gold: list[str], answer: list[str]) -> float:
     if not gold or not answer:
         return float(gold == answer)
     return _overlap_f1(gold, answer)
-
-
-def _check_odds(null_odds, answered) -> None:
-    missing = [question for question in answered if question not in null_odds]
-    if missing:
-        raise ValueError(
-            f"null_odds lack {len(missing)} of the {len(answered)} answered questions, the first "
-            f"is {missing[0]!r}."
-        )
-    bad = [question for question in answered if not math.isfinite(null_odds[question])]
-    if bad:
-        raise ValueError(
-            f"null_odds of {len(bad)} questions are not finite; the first is "
-            f"{null_odds[bad[0]]} of {bad[0]!r}."
-        )
 
 
 def _best_threshold(scores, predictions, null_odds, has_answer) -> tuple[float, float]:

@@ -13,6 +13,7 @@ not a class) make the result NaN, since a compiled step cannot raise.
 import keras
 from keras import ops
 
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.metrics import double_float
 
 
@@ -37,8 +38,7 @@ class _ClassCounts(_Sums):
     """Counts per class against the rest: true and false positives, false and true negatives."""
 
     def __init__(self, num_classes: int, name: str):
-        if num_classes < 2:
-            raise ValueError(f"num_classes should be 2 or more, got {num_classes}.")
+        check_count("num_classes", num_classes, 2)
         super().__init__((4, num_classes), name)
         self.num_classes = num_classes
 
@@ -49,9 +49,6 @@ class _ClassCounts(_Sums):
             y_true: int class ids [B], or [B, 1], or [B, T].
             y_pred: float logits or probabilities, with the classes as the last axis.
             sample_weight: float [B], or of the shape of `y_true`; ones by default.
-
-        Raises:
-            ValueError: if the number of classes of `y_pred` differs.
         """
         y_pred = ops.convert_to_tensor(y_pred)
         if y_pred.shape[-1] != self.num_classes:
@@ -116,8 +113,7 @@ class F1(_ClassCounts):
     """
 
     def __init__(self, num_classes: int = 2, average: str = "binary", name: str = "f1"):
-        if average not in ("binary", "macro"):
-            raise ValueError(f'average is "binary" or "macro", got {average!r}.')
+        check_choice("average", average, ("binary", "macro"))
         if average == "binary" and num_classes != 2:
             raise ValueError(
                 f'average="binary" is of two classes, not {num_classes}: use average="macro".'
@@ -151,16 +147,7 @@ class PearsonCorrelation(_Sums):
         super().__init__((6,), name)
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        """Adds a batch.
-
-        Args:
-            y_true: numbers [B] or [B, 1].
-            y_pred: numbers [B] or [B, 1]; the shapes may differ.
-            sample_weight: float [B] or [B, 1], or None for 1 everywhere.
-
-        Raises:
-            ValueError: if the numbers of rows are statically known to differ.
-        """
+        """Adds a batch of numbers [B] or [B, 1], labels and predictions; the shapes may differ."""
         weights = _row_weights(y_true, sample_weight)
         x, y = (ops.cast(ops.reshape(v, (-1,)), "float32") for v in (y_true, y_pred))
         if None not in (x.shape[0], y.shape[0]) and x.shape[0] != y.shape[0]:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from keras_bert.arguments import check_choice
+
 SCHEMES = {"IOB1": "IB", "IOB2": "IB", "IOBES": "IBES"}
 
 _TAG = re.compile(r"([IBES])-(\S+)")
@@ -51,18 +53,10 @@ def to_iobes(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]
 
 
 def entities(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[Entity]:
-    """Decodes the entities of a sentence, strictly.
+    """Decodes the entities of a sentence, of which `sentence` is the index, strictly.
 
     In IOB1 every sequence of tags is valid; a B that does not follow an entity of its type, which
-    occurs twice in CoNLL-2003, starts one.
-
-    Args:
-        tags: one per token.
-        scheme: a key of `SCHEMES`.
-        sentence: index of the sentence, for messages.
-
-    Raises:
-        ValueError: as in `to_iob2`.
+    occurs twice in CoNLL-2003, starts one. Errors are those of `to_iob2`.
     """
     found, begun, kind = [], None, ""
     for i, (letter, new) in enumerate([*split_tags(tags, scheme, sentence), ("O", "")]):
@@ -83,14 +77,8 @@ def entities(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[Entity
 
 
 def split_tags(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[tuple[str, str]]:
-    """Splits each tag into its letter and type ("" for O).
-
-    Raises:
-        ValueError: if the scheme is unknown, or a tag is not O or one of its letters, "-" and a
-            type.
-    """
-    if scheme not in SCHEMES:
-        raise ValueError(f"scheme={scheme!r}: expected one of {list(SCHEMES)}")
+    """Splits each tag into its letter and type ("" for O); other tags are a ValueError."""
+    check_choice("scheme", scheme, SCHEMES)
     if isinstance(tags, str):
         raise ValueError(f"Sentence {sentence}: expected a list of tags, got the text {tags!r}.")
     found = []

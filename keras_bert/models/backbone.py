@@ -398,14 +398,10 @@ class BertBackbone(keras_hub.models.Backbone):
 
 
 def check_ids(inputs: dict, limits: dict[str, int]) -> None:
-    """Checks that ids are inside their tables, if their values are known.
+    """Checks that ids are inside their tables, of which `limits` has the numbers of rows.
 
-    Args:
-        inputs: arrays or tensors by name. Symbolic tensors and those of a traced function pass.
-        limits: number of rows by name, as in `BertBackbone.limits`.
-
-    Raises:
-        ValueError: if an id is out of range; the error names input, value and row.
+    Symbolic tensors and those of a traced function, whose values are unknown, pass. The error names
+    input, value and row.
     """
     for name, limit in limits.items():
         ids = _known(inputs.get(name))

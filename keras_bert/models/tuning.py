@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import keras
 
-from keras_bert.arguments import check_choice
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.layers.dense import lora_update
 
 KINDS = ("all", "head", "bitfit", "adapters", "lora")
@@ -78,8 +78,8 @@ def tune(model: keras.Model, what: str, lora_rank: int = 8) -> Tuned:
             "what='adapters': expected a backbone with adapter_dim, such as "
             "from_preset(..., adapter_dim=64)"
         )
-    if what == "lora" and (not isinstance(lora_rank, int) or lora_rank < 1):
-        raise ValueError(f"lora_rank={lora_rank!r}: expected a positive integer")
+    if what == "lora":
+        check_count("lora_rank", lora_rank)
     ranks = {layer.lora_rank for layer in lora_layers(backbone)}
     if ranks and (what != "lora" or ranks != {lora_rank}):
         raise ValueError(
@@ -118,14 +118,11 @@ def merge_lora(model: keras.Model) -> int:
     """
     layers = lora_layers(model.backbone)
     for layer in layers:
-        if not isinstance(layer, keras.layers.Dense):
+        kind, mode = type(layer).__name__, layer.quantization_mode
+        if not isinstance(layer, keras.layers.Dense) or mode not in (None, "int8"):
             raise ValueError(
-                f"{layer.path} is of type {type(layer).__name__}: only updates of "
-                "Dense layers can be merged"
-            )
-        if layer.quantization_mode not in (None, "int8"):
-            raise ValueError(
-                f"{layer.path} is quantized to {layer.quantization_mode}: expected int8 or none"
+                f"{layer.path} is of type {kind}, quantized to {mode}: expected a Dense layer, "
+                "quantized to int8 or None"
             )
     gc.freeze()  # Keras collects garbage at each deletion, which is slow with TensorFlow loaded
     try:
@@ -143,10 +140,7 @@ def merge_lora(model: keras.Model) -> int:
 def add_lora(model: keras.Model, rank: int, layers: list[str] | None = None) -> None:
     """Adds LoRA updates to layers, on the devices of the model.
 
-    Args:
-        model: a task.
-        rank: rank of the updates.
-        layers: names of the layers; None for `backbone.default_lora_layer_names()`.
+    `layers` are names; None for `backbone.default_lora_layer_names()`.
     """
     strategy = getattr(model, "distribute_strategy", None)  # TensorFlow only
     with strategy.scope() if strategy else contextlib.nullcontext():

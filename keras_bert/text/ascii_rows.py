@@ -50,14 +50,9 @@ class AsciiRows:
         self._cache: dict[str, list[int]] = {}
 
     def __call__(self, texts: Sequence[str | bytes]) -> dict[str, np.ndarray] | None:
-        """Makes the rows.
+        """`token_ids`, `segment_ids` and `padding_mask` of B texts, int32 [B, T of the longest].
 
-        Args:
-            texts: B texts.
-
-        Returns:
-            `token_ids`, `segment_ids` and `padding_mask`, int32 [B, T], T that of the longest row;
-            None if a text is not ASCII.
+        None if a text is not ASCII.
         """
         rows = []
         for text in texts:

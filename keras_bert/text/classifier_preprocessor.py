@@ -48,7 +48,10 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
     """
 
     tokenizer_cls = BertTokenizer
-    most_texts = 2  # per example; None for any number
+    expects = "a text or a pair (first, second)"  # what x is
+    columns = (1, 2)  # the least and the greatest number of columns in x
+    rows_of_texts = None  # of a class with several rows per text: the function that takes labels
+    least_length = 4  # [CLS], [SEP], [SEP] and one piece of text
     settings = ("sequence_length", "padding", "tail")  # arguments saved in presets
     takes_settings_of: tuple[str, ...] = ()  # classes whose saved settings this class accepts
 
@@ -61,12 +64,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_count("sequence_length", sequence_length, 0)
-        if sequence_length < 4:
-            raise ValueError(
-                f"sequence_length={sequence_length}: expected at least 4, for [CLS], [SEP], [SEP] "
-                "and one piece of text"
-            )
+        check_count("sequence_length", sequence_length, self.least_length)
         check_choice("padding", padding, PADDINGS)
         check_number("tail", tail, most=1)
         if tail and "tail" not in self.settings:
@@ -134,18 +132,27 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
 
     def call(self, x, y=None, sample_weight=None):
         segments = x if isinstance(x, tuple) else (x,)
-        if self.most_texts is not None and len(segments) > self.most_texts:
+        if not self.columns[0] <= len(segments) <= self.columns[1]:
+            kind = f"{len(x)} columns" if isinstance(x, tuple) else type(x).__name__
+            raise ValueError(f"expected {self.expects}, got {kind}: {x!r:.80}")
+        if self.rows_of_texts and not (y is None and sample_weight is None):
             raise ValueError(
-                f"got a tuple of {len(segments)} texts: expected a text or a pair (first, second)"
+                "labels and weights do not match the rows, of which a text can have several: pass "
+                f"them to {self.rows_of_texts}"
             )
-        packed = self.pack(segments)
-        return keras.utils.pack_x_y_sample_weight(packed, y, sample_weight)
+        return keras.utils.pack_x_y_sample_weight(self.pack(segments), y, sample_weight)
 
-    def pack(self, segments: tuple):
+    def _joined(self, pieces, padding: str | None = None) -> dict:
+        """As `text.padding.pack`, with the settings of this preprocessor or another padding."""
+        length, padding = self.sequence_length, padding or self.padding
+        return pack(pieces, self.tokenizer, length, padding, self.tail)
+
+    def pack(self, segments: tuple, padding: str | None = None):
         """Implements `call` for a tuple of one or two texts or batches.
 
         Args:
             segments: one or two strings, or batches of them [B].
+            padding: overrides the preprocessor's.
 
         Returns:
             A dict of int32 tensors [T], or [B, T] for batches, as in `call`.
@@ -156,13 +163,10 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
 
         with tf.device("cpu"):
             segments = text_columns(segments)
-            pieces = [self.tokenizer.tokenize(segment) for segment in segments]
-            single = not isinstance(pieces[0], tf.RaggedTensor)
-            if single:
-                pieces = [tf.RaggedTensor.from_row_lengths(p, [tf.size(p)]) for p in pieces]
-            batch = pack(pieces, self.tokenizer, self.sequence_length, self.padding, self.tail)
-            if single:
+            if segments[0].shape.rank == 0:
+                batch = self.pack(tuple(segment[None] for segment in segments), padding)
                 return {name: value[0] for name, value in batch.items()}
+            batch = self._joined([self.tokenizer.tokenize(column) for column in segments], padding)
             for value in batch.values():  # ragged tensors lose their static batch size
                 value.set_shape([segments[0].shape[0], None])
             return batch
@@ -202,14 +206,10 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
             found = windows.cut(cut.row_lengths(), sizes, sizes - overlap)
             rows = [tf.gather(first, found.text) for first in firsts]
             rows.append(windows.take(cut, found))
-            return pack(rows, self.tokenizer, self.sequence_length, self.padding), found
+            return self._joined(rows), found
 
     def compute_output_spec(self, x, y=None, sample_weight=None):
         raise NotImplementedError("texts cannot be symbolic: map the preprocessor in tf.data")
 
     def get_config(self):
-        return super().get_config() | {
-            "sequence_length": self.sequence_length,
-            "padding": self.padding,
-            "tail": self.tail,
-        }
+        return super().get_config() | {name: getattr(self, name) for name in self.settings}

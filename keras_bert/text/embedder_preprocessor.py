@@ -1,5 +1,7 @@
 """Preprocessor of the embedder, and nearest neighbours of its embeddings."""
 
+import math
+
 import keras
 
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
@@ -27,17 +29,10 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
         `sample_weight`, a tuple (x, y, sample_weight) as in Keras.
     """
 
-    most_texts = None
+    columns = (1, math.inf)
 
-    def pack(self, segments: tuple):
-        """Implements `call` for a tuple of texts or batches.
-
-        Args:
-            segments: strings, or batches of them [B], negatives also [B, M].
-
-        Returns:
-            A dict of int32 tensors, as in `call`.
-        """
+    def pack(self, segments: tuple, padding: str | None = None):
+        """As `BertClassifierPreprocessor.pack`, for any number of texts; negatives also [B, M]."""
         import tensorflow as tf
 
         from keras_bert.text.lines import text_columns, to_strings
@@ -47,7 +42,7 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
             several = isinstance(negatives, tf.Tensor) and negatives.shape.rank == 2
             columns += tf.unstack(negatives, axis=1) if several else [negatives]
         texts = tf.stack(text_columns(columns), axis=-1)  # [B, C] or [C]
-        rows = super().pack((tf.reshape(texts, [-1]),))
+        rows = super().pack((tf.reshape(texts, [-1]),), padding)
         for name, value in rows.items():
             shape = tf.concat([tf.shape(texts), tf.shape(value)[1:]], axis=0)
             rows[name] = tf.ensure_shape(tf.reshape(value, shape), [*texts.shape, None])
@@ -55,16 +50,10 @@ class BertTextEmbedderPreprocessor(BertClassifierPreprocessor):
 
 
 def nearest(queries, corpus, top_k: int):
-    """Finds the embeddings of a corpus with the highest cosine similarity to each query.
+    """Finds the `top_k` embeddings of a corpus, [N, H], with the highest cosine similarity.
 
-    Args:
-        queries: float [Q, H].
-        corpus: float [N, H].
-        top_k: number of results, at most N.
-
-    Returns:
-        A dict: `indices`, int32 [Q, top_k], and `scores`, float32 [Q, top_k], in descending
-        order; ties keep the order of the corpus.
+    Returns for queries [Q, H] a dict: `indices`, int32 [Q, top_k], and `scores`, float32 [Q,
+    top_k], in descending order; ties keep the order of the corpus.
     """
     import tensorflow as tf
 

@@ -54,17 +54,10 @@ def marks_entity(label: str) -> bool:
 
 
 def tag_places(labels: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Parses the names of tags into positions and entity types.
+    """Parses the names of K tags into positions, `OUTSIDE`, `BEGIN`, ..., and types, "" for "O".
 
-    Args:
-        labels: "O", or a letter, "-" and a type: B, I (IOB1, IOB2), B, I, E, S (IOBES), or the
-            variants M for I, L for E and U for S.
-
-    Returns:
-        (K positions `OUTSIDE`, `BEGIN`, ...; K types, "" for "O").
-
-    Raises:
-        ValueError: for another tag.
+    A tag is "O", or a letter, "-" and a type: B, I (IOB1, IOB2), B, I, E, S (IOBES), or the
+    variants M for I, L for E and U for S. Any other is a ValueError.
     """
     places, types = [], []
     for label in labels:
@@ -89,13 +82,7 @@ def find_entities(tags, probabilities, labels: Sequence[str]) -> Entities:
     Args:
         tags: int32 ragged [B, None].
         probabilities: float32 ragged [B, None].
-        labels: names of the K tags.
-
-    Returns:
-        `Entities`.
-
-    Raises:
-        ValueError: if `tag_places` rejects a label.
+        labels: names of the K tags, as in `tag_places`.
     """
     import tensorflow as tf
 
@@ -134,7 +121,8 @@ def tags_of_spans(
     """Converts character spans to tags of words.
 
     The scheme follows from the labels: if present, E (or L) marks the last word of an entity, S (or
-    U) an entity of one word, and M replaces I.
+    U) an entity of one word, and M replaces I. A span that splits a word, contains none or has no
+    label is a ValueError, which names the example by `where`.
 
     Args:
         spans: (start, end, type) in characters, `end` exclusive, sorted, without overlaps.
@@ -142,12 +130,6 @@ def tags_of_spans(
         ends: one after its last character.
         labels: names of the K tags.
         where: name of the example, for errors.
-
-    Returns:
-        A tag for each word.
-
-    Raises:
-        ValueError: if a span splits a word or contains none, or there is no label for it.
     """
     places, types = tag_places(labels)
     letters = {place: label[0] for label, place in zip(labels, places, strict=True)}
@@ -179,15 +161,9 @@ def tags_of_spans(
 
 
 def character_offsets(entities: Entities, starts, ends):
-    """Converts entities in plain texts to character offsets, in graph.
+    """Converts entities in plain texts to character offsets (start, end), int32 [E].
 
-    Args:
-        entities: from `find_entities`.
-        starts: int32 ragged [B, None], the first character of each word, as in `TokenRows`.
-        ends: int32 ragged [B, None], one after its last character.
-
-    Returns:
-        (start, end) in characters, int32 [E], `end` exclusive.
+    `starts` and `ends` are those of the words, as in `TokenRows`.
     """
     import tensorflow as tf
 

@@ -33,9 +33,9 @@ class LineTokenizer:
         tokens: the vocabulary; an index is an id.
         lowercase: whether to lower-case.
         strip_accents: whether to decompose characters and drop accents.
-        exact: ids of tokens matched in the text in their exact spelling.
+        exact: (token, id) of those matched in the text in their exact spelling.
         max_word_length: a word with more characters becomes [UNK].
-        added: ids of tokens matched in the normalized text.
+        added: (token, id) of those matched in the normalized text.
         splitting: as in `WordSplitter`; only "bert" has fast implementations.
     """
 
@@ -44,12 +44,12 @@ class LineTokenizer:
         tokens: Sequence[str],
         lowercase: bool,
         strip_accents: bool,
-        exact: dict[str, int],
+        exact: tuple[tuple[str, int], ...],
         max_word_length: int,
-        added: dict[str, int] | None = None,
+        added: tuple[tuple[str, int], ...] = (),
         splitting: str = "bert",
     ):
-        added = added or {}
+        exact, added = dict(exact), dict(added)
         self.lowercase = lowercase
         self.special_ids = [*exact.values(), *added.values()]
         self.max_word_length = max_word_length
@@ -67,12 +67,11 @@ class LineTokenizer:
             self.tokens = tf.constant(list(tokens), tf.string)
             fast = self.line_model and self.found_whole is not None and splitting == "bert"
             self.roads = self._roads(strip_accents) if fast else ()
-        # One trace for each `offsets`, for all batch sizes.
+        # One trace of each for all batch sizes.
         signature = [tf.TensorSpec([None], tf.string)]
-        self.ids = tf.function(self._ids, signature, autograph=False)
-        self.pieces = tf.function(self._pieces, signature, autograph=False)
-        self.pieces_by_character = tf.function(
-            self._pieces_by_character, signature, autograph=False
+        self.ids, self.pieces, self.pieces_by_character = (
+            tf.function(function, signature, autograph=False)
+            for function in (self._ids, self._pieces, self._pieces_by_character)
         )
 
     def _roads(self, strip_accents: bool) -> tuple[Road, ...]:
@@ -136,39 +135,13 @@ def _int32(pieces: Pieces) -> Pieces:
     return Pieces(*(tf.cast(field, tf.int32) for field in pieces))
 
 
-@functools.lru_cache(maxsize=4)
-def line_tokenizer(
-    tokens: tuple[str, ...],
-    lowercase: bool,
-    strip_accents: bool,
-    exact: tuple[tuple[str, int], ...],
-    max_word_length: int,
-    added: tuple[tuple[str, int], ...],
-    splitting: str,
-) -> LineTokenizer:
-    """A `LineTokenizer`, the same for the same arguments, so that tokenizers share its traces.
-
-    Making one for 30,000 tokens and tracing it takes half a second.
-
-    Args:
-        tokens: as `LineTokenizer`.
-        lowercase: as `LineTokenizer`.
-        strip_accents: as `LineTokenizer`.
-        exact: the items of that of `LineTokenizer`.
-        max_word_length: as `LineTokenizer`.
-        added: the items of that of `LineTokenizer`.
-        splitting: as `LineTokenizer`.
-    """
-    return LineTokenizer(
-        tokens, lowercase, strip_accents, dict(exact), max_word_length, dict(added), splitting
-    )
+# The same for the same arguments, so that tokenizers share its traces: making one for 30,000 tokens
+# and tracing it takes half a second.
+line_tokenizer = functools.lru_cache(maxsize=4)(LineTokenizer)
 
 
 def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:
-    """Converts text to a string tensor.
-
-    Args:
-        inputs: str, bytes, or (ragged) lists, arrays or tensors of them.
+    """Converts text (str, bytes, or lists, arrays or tensors of them) to a string tensor.
 
     Raises:
         TypeError: if `inputs` are not text.
@@ -192,13 +165,7 @@ def to_strings(inputs: Any) -> tf.Tensor | tf.RaggedTensor:
 
 
 def text_columns(columns: Sequence[Any]) -> list[tf.Tensor]:
-    """Converts the one or two texts of each example to string tensors.
-
-    Args:
-        columns: texts, or batches of equal length.
-
-    Returns:
-        Tensors [] or [B], all of the same shape.
+    """Converts the texts of each example, or batches of them, to string tensors [] or [B].
 
     Raises:
         TypeError: if a column is not text.

@@ -14,10 +14,9 @@ _BITS = 21  # of a code point
 
 
 class Literals:
-    """A trie of tokens, searched from every character of a batch at once.
+    """A trie of tokens, lists of code points, searched from every character of a batch at once.
 
-    Args:
-        tokens: each a non-empty list of code points; of duplicates the first counts.
+    Of duplicates the first counts.
     """
 
     def __init__(self, tokens: Sequence[Sequence[int]]):
@@ -37,15 +36,15 @@ class Literals:
         self._numbers = tf.constant(numbers, tf.int32)
 
     def find(self, code: tf.Tensor, line: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Finds the tokens in a batch.
+        """Finds the tokens in the concatenated lines of a batch; no match crosses the end of one.
 
         Args:
-            code: int32 [C], the concatenated code points of the lines.
-            line: int32 [C], the line of each; no match crosses the end of a line.
+            code: int32 [C], code points.
+            line: int32 [C], the line of each.
 
         Returns:
-            (starts, ends, numbers): int64 [M], int64 [M] and int32 [M]; match m is token
-            `numbers[m]` and covers the characters from `starts[m]` to `ends[m]`, exclusive.
+            (starts, ends, numbers): int64, int64 and int32 [M]; match m is token `numbers[m]` and
+            covers the characters from `starts[m]` to `ends[m]`, exclusive.
         """
         code = tf.pad(tf.cast(code, tf.int64), [[0, 1]])
         line = tf.pad(line, [[0, 1]], constant_values=-1)
@@ -88,9 +87,7 @@ class Literals:
 def _reached(following: tf.Tensor) -> tf.Tensor:
     """Which of M matches are reachable from the first, by pointer doubling: bool [M].
 
-    Args:
-        following: int32 [M], the first match that starts at or after the end of this one; M if
-            there is none.
+    `following` has for each the first match that starts at or after its end; M if there is none.
     """
     count = tf.size(following)
     following = tf.concat([following, [count]], 0)

@@ -6,7 +6,6 @@ from typing import Any
 import keras
 
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
-from keras_bert.text.padding import pack
 from keras_bert.text.tokenizer import BertTokenizer
 
 
@@ -54,14 +53,4 @@ class BertMaskedLMPreprocessor(BertClassifierPreprocessor):
         Returns:
             A dict of int32 tensors [B, sequence_length], as in `call`.
         """
-        import tensorflow as tf
-
-        from keras_bert.text.lines import text_columns
-
-        with tf.device("cpu"):
-            texts = text_columns(x if isinstance(x, tuple) else (x,))
-            pieces = [self.tokenizer.tokenize(column) for column in texts]
-            return pack(pieces, self.tokenizer, self.sequence_length, padding="full")
-
-    def get_config(self):
-        return super().get_config() | {"masking": self.masking}
+        return self.pack(x if isinstance(x, tuple) else (x,), padding="full")

@@ -3,7 +3,6 @@
 import keras
 
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
-from keras_bert.text.padding import pack
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -35,19 +34,11 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
         ValueError: if x is not such a tuple.
     """
 
-    def call(self, x, y=None, sample_weight=None):
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError("expected a tuple (contexts, choices)")
-        return keras.utils.pack_x_y_sample_weight(self.pack(x), y, sample_weight)
+    expects = "a tuple (contexts, choices)"
+    columns = (2, 2)
 
-    def pack(self, segments: tuple):
-        """Implements `call` for a tuple (contexts, choices).
-
-        Args:
-            segments: a string and strings [C], or batches [B] and [B, C].
-
-        Returns:
-            A dict of int32 tensors [C, T], or [B, C, T], as in `call`.
+    def pack(self, segments: tuple, padding: str | None = None):
+        """As `BertClassifierPreprocessor.pack`, for a tuple (contexts, choices).
 
         Raises:
             ValueError: if choices are not lists of texts.
@@ -61,7 +52,7 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
             if isinstance(choices, tf.RaggedTensor):
                 choices = choices.to_tensor("")
             if contexts.shape.rank == 0:
-                batch = self.pack((contexts[None], choices[None]))
+                batch = self.pack((contexts[None], choices[None]), padding)
                 return {name: value[0] for name, value in batch.items()}
             lists = choices.shape.rank == 2
             if not lists or not choices.shape[:1].is_compatible_with(contexts.shape):
@@ -73,13 +64,7 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
             row = tf.repeat(tf.range(count[0]), count[1])  # the context of each choice
             pieces = self.tokenizer.tokenize(contexts)
             seconds = self.tokenizer.tokenize(tf.reshape(choices, [-1]))
-            batch = pack(
-                [tf.gather(pieces, row), seconds],
-                self.tokenizer,
-                self.sequence_length,
-                self.padding,
-                self.tail,
-            )
+            batch = self._joined([tf.gather(pieces, row), seconds], padding)
             there = tf.cast(tf.reshape(choices, [-1, 1]) != "", tf.int32)
             batch = {name: value * there for name, value in batch.items()}
             batch["token_ids"] += (1 - there) * self.tokenizer.pad_token_id
@@ -91,14 +76,10 @@ class BertMultipleChoicePreprocessor(BertClassifierPreprocessor):
 
 
 def best_choices(logits):
-    """Decodes the scores of choices.
+    """Decodes the scores of choices, float [B, C].
 
-    Args:
-        logits: float [B, C].
-
-    Returns:
-        A dict: `choice`, int32 [B], the choice with the highest score, the first in ties;
-        `probabilities`, float32 [B, C], the softmax over the choices.
+    Returns a dict: `choice`, int32 [B], the choice with the highest score, the first in ties;
+    `probabilities`, float32 [B, C], the softmax over the choices.
     """
     import tensorflow as tf
 

@@ -4,18 +4,11 @@ from collections.abc import Sequence
 
 
 def pair_lengths(first, second, budget):
-    """Computes the truncated lengths of two texts: the longer is cut first, the second in ties.
+    """The truncated lengths of two texts: the longer is cut first, the second in ties.
 
-    Closed form of google-research/bert `run_classifier.py`, `_truncate_seq_pair`, which drops
-    one piece at a time from the end of the longer text.
-
-    Args:
-        first: int tensor [B], pieces of the first text.
-        second: int tensor [B], pieces of the second text.
-        budget: maximum number of pieces of both.
-
-    Returns:
-        Two int tensors [B].
+    Closed form of google-research/bert `run_classifier.py`, `_truncate_seq_pair`, which drops one
+    piece at a time from the end of the longer text. Lengths are int tensors [B]; `budget` is the
+    maximum number of pieces of both.
     """
     import tensorflow as tf
 
@@ -29,16 +22,9 @@ def pair_lengths(first, second, budget):
 
 
 def bucket_length(longest, sequence_length: int):
-    """The smallest of 16, 32, 64, ... that holds `longest`.
+    """The smallest of 16, 32, 64, ..., up to `sequence_length`, that holds the longest row.
 
     Limits both the number of compilations and the padding.
-
-    Args:
-        longest: int scalar, length of the longest row.
-        sequence_length: the maximum.
-
-    Returns:
-        int scalar, at most `sequence_length`.
     """
     import tensorflow as tf
 
@@ -68,8 +54,7 @@ def pack(
         segments: one or two int RaggedTensors [B, None] of pieces.
         tokenizer: a `BertTokenizer`, for its special ids.
         sequence_length: maximum number of tokens in a row.
-        padding: "full" pads to `sequence_length`; "bucket" to the smallest power of two, at least
-            16, that holds the longest row.
+        padding: "full" pads to `sequence_length`; "bucket" to `bucket_length` of the longest row.
         tail: fraction of the pieces kept of a truncated text that are taken from its end.
 
     Returns:

@@ -33,17 +33,12 @@ class PromptRows(NamedTuple):
 
 
 def prompt_rows(texts, tokenizer: BertTokenizer, sequence_length: int) -> PromptRows:
-    """Tokenizes texts and finds their [MASK]s, in graph.
+    """Tokenizes texts, strings [B], and finds their [MASK]s, in graph.
 
     A literal [MASK] always counts; the tokenizer's `special_tokens_in_text` applies to the other
-    special tokens. A text that fits is one row. Otherwise each [MASK] gets a window with
-    the [MASK] in the middle, or as close to it as the ends of the text allow. A text without [MASK]
-    has no row.
-
-    Args:
-        texts: strings [B].
-        tokenizer: the tokenizer.
-        sequence_length: maximum number of tokens in a row, including [CLS] and [SEP].
+    special tokens. A text that fits into `sequence_length` tokens is one row. Otherwise each [MASK]
+    gets a window with the [MASK] in the middle, or as close to it as the ends of the text allow. A
+    text without [MASK] has no row.
     """
     import tensorflow as tf
 
@@ -75,9 +70,8 @@ def prompt_rows(texts, tokenizer: BertTokenizer, sequence_length: int) -> Prompt
 def mask_positions(rows: PromptRows):
     """The columns of the [MASK]s in rows that start with [CLS], in graph.
 
-    Returns:
-        (positions, slots): int32 [R, P], where P is the maximum number of [MASK]s in a row and
-        unused slots are 0; and int32 [M], the slot of each [MASK] in its row.
+    Returns (positions, slots): int32 [R, P], where P is the maximum number of [MASK]s in a row and
+    unused slots are 0; and int32 [M], the slot of each [MASK] in its row.
     """
     import tensorflow as tf
 
@@ -100,12 +94,8 @@ def check_has_mask(tokenizer: BertTokenizer) -> None:
 def mask_words(texts: Sequence[str], tokenizer: BertTokenizer) -> tuple[list, list, np.ndarray]:
     """Masks a word in each text, the middle one of those with a single token other than [UNK].
 
-    Args:
-        texts: N texts. Those with a [MASK], or without such a word, are left out.
-        tokenizer: the tokenizer.
-
-    Returns:
-        (indices of the M texts that are kept; M texts with a [MASK]; ids of the words, int [M]).
+    Texts with a [MASK], or without such a word, are left out. Returns the indices of the M texts
+    that are kept; M texts with a [MASK]; and the ids of the words, int [M].
     """
     kept, masked, right = [], [], []
     unknown = tokenizer.unk_token_id  # whose probability no one asks for
@@ -125,30 +115,23 @@ def mask_words(texts: Sequence[str], tokenizer: BertTokenizer) -> tuple[list, li
 def candidate_ids(
     tokenizer, top_k: int | None = None, targets: Sequence[str] | None = None
 ) -> tuple[np.ndarray, int]:
-    """Finds the tokens that may fill a [MASK], and the number of them to return.
+    """The tokens that may fill a [MASK], ids int32 [C], ascending; and how many to return.
 
-    Args:
-        tokenizer: a `BertTokenizer`.
-        top_k: number of candidates; None for 5, or for all targets.
-        targets: words or tokens; None for the whole vocabulary.
-
-    Returns:
-        (ids int32 [C], ascending; top_k).
+    `targets` are words or tokens; None for the whole vocabulary. `top_k` is from 1 to C; None for
+    5, or for all targets.
 
     Raises:
         TypeError: if a target is not a string.
-        ValueError: if a target is not a single token, or `top_k` is not from 1 to C.
+        ValueError: if a target is not a single token, or `top_k` is out of range.
     """
     ids = np.arange(tokenizer.vocabulary_size(), dtype="int32")
     what = "the tokens of the vocabulary"
-    if isinstance(targets, str):
-        raise TypeError(f"targets={targets!r}: expected a list of tokens, not a string")
+    if isinstance(targets, str) or not all(isinstance(target, str) for target in targets or ()):
+        raise TypeError(f"targets={targets!r:.80}: expected a list of tokens, not a string")
     if targets is not None:
         vocabulary = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
         found = set()
         for i, target in enumerate(targets):
-            if not isinstance(target, str):
-                raise TypeError(f"targets[{i}]={target!r}: expected a str")
             pieces = [vocabulary.get(target)]
             if pieces == [None]:
                 pieces = tokenizer.tokenize(target).numpy().tolist()

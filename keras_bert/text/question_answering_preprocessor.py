@@ -6,9 +6,8 @@ import keras
 
 from keras_bert.arguments import check_count
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
-from keras_bert.text.padding import pack
 from keras_bert.text.tokenizer import BertTokenizer
-from keras_bert.text.windows import cut, has_most_context
+from keras_bert.text.windows import cut, has_most_context, take
 
 
 class QuestionRows(NamedTuple):
@@ -75,6 +74,9 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
     """
 
     settings = ("sequence_length", "padding", "stride", "max_question_length")
+    expects = "(questions, contexts)"
+    columns = (2, 2)
+    rows_of_texts = "span_labels, with the rows of encode"
 
     def __init__(
         self,
@@ -99,15 +101,9 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
 
     @classmethod
     def completed(cls, settings: dict, positions: int | None) -> dict:
-        """Completes settings for a backbone.
+        """As `BertClassifierPreprocessor.completed`, with run_squad.py's defaults, or what fits.
 
-        Args:
-            settings: arguments by name, of a checkpoint and of the user.
-            positions: number of positions of the backbone; None if unknown.
-
-        Returns:
-            The settings; by default rows of 384 tokens, questions of 64 pieces and a stride of 128
-            pieces, as run_squad.py has them, or what fits.
+        They are rows of 384 tokens, questions of 64 pieces and a stride of 128 pieces.
         """
         length = settings.get("sequence_length") or min(384, positions or 384)
         question = settings.get("max_question_length", min(64, length // 2))
@@ -116,15 +112,9 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
         found = {"sequence_length": length, "max_question_length": question, "stride": stride}
         return found | settings
 
-    def call(self, x, y=None, sample_weight=None):
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError(f"expected (questions, contexts), got {type(x).__name__}: {x!r:.80}")
-        if y is not None or sample_weight is not None:
-            raise ValueError(
-                "a question has as many rows as its context needs, so labels and weights of "
-                "questions do not match the rows: see encode and span_labels"
-            )
-        return self.encode(*x).ids()
+    def pack(self, segments: tuple, padding: str | None = None):
+        """As `BertClassifierPreprocessor.pack`, for a tuple (questions, contexts)."""
+        return self.encode(*segments, padding).ids()
 
     def encode(self, questions, contexts, padding: str | None = None) -> QuestionRows:
         """Converts questions and contexts to rows with their origin and offsets.
@@ -153,11 +143,7 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
 
             # The flat index of each window's first piece among those of all contexts, [R].
             first = tf.cast(tf.gather(pieces.row_starts(), windows.text), tf.int32) + windows.start
-            inner = tf.ragged.range(first, first + windows.length)
-            window = tf.gather(pieces.flat_values, inner)
-            batch = pack(
-                [question, window], self.tokenizer, self.sequence_length, padding or self.padding
-            )
+            batch = self._joined([question, take(pieces, windows)], padding)
 
             begin = tf.cast(question.row_lengths(), tf.int32) + 2  # [R]
             place = tf.range(tf.shape(batch["token_ids"])[1])[None, :] - begin[:, None]  # [R, T]
@@ -176,15 +162,9 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
                 most_context=inside & most,
             )
 
-    def get_config(self):
-        return super().get_config() | {
-            "stride": self.stride,
-            "max_question_length": self.max_question_length,
-        }
-
 
 def span_labels(rows: QuestionRows, starts, ends):
-    """Computes the columns of the answer in each row.
+    """The columns of the answer in each row.
 
     The answer's pieces are those that overlap it by a character. The label of a row whose window
     lacks any of them is [CLS]. Reference: google-research/bert `run_squad.py`,

@@ -53,6 +53,9 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
     """
 
     settings = ("sequence_length", "padding", "markers")
+    expects = "a tuple (texts, spans)"
+    columns = (2, 2)
+    least_length = 8  # [CLS], four markers, two entities and [SEP]
 
     def __init__(
         self,
@@ -63,13 +66,6 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
         **kwargs,
     ):
         super().__init__(tokenizer, sequence_length, padding, **kwargs)
-        if sequence_length < 8:
-            raise ValueError(
-                f"sequence_length={sequence_length}: expected at least 8, for [CLS], four markers, "
-                "[SEP] and two entities"
-            )
-        if markers is not None and (isinstance(markers, str) or len(markers) != 4):
-            raise ValueError(f"markers={markers!r}: expected four tokens")
         self.markers = None if markers is None else tuple(markers)
         if tokenizer.has_vocabulary:  # the vocabulary of a saved model is loaded later
             self.marker_ids()
@@ -78,55 +74,38 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
         """The ids of the four markers.
 
         Raises:
-            ValueError: if the vocabulary has no default markers, or lacks one of `markers`.
+            ValueError: if the vocabulary has no default markers, or `markers` are not four of it.
         """
         vocabulary = set(self.tokenizer.get_vocabulary())
-        if self.markers is None:
-            for markers in MARKERS:
-                if vocabulary.issuperset(markers):
-                    return [self.tokenizer.token_to_id(token) for token in markers]
-            raise ValueError(
-                "the vocabulary has neither [unused1] to [unused4] nor $ and #: pass markers=, "
-                "four of its tokens that open and close the first and the second entity"
-            )
-        if missing := [token for token in self.markers if token not in vocabulary]:
-            raise ValueError(
-                f"markers {', '.join(missing)} are not in the vocabulary: expected four of its "
-                "tokens that open and close the first and the second entity"
-            )
-        return [self.tokenizer.token_to_id(token) for token in self.markers]
+        for markers in MARKERS if self.markers is None else (self.markers,):
+            if len(markers) == 4 and vocabulary.issuperset(markers):
+                return [self.tokenizer.token_to_id(token) for token in markers]
+        raise ValueError(
+            f"markers={self.markers}: expected four tokens of the vocabulary that open and close "
+            "the first and the second entity; None takes [unused1] to [unused4], or $ and #"
+        )
 
-    def call(self, x, y=None, sample_weight=None):
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError("expected a tuple (texts, spans)")
-        return keras.utils.pack_x_y_sample_weight(self.pack(x), y, sample_weight)
-
-    def pack(self, segments: tuple):
-        """Implements `call` for a tuple (texts, spans).
-
-        Args:
-            segments: batches of texts [B] and of spans, as in `call`.
-
-        Returns:
-            A dict of int32 tensors, as in `call`.
+    def pack(self, segments: tuple, padding: str | None = None):
+        """As `BertClassifierPreprocessor.pack`, for a tuple (texts, spans).
 
         Raises:
             tf.errors.InvalidArgumentError: if two entities do not fit into `sequence_length`.
         """
         import tensorflow as tf
 
-        rows, fits = self.encode(*segments)
+        rows, fits = self.encode(*segments, padding)
         first = tf.argmin(tf.pad(tf.cast(fits, tf.int32), [[0, 1]]))  # none in an empty batch
         message = f"entities do not fit into {self.sequence_length} tokens, in row"
         with tf.control_dependencies([tf.Assert(tf.reduce_all(fits), [message, first])]):
             return {name: tf.identity(value) for name, value in rows.items()}
 
-    def encode(self, texts, spans) -> tuple[dict, object]:
+    def encode(self, texts, spans, padding: str | None = None) -> tuple[dict, object]:
         """Converts sentences to rows, cutting at the end where entities do not fit.
 
         Args:
             texts: strings [B].
             spans: ints [B, 2, 2].
+            padding: overrides the preprocessor's.
 
         Returns:
             (the dict of `call`, bool [B]: whether the entities fit).
@@ -184,7 +163,7 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
             used = tf.reduce_sum(count, axis=1)  # tokens of each row, [B]
             ids = tf.RaggedTensor.from_row_lengths(tf.gather(pool, stretches.flat_values), used)
             width = self.sequence_length
-            if self.padding == "bucket":
+            if (padding or self.padding) == "bucket":
                 longest = tf.minimum(tf.reduce_max(used), width)  # of rows that do not fit
                 width = bucket_length(longest, width)
             token_ids = ids.to_tensor(tokenizer.pad_token_id)[:, :width]
@@ -229,16 +208,11 @@ def _parts(texts, spans):
 
 
 def _cut(starts, lengths, budget: int):
-    """Truncates sentences as described in the class.
+    """Truncates sentences as described in the class to `budget` pieces.
 
-    Args:
-        starts: int32 [B, 5], the start of each part's pieces in the pool.
-        lengths: int32 [B, 5].
-        budget: number of pieces that fit.
-
-    Returns:
-        (starts, lengths, fits): lists of six int32 [B], for before, first, the two ends of
-        between, second, after; and bool [B].
+    Takes the start of each part's pieces in the pool and their number, int32 [B, 5]. Returns lists
+    of six int32 [B], starts and lengths for before, first, the two ends of between, second, after;
+    and bool [B], whether the entities fit.
     """
     import tensorflow as tf
 
@@ -250,15 +224,6 @@ def _cut(starts, lengths, budget: int):
     head = kept - kept // 2  # of an odd budget the first entity gets one piece more
     kept_before, kept_after = pair_lengths(before, after, room - kept)
     begin = tf.unstack(starts, axis=1)
-    return (
-        [
-            begin[0] + before - kept_before,
-            begin[1],
-            begin[2],
-            begin[2] + between - kept // 2,
-            begin[3],
-            begin[4],
-        ],
-        [kept_before, first, head, kept // 2, second, kept_after],
-        fits,
-    )
+    begin.insert(3, begin[2] + between - kept // 2)
+    begin[0] += before - kept_before
+    return begin, [kept_before, first, head, kept // 2, second, kept_after], fits

@@ -65,30 +65,23 @@ FOLDED_WORD = (
 
 
 def line_pattern(word: str, breaks: str, max_word_length: int) -> str:
-    """Builds the RE2 pattern that a whole line must match to be safe.
+    """The RE2 pattern that a whole line must match to be safe.
 
     Args:
         word: the characters of words, as the inside of a character class.
         breaks: the characters that end a word, as the inside of another.
         max_word_length: the tokenizer's limit, in characters. Words must not exceed it, nor
             `LONGEST_RUN`, so that no limit of the fast ops is reached.
-
-    Returns:
-        The pattern, for `tf.strings.regex_full_match`.
     """
     run = f"[{word}]{{0,{min(max_word_length, LONGEST_RUN)}}}"
     return f"(?:{run}[{breaks}])*{run}"
 
 
 def holding_pattern(tokens: Sequence[str]) -> str | None:
-    """Builds the RE2 pattern of the lines that may contain one of the given tokens.
+    """The RE2 pattern of the lines that may contain one of some tokens in normalized form.
 
-    Args:
-        tokens: in their normalized form.
-
-    Returns:
-        The pattern, for `tf.strings.regex_full_match` of safe lines, normalized except for their
-        case; "" if there are no tokens, None if there are too many for a pattern.
+    The lines are safe ones, normalized except for their case. "" if there are no tokens, None if
+    there are too many for a pattern.
     """
     if sum(map(len, tokens)) > MOST_FOUND_WHOLE:
         return None

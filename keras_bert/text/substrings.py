@@ -2,18 +2,10 @@
 
 
 def substrings(texts, row, starts, ends):
-    """Extracts substrings in time and memory linear in texts and results.
+    """Extracts substrings [E] of texts [B] in time and memory linear in texts and results.
 
-    `tf.strings.substr` on gathered texts would copy a whole text for each substring.
-
-    Args:
-        texts: strings [B], UTF-8.
-        row: int [E], the text of each substring.
-        starts: int [E], its first character, in code points.
-        ends: int [E], one after its last character.
-
-    Returns:
-        Strings [E].
+    `tf.strings.substr` on gathered texts would copy a whole text for each substring. `row` is the
+    text of each, `starts` and `ends` (exclusive) are in code points, int [E].
     """
     import tensorflow as tf
 

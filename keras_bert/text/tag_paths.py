@@ -2,14 +2,11 @@
 
 
 def scores_of_words(logits, rows):
-    """Gathers each word's scores from the position that represents it.
+    """Gathers each word's scores, ragged [B, None, K], from the position that represents it.
 
     Args:
         logits: float32 [R, T, K], the model's output for `rows.ids`.
         rows: `TokenRows`, from `BertTokenClassifierPreprocessor.rows`.
-
-    Returns:
-        float32 ragged [B, None, K].
     """
     import tensorflow as tf
 
@@ -24,18 +21,12 @@ def scores_of_words(logits, rows):
 
 
 def best_tags(scores, chain=None):
-    """Decodes the tags of the words.
+    """Decodes scores, ragged [B, None, K], into tags and their probabilities, ragged [B, None].
 
-    Without a chain, each word gets its most likely tag, with its softmax probability. With one, the
-    sentence gets its most likely tag sequence (Viterbi 1967), and a tag's probability is its
-    marginal (forward-backward algorithm).
-
-    Args:
-        scores: float32 ragged [B, None, K].
-        chain: (transitions [K, K] from row to column, start [K], end [K]), float32; or None.
-
-    Returns:
-        (tags int32, their probabilities float32), both ragged [B, None].
+    Without a chain, each word gets its most likely tag, with its softmax probability. With one,
+    (transitions [K, K] from row to column, start [K], end [K]), the sentence gets its most likely
+    tag sequence (Viterbi 1967), and a tag's probability is its marginal (forward-backward
+    algorithm).
     """
     import tensorflow as tf
 

@@ -6,9 +6,8 @@ import keras
 
 from keras_bert.arguments import check_count
 from keras_bert.text.classifier_preprocessor import BertClassifierPreprocessor
-from keras_bert.text.padding import pack
 from keras_bert.text.tokenizer import BertTokenizer
-from keras_bert.text.windows import cut, has_most_context
+from keras_bert.text.windows import cut, has_most_context, take
 
 IGNORED = -1  # the label of positions without one; not the id of any class
 
@@ -67,6 +66,9 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
     """
 
     settings = ("sequence_length", "padding", "stride")
+    expects = "a batch of texts [B], or of lists of words [B, None]"
+    columns = (1, 1)
+    rows_of_texts = "BertTokenClassifier.make_rows"
 
     def __init__(
         self,
@@ -77,22 +79,16 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         **kwargs,
     ):
         super().__init__(tokenizer, sequence_length, padding, **kwargs)
-        if stride is not None:
-            check_count("stride", stride, 0)
-        if stride is not None and not 1 <= stride <= sequence_length - 2:
+        if stride is not None and not 1 <= check_count("stride", stride, 0) <= sequence_length - 2:
             raise ValueError(
                 f"stride={stride}: expected 1 to {sequence_length - 2}, the pieces that fit into "
                 f"a row of {sequence_length} tokens"
             )
         self.stride = stride
 
-    def call(self, x, y=None, sample_weight=None):
-        if y is not None or sample_weight is not None:
-            raise ValueError(
-                "a sentence can have several rows: pass labels and weights through "
-                "BertTokenClassifier.make_rows"
-            )
-        return self.rows(x).ids
+    def pack(self, segments: tuple, padding: str | None = None):
+        """As `BertClassifierPreprocessor.pack`, for a tuple of one batch."""
+        return self.rows(*segments, padding).ids
 
     def rows(self, x, padding: str | None = None, by_piece: bool = False) -> TokenRows:
         """Converts a batch of sentences to rows, in graph.
@@ -114,15 +110,11 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         from keras_bert.text.lines import to_strings
 
         with tf.device("cpu"):
-            given = type(x).__name__
-            x = to_strings(x)
+            given, x = type(x).__name__, to_strings(x)
             if x.shape.rank == 2 and isinstance(x, tf.Tensor):
                 x = tf.RaggedTensor.from_tensor(x)
             if x.shape.rank != 1 + isinstance(x, tf.RaggedTensor) or given == "tuple":
-                raise ValueError(
-                    f"{given} of shape {x.shape}: expected a batch of texts [B], or of lists of "
-                    "words [B, None]"
-                )
+                raise ValueError(f"{given} of shape {x.shape}: expected {self.expects}")
             if isinstance(x, tf.RaggedTensor):
                 ids, word = self._pieces_of_words(x)
                 starts = ends = None
@@ -133,14 +125,11 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
                 word = tf.ragged.range(lengths)
             room = self.sequence_length - 2
             windows = cut(lengths, room, self.stride or (room + 1) // 2)
-            piece = tf.cast(tf.gather(ids.row_starts(), windows.text), tf.int32) + windows.start
-            inside = tf.ragged.range(piece, piece + windows.length)  # [R, None]
-            segment = inside.with_values(tf.gather(ids.flat_values, inside.values))
-            padding = padding or self.padding
-            batch = pack([segment], self.tokenizer, self.sequence_length, padding)
+            batch = self._joined([take(ids, windows)], padding)
             width = tf.shape(batch["token_ids"])[1]
-            place = inside.with_values(tf.gather(word.flat_values, inside.values))
-            place = place.to_tensor(IGNORED, shape=[None, self.sequence_length])[:, : width - 1]
+            place = take(word, windows).to_tensor(IGNORED, shape=[None, self.sequence_length])[
+                :, : width - 1
+            ]
             known = has_most_context(windows, lengths, tf.shape(place)[1])
             place = tf.where(known, place, IGNORED)
             place = tf.pad(place, [[0, 0], [1, 0]], constant_values=IGNORED)  # [CLS]
@@ -190,20 +179,14 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
         )
         return tf.cast(ids, tf.int32), word, starts, ends
 
-    def get_config(self):
-        return super().get_config() | {"stride": self.stride}
-
 
 def labels_of_rows(rows: TokenRows, labels, ignored: int | float = IGNORED):
-    """Assigns the labels, or weights, of words to their first pieces, in graph.
+    """Assigns the labels, or weights, of words to their first pieces, [R, T], in graph.
 
     Args:
         rows: from `rows`.
         labels: int32 or float32 ragged [B, None], one for each word.
         ignored: the value at positions that represent no word.
-
-    Returns:
-        A tensor of the same dtype, [R, T].
     """
     import tensorflow as tf
 

@@ -9,7 +9,7 @@ import keras_hub
 from keras.src.saving import serialization_lib
 from keras.src.utils.backend_utils import in_grain_data_pipeline as in_grain
 
-from keras_bert.arguments import check_choice, needed
+from keras_bert.arguments import check_choice, check_count, needed
 from keras_bert.text.vocabulary import check_vocabulary, read_vocabulary, write_vocabulary
 
 VOCABULARY_FILE = "vocab.txt"
@@ -102,8 +102,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         **kwargs: Any,
     ):
         super().__init__(dtype=dtype, **kwargs)
-        if self.compute_dtype not in ("int32", "int64"):
-            raise ValueError(f"dtype={dtype!r}: expected 'int32' or 'int64'")
+        check_choice("dtype", self.compute_dtype, ("int32", "int64"))
         self.lowercase = lowercase
         self.strip_accents = strip_accents
         self.special_tokens_in_text = special_tokens_in_text
@@ -156,23 +155,20 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
     # Vocabulary.
 
     def set_vocabulary(self, vocabulary: str | os.PathLike[str] | Sequence[str] | None) -> None:
-        """Sets the vocabulary: a path, the list of tokens, or None for none yet.
+        """Sets the vocabulary.
 
         Args:
-            vocabulary: a path of a `vocab.txt`, the list of tokens, or None.
+            vocabulary: a path of a `vocab.txt`, the list of tokens, or None for none yet.
 
         Raises:
             ValueError: if it is not a vocabulary, or lacks a special token other than [MASK]; the
                 message names the token and the file.
         """
-        tokens: list[str] | None = None
-        if isinstance(vocabulary, str | os.PathLike):
-            tokens = read_vocabulary(vocabulary)
-            check_vocabulary(tokens, vocabulary, REQUIRED)
-        elif vocabulary is not None:
-            tokens = list(vocabulary)
-            check_vocabulary(tokens, required=REQUIRED)
+        path = vocabulary if isinstance(vocabulary, str | os.PathLike) else None
+        tokens = vocabulary if path is None else read_vocabulary(path)
         if tokens is not None:
+            tokens = list(tokens)
+            check_vocabulary(tokens, path, REQUIRED)
             _check_added(self.added_tokens, self.exact_tokens, tokens)
         # Of duplicates the last counts, as in the original.
         ids = {token: index for index, token in enumerate(tokens or ())}
@@ -293,8 +289,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         Raises:
             ValueError: if `unit` is neither.
         """
-        if unit not in ("byte", "char"):
-            raise ValueError(f"unit={unit!r}: expected 'byte' or 'char'")
+        check_choice("unit", unit, ("byte", "char"))
         lines, module = self._line_tokenizer(), _line_module()
         function = lines.pieces if unit == "byte" else lines.pieces_by_character
         ids, starts, ends = module.map_lines(function, module.to_strings(inputs))
@@ -384,10 +379,9 @@ def _checked(name: str, value: Any) -> Any:
             raise ValueError(f"{name}={value!r:.200}: expected a list of tokens")
         return list(dict.fromkeys(value))
     if name == "max_word_length":
-        if type(value) is not int or value < 1:
-            raise ValueError(f"max_word_length={value!r}: expected a positive integer")
-    elif name == "splitting":
-        check_choice("splitting", value, SPLITTINGS)
+        return check_count(name, value)
+    if name == "splitting":
+        check_choice(name, value, SPLITTINGS)
     elif not isinstance(value, bool) and (name != "strip_accents" or value is not None):
         expected = "None, True or False" if name == "strip_accents" else "True or False"
         raise ValueError(f"{name}={value!r}: expected {expected}")

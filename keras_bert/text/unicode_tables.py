@@ -47,16 +47,10 @@ class UnicodeTables(NamedTuple):
 
 @functools.cache
 def load_tables(lowercase: bool, decompose: bool) -> UnicodeTables:
-    """Reads the tables for one setting.
+    """Reads the tables for one setting, all int32.
 
-    Args:
-        lowercase: whether the mapping lower-cases as `str.lower` does (except for the final sigma,
-            which depends on its neighbours).
-        decompose: whether the mapping decomposes canonically (NFD, except for the order of marks,
-            which also depends on the neighbours).
-
-    Returns:
-        `UnicodeTables`, all int32.
+    The mapping lower-cases as `str.lower` does, and decomposes canonically (NFD); except for the
+    final sigma and the order of marks, which depend on their neighbours.
     """
     name = "_".join(["lower"] * lowercase + ["decompose"] * decompose)
     with np.load(Path(__file__).with_name("unicode14.npz")) as file:

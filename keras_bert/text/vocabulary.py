@@ -2,13 +2,16 @@
 
 import codecs
 import os
-import tempfile
+import re
 from collections.abc import Sequence
 from pathlib import Path
+
+from keras_bert.atomic import write_file
 
 UNKNOWN = "[UNK]"
 MOST_TOKENS = 10_000_000  # far above any vocabulary
 _SHOWN = 40  # characters of an invalid line shown in an error
+_UNSTORABLE = re.compile("\\A[ \t]|[ \t\r]\\Z|[\n\0\ud800-\udfff]")
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
@@ -41,12 +44,6 @@ def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
             f"{path}, line {line}: expected UTF-8 text, one token per line, but found the byte "
             f"0x{data[error.start]:02x} ({error.reason})."
         ) from error
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise ValueError(
-            f"{path}, line {line}: expected text, one token per line, but found a NUL character; "
-            "this looks like a binary file."
-        )
     lines = [line.removesuffix("\r").strip(" \t") for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -59,30 +56,25 @@ def check_vocabulary(
     source: str | os.PathLike[str] | None = None,
     required: Sequence[str] = (UNKNOWN,),
 ) -> None:
-    """Raises a ValueError unless `tokens` can serve as a vocabulary.
+    """Raises a ValueError unless `tokens`, in the order of their ids, can be a vocabulary.
 
-    Args:
-        tokens: the tokens in the order of their ids.
-        source: their origin, for the message; None for a list passed by the caller.
-        required: tokens that must be present.
+    `source` is their origin, for the message; None for a list passed by the caller. Of `required`
+    tokens, each must be present.
     """
     name = "the vocabulary list" if source is None else str(source)
     if not tokens:
         raise ValueError(f"{name}: expected one token per line, but it is empty.")
     for index, token in enumerate(tokens):
-        if not isinstance(token, str) or "\n" in token or token.endswith("\r"):
+        # A text file cannot store others: the ids of a saved vocabulary would differ.
+        if (
+            not isinstance(token, str)
+            or _UNSTORABLE.search(token)
+            or (not index and token.startswith("\ufeff"))
+        ):
             raise ValueError(
-                f"{name}, token {index}: expected a string without a line end, got {token!r}."
+                f"{name}, token {index}: expected a string without a line end, NUL, unpaired "
+                f"surrogate, byte order mark, or spaces or tabs around it, got {token!r:.{_SHOWN}}."
             )
-        # A text file cannot store these: the ids of a saved vocabulary would differ.
-        if token != token.strip(" \t"):
-            raise ValueError(
-                f"{name}, token {index}: expected no spaces or tabs around a token, got {token!r}."
-            )
-        if "\0" in token or any("\ud800" <= c <= "\udfff" for c in token):
-            raise ValueError(f"{name}, token {index}: expected text, got {token!r}.")
-    if tokens[0].startswith("\ufeff"):
-        raise ValueError(f"{name}, token 0: expected no byte order mark, got {tokens[0]!r}.")
     if not tokens[-1]:
         raise ValueError(f"{name}: expected a token in the last place, got ''.")
     present = set(tokens)
@@ -102,14 +94,4 @@ def write_vocabulary(path: str | os.PathLike[str], tokens: Sequence[str]) -> Non
 
     The file is written atomically.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with open(handle, "wb") as file:
-            file.write("".join(f"{token}\n" for token in tokens).encode("utf-8"))
-        os.chmod(temporary, 0o644)  # mkstemp's default mode excludes other users
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write_file(path, "".join(f"{token}\n" for token in tokens).encode("utf-8"))

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from keras_bert.arguments import check_count
+
 
 class Windows(NamedTuple):
     """The positions of W windows over B texts, in the order of the texts.
@@ -22,26 +24,19 @@ def cut(lengths, size: int, stride: int) -> Windows:
 
     Each text has at least one window, and each piece is in one. Reference: google-research/bert
     `run_squad.py`, `convert_examples_to_features`: windows have the maximum length, and the last
-    one ends with the text.
+    one ends with the text. Sizes and strides below 1 are an error.
 
     Args:
         lengths: int tensor [B], number of pieces of each text.
         size: maximum number of pieces of a window; an int or an int tensor [B].
         stride: number of pieces from the start of one window to that of the next, like `size`;
             limited to the text's size.
-
-    Returns:
-        `Windows`.
-
-    Raises:
-        ValueError: if `size` or `stride` is less than 1.
-        tf.errors.InvalidArgumentError: the same for tensors.
     """
     import tensorflow as tf
 
     for name, value in (("size", size), ("stride", stride)):
-        if isinstance(value, int) and value < 1:
-            raise ValueError(f"{name}={value}: expected 1 or more pieces")
+        if isinstance(value, int):
+            check_count(name, value)
     lengths = tf.cast(lengths, tf.int32)
     size = tf.broadcast_to(tf.cast(size, tf.int32), tf.shape(lengths))
     least = tf.debugging.assert_positive(size, message="windows have no room for text")
@@ -57,38 +52,21 @@ def cut(lengths, size: int, stride: int) -> Windows:
 
 
 def take(pieces, windows: Windows):
-    """Gathers the pieces of each window.
-
-    Args:
-        pieces: RaggedTensor [B, None], one value per piece.
-        windows: from `cut`.
-
-    Returns:
-        RaggedTensor [W, None] of the same dtype.
-    """
+    """Gathers the pieces of each window, ragged [W, None], from those of texts, [B, None]."""
     import tensorflow as tf
 
     begin = tf.gather(tf.cast(pieces.row_starts(), tf.int32), windows.text) + windows.start
     places = tf.ragged.range(begin, begin + windows.length)
-    return tf.RaggedTensor.from_row_lengths(
-        tf.gather(pieces.flat_values, places.flat_values), windows.length
-    )
+    return places.with_values(tf.gather(pieces.flat_values, places.values))
 
 
 def has_most_context(windows: Windows, lengths, width):
-    """Computes for each piece of each window whether it has its maximum context there.
+    """Whether each piece of each window has its maximum context there, bool [W, width].
 
     That is the window with the largest min(pieces before, pieces after) + 0.01 * length, the first
     one in ties. Reference: google-research/bert `run_squad.py`, `_check_is_max_context`. Every
-    piece of a text has exactly one such window.
-
-    Args:
-        windows: from `cut`.
-        lengths: int tensor [B], number of pieces of each text.
-        width: int scalar, at least as long as the longest window.
-
-    Returns:
-        bool [W, width]; False beyond the end of a window.
+    piece of a text has exactly one such window. False beyond the end of a window, which is no
+    longer than `width`; `lengths`, int [B], are those of the texts.
     """
     import tensorflow as tf
 

@@ -25,15 +25,10 @@ class Pieces(NamedTuple):
 
 
 def build_model(tokens: Sequence[str], whole_lines: bool) -> tf_text.FastWordpieceTokenizer | None:
-    """Builds tensorflow_text's model of a vocabulary: greedy longest match, from the left.
+    """tensorflow_text's model of a vocabulary: greedy longest match, from the left.
 
-    Args:
-        tokens: the vocabulary; an index is an id.
-        whole_lines: whether the model takes lines, which it splits at spaces, punctuation and
-            ideographs, or single words.
-
-    Returns:
-        The tokenizer; None if no entry of the vocabulary can match in a whole line.
+    It takes single words; or with `whole_lines` lines, which it splits at spaces, punctuation and
+    ideographs. None if no entry of the vocabulary can match in a whole line.
     """
     # The builder rejects duplicates and tokens with a NUL, and cannot skip an id. An entry that no
     # text can match (a duplicate except for the last, a token with a space or NUL, an empty one) is
@@ -65,18 +60,14 @@ def words_to_pieces(
     max_word_length: int,
     batch_size: tf.Tensor,
 ) -> Pieces:
-    """Splits words into pieces exactly, with limits in characters.
+    """Splits the words of a batch of lines into pieces exactly, with limits in characters.
 
     Args:
-        words: the result of `WordSplitter` for a batch of lines; pieces have offsets if it has
-            them.
+        words: the result of `WordSplitter`; pieces have offsets if it has them.
         model: a model of single words.
         special_ids: the id of each literal that the splitter matches.
-        max_word_length: a word of more characters becomes one [UNK].
+        max_word_length: a word of more characters becomes one [UNK], which covers it all.
         batch_size: int32, the number of lines.
-
-    Returns:
-        `Pieces`; an [UNK] covers its whole word.
     """
     characters, splits = words
     letters = tf.RaggedTensor.from_row_splits(characters.code, splits, validate=False)
@@ -122,9 +113,6 @@ def lines_to_pieces(
         normalizer: lower-cases and strips accents; None leaves non-ASCII characters unchanged.
         lowercase: without a normalizer, whether to lower-case A-Z.
         offsets: whether the pieces have offsets.
-
-    Returns:
-        `Pieces`.
     """
     sources = None
     if normalizer is None:

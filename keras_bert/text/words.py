@@ -56,9 +56,6 @@ class WordSplitter:
             those of `exact`.
         splitting: "bert"; "whole_ideographs", which does not separate ideographs; or "spaces",
             which removes nothing and splits only at white space.
-
-    Raises:
-        ValueError: if a token in `added` is empty after normalization.
     """
 
     def __init__(
@@ -84,11 +81,7 @@ class WordSplitter:
         self.number_of_exact = len(exact)
 
     def normal_forms(self, tokens: tuple[str, ...]) -> list[str]:
-        """Normalizes tokens, with U+0020 for all white space.
-
-        Raises:
-            ValueError: if one is empty after normalization.
-        """
+        """Normalizes tokens, with U+0020 for all white space; one that gets empty is an error."""
         characters, flags, _ = self._normalise(tf.constant(tokens), False)
         code = _plain_spaces(characters.code, flags)
         lines = tf.RaggedTensor.from_value_rowids(code, characters.line, len(tokens))
@@ -101,11 +94,9 @@ class WordSplitter:
         return [form[:-1] for form in forms]  # without the line feed
 
     def __call__(self, lines: tf.Tensor, offsets: bool) -> Words:
-        """Splits lines.
+        """Splits lines, strings [B]; bytes that are not UTF-8 are dropped.
 
-        Args:
-            lines: [B] string of UTF-8; bytes that are not UTF-8 are dropped.
-            offsets: whether to track the byte range of each character.
+        With `offsets`, each character has its byte range.
         """
         characters, flags, number = self._normalise(lines, offsets)
         if self.added is not None:
@@ -124,8 +115,7 @@ class WordSplitter:
     ) -> tuple[Characters, tf.Tensor, tf.Tensor]:
         """Cleans, lower-cases and strips accents.
 
-        Returns:
-            The characters, including spaces; their flags; and a number for each, see `_group`.
+        Returns the characters, including spaces; their flags; and a number for each, see `_group`.
         """
         tables = self.tables
         characters = _decode(lines, offsets)
@@ -203,17 +193,9 @@ def _plain_spaces(code: tf.Tensor, flags: tf.Tensor) -> tf.Tensor:
 def _stand_in(
     characters: Characters, starts: tf.Tensor, ends: tf.Tensor, numbers: tf.Tensor, first: int = 0
 ) -> tuple[Characters, tf.Tensor]:
-    """Replaces each match of `Literals.find` by one character.
+    """Replaces each match of `Literals.find`, whose number grows by `first`, by one character.
 
-    Args:
-        characters: the searched characters.
-        starts: [M], from `Literals.find`.
-        ends: [M], from `Literals.find`.
-        numbers: [M], from `Literals.find`.
-        first: added to the numbers.
-
-    Returns:
-        The characters, and the indices of those kept.
+    Returns the characters, and the indices of those kept.
     """
     size = tf.size(characters.code)
     place = starts[:, None]
@@ -258,11 +240,7 @@ def _finish_sigmas(code: tf.Tensor, flags: tf.Tensor) -> tf.Tensor:
 
 
 def _replace(characters: Characters, tables: UnicodeTables) -> tuple[Characters, tf.Tensor]:
-    """Replaces each character by its mapping, one to four characters.
-
-    Returns:
-        The characters, and for each the index of its source.
-    """
+    """Replaces each character by its mapping, one to four characters, whose source it returns."""
     entry = _lookup(tables.mapping, characters.code)
     length = tf.where(entry == 0, 1, entry & ((1 << unicode.LENGTH_BITS) - 1))
     ends = tf.cumsum(length)
@@ -278,10 +256,8 @@ def _replace(characters: Characters, tables: UnicodeTables) -> tuple[Characters,
 def _strip_marks(characters: Characters, flags: tf.Tensor) -> tuple[Characters, tf.Tensor]:
     """Drops marks (Mn) and sorts the remaining marks into canonical order.
 
-    A dropped mark's bytes go to the previous character: an accent belongs to its letter.
-
-    Returns:
-        The characters, and the indices of those kept.
+    A dropped mark's bytes go to the previous character: an accent belongs to its letter. Returns
+    the characters, and the indices of those kept.
     """
     kept = true_indices(_lacks(flags, unicode.MARK))
     if characters.end is not None:

@@ -48,7 +48,7 @@ def test_a_new_adapter_is_nearly_the_identity(x):
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.0, "16"])
 def test_wrong_width(wrong):
-    with pytest.raises(ValueError, match="bottleneck_dim=.*expected a positive integer"):
+    with pytest.raises(ValueError, match="bottleneck_dim=.*expected a whole number, 1 or more"):
         Adapter(wrong)
 
 

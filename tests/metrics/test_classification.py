@@ -108,13 +108,17 @@ def test_all_names_are_listed_once():
     [
         ([0, 1, 1], np.zeros((2, 2)), r"of shape \[3\] and .* of shape \[2, 2\]: expected"),
         ([[0], [1]], np.zeros((2, 2)), r"of shape \[2, 1\] and .* of shape \[2, 2\]: expected"),
-        ([0, 1], np.zeros((2, 1)), "C at least 2"),
+        ([0, 1], np.zeros((2, 1)), "expected 2 classes or more, not 1"),
         ([0, 1], np.zeros(2), r"of shape \[2\] and .* of shape \[2\]: expected"),
         ([], np.zeros((0, 2)), "Nothing to score"),
-        ([0.0, 1.0], np.zeros((2, 2)), "dtype float64"),
-        ([0, 2], np.zeros((2, 2)), "label 2 of example 1: expected 0 to 1"),
+        ([0.0, 1.0], np.zeros((2, 2)), "label 0.0 of example 0: expected an integer from 0 to 1"),
+        ([0, 2], np.zeros((2, 2)), "label 2 of example 1: expected an integer from 0 to 1"),
         ([0, -1], np.zeros((2, 2)), "label -1 of example 1"),
-        ([0, 1], np.array([[0.0, 1.0], [np.nan, 0.0]]), "NaN in the logits of 1 examples"),
+        (
+            [0, 1],
+            np.array([[0.0, 1.0], [np.nan, 0.0]]),
+            "logit nan of example 1, class 0: expected",
+        ),
     ],
 )
 def test_inputs_that_cannot_be_scored(labels, logits, message):

@@ -60,15 +60,15 @@ def test_equal_predictions_have_no_correlation_and_equal_labels_cannot_be_scored
     ("labels", "predictions", "message"),
     [
         ([], [], "Nothing to score"),
-        ([1.0, 2.0], [1.0], "got 2 labels and 1 predictions"),
+        ([1.0, 2.0], [1.0], r"of shape \[2\] and .* of shape \[1\]: expected"),
         ([1.0, 2.0], [[1.0, 2.0]], r"of shape \[2\] and .* of shape \[1, 2\]: expected"),
         ([1.0, 2.0], 1.0, r"of shape \[2\] and .* of shape \[\]: expected"),
         (
             [1.0, 2.0],
             [1.0, np.nan],
-            "predictions of 1 examples: expected finite .* nan of example 1",
+            "prediction nan of example 1: expected a finite number",
         ),
-        ([np.inf, 2.0], [1.0, 2.0], "labels of 1 examples: expected finite"),
+        ([np.inf, 2.0], [1.0, 2.0], "label inf of example 0: expected a finite number"),
     ],
 )
 def test_inputs_that_cannot_be_scored(labels, predictions, message):

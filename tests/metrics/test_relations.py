@@ -79,7 +79,7 @@ def test_another_name_of_no_relation():
     ("labels", "predictions", "message"),
     [
         ([], [], "empty"),
-        (["Other"], [], "1 labels, but 0 predictions"),
+        (["Other"], [], r"labels of shape \[1\] and predictions of shape \[0\]"),
         (["Other"], ["Other"], "all 1 labels are 'Other'"),
         (["A(e1,e2)", "A"], ["Other"] * 2, "The label of example 1 is 'A'; expected RELATION"),
         (["A(e1,e2)"], ["A(e1,e3)"], "The prediction of example 0 is 'A.e1,e3.'"),

@@ -33,8 +33,8 @@ def test_the_temperature_that_labels_were_drawn_with(temperature):
     ("logits", "labels", "message"),
     [
         (np.zeros((3, 2)), [0, 1], "labels of shape"),
-        (np.zeros((0, 2)), np.zeros(0, int), "labels of shape"),
-        (np.full((2, 2), np.nan), [0, 1], "logits: expected finite"),
+        (np.zeros((0, 2)), np.zeros(0, int), "Nothing to score"),
+        (np.full((2, 2), np.nan), [0, 1], "logit nan of example 0, class 0: expected a finite"),
     ],
 )
 def test_wrong_logits(logits, labels, message):

@@ -271,11 +271,11 @@ def test_travels_through_its_config(metric):
 
 
 def test_what_cannot_be_made_or_fed():
-    with pytest.raises(ValueError, match="num_classes should be 2 or more, got 1"):
+    with pytest.raises(ValueError, match="num_classes=1: expected a whole number, 2 or more"):
         MatthewsCorrelation(1)
     with pytest.raises(ValueError, match="of two classes, not 3"):
         F1(3)
-    with pytest.raises(ValueError, match="got 'micro'"):
+    with pytest.raises(ValueError, match="average='micro': expected one of binary, macro"):
         F1(average="micro")
     with pytest.raises(ValueError, match=r"f1 was made for 2 classes, .* shape \(1, 3\)"):
         F1().update_state([0], np.zeros((1, 3)))

@@ -224,13 +224,18 @@ def test_other_errors(fitted):
         fitted.fit(([TEXT], [SPANS]), ["Out"])
     with pytest.raises(ValueError, match="expected a tuple .texts, spans., got list"):
         fitted.fit([TEXT], ["Other"])
-    with pytest.raises(ValueError, match="neither .unused1. to .unused4. nor . and #: pass mark"):
+    with pytest.raises(
+        ValueError,
+        match="markers=None: expected four .*None takes .unused1. to .unused4., or . and #",
+    ):
         preprocessor(vocabulary=[t for t in SIGNS if t != "#"])
-    with pytest.raises(ValueError, match="markers <e1> are not in the vocabulary"):
+    with pytest.raises(
+        ValueError, match="markers=.'<e1>', .*: expected four tokens of the vocabulary"
+    ):
         preprocessor(markers=("<e1>", "$", "#", "#"))
     with pytest.raises(ValueError, match="expected four tokens"):
         preprocessor(markers=("$", "#"))
-    with pytest.raises(ValueError, match="sequence_length=7: expected at least 8"):
+    with pytest.raises(ValueError, match="sequence_length=7: expected a whole number, 8 or more"):
         preprocessor(7)
     rows = fitted.make_rows(([TEXT], [SPANS]))[0]
     rows["entity_positions"] = np.array([[2, 77]], "int32")

@@ -116,7 +116,7 @@ def test_only_numbers_leave_the_pipeline(tokenizer):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sequence_length": 3}, "sequence_length=3: expected at least 4"),
+        ({"sequence_length": 3}, "sequence_length=3: expected a whole number, 4 or more"),
         ({"padding": "longest"}, "padding='longest': expected one of full, bucket"),
     ],
 )
@@ -126,7 +126,9 @@ def test_wrong_settings(tokenizer, arguments, message):
 
 
 def test_three_texts_raise(tokenizer):
-    with pytest.raises(ValueError, match="tuple of 3 texts"):
+    with pytest.raises(
+        ValueError, match="expected a text or a pair .first, second., got 3 columns"
+    ):
         BertClassifierPreprocessor(tokenizer, 8)((["a"], ["a"], ["a"]))
 
 

@@ -10,13 +10,13 @@ SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        ([*SPECIALS, " cat", "cat"], "token 5: expected no spaces or tabs around"),
-        ([*SPECIALS, "cat\t"], "token 5: expected no spaces or tabs around"),
+        ([*SPECIALS, " cat", "cat"], "token 5: expected .* spaces or tabs around it, got ' cat'"),
+        ([*SPECIALS, "cat\t"], "token 5: expected .* spaces or tabs around it, got"),
         ([*SPECIALS, "cat\r"], "token 5: expected a string without a line end"),
         ([*SPECIALS, "c\nat"], "token 5: expected a string without a line end"),
-        ([*SPECIALS, "c\0at"], "token 5: expected text"),
-        ([*SPECIALS, "\ud800"], "token 5: expected text"),
-        (["\ufeff[PAD]", *SPECIALS], "token 0: expected no byte order mark"),
+        ([*SPECIALS, "c\0at"], "token 5: expected .* NUL"),
+        ([*SPECIALS, "\ud800"], "token 5: expected .* unpaired surrogate"),
+        (["\ufeff[PAD]", *SPECIALS], "token 0: expected .* byte order mark"),
         ([*SPECIALS, "cat", ""], "expected a token in the last place"),
         ([*SPECIALS, 5], "token 5: expected a string"),
     ],
