@@ -3,6 +3,7 @@
 import math
 import reprlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 # The largest sizes of a backbone. They are far above any BERT: larger values mean damage.
@@ -86,17 +87,16 @@ def check_config(config: Mapping[str, Any], where: str, keys: Mapping[str, str])
         check_size(config.get(name), names[name], where, most)
     for name, limit in NUMBERS.items():
         check_number(config.get(name), names[name], where, limit)
+    problem = ""
     if config["layer_norm_epsilon"] == 0:  # constant rows would be divided by it
-        raise ValueError(f"{where}: {names['layer_norm_epsilon']} is 0; expected more than 0")
-    if not isinstance(config.get("activation"), str):
-        raise ValueError(
-            f"{where}: {names['activation']} is {short(config.get('activation'))}; expected a name"
-        )
-    if config["hidden_dim"] % config["num_heads"]:
-        raise ValueError(
-            f"{where}: {names['hidden_dim']} {config['hidden_dim']} is not divisible by "
-            f"{names['num_heads']} {config['num_heads']}"
-        )
+        problem = f"{names['layer_norm_epsilon']} is 0; expected more than 0"
+    elif not isinstance(config.get("activation"), str):
+        problem = f"{names['activation']} is {short(config.get('activation'))}; expected a name"
+    elif config["hidden_dim"] % config["num_heads"]:
+        problem = f"{names['hidden_dim']} {config['hidden_dim']} is not divisible by "
+        problem += f"{names['num_heads']} {config['num_heads']}"
+    if problem:
+        raise ValueError(f"{where}: {problem}")
 
 
 def least_numbers(config: Mapping[str, Any]) -> int:
@@ -104,6 +104,16 @@ def least_numbers(config: Mapping[str, Any]) -> int:
     hidden, inner = config["hidden_dim"], config["intermediate_dim"]
     rows = config["vocabulary_size"] + config["max_sequence_length"] + config["num_segments"]
     return hidden * (rows + config["num_layers"] * (4 * hidden + 2 * inner))
+
+
+def is_names(value: Any) -> bool:
+    """Whether this is a list of strings."""
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def listed(folder: Path) -> str:
+    """The names of the files in a folder, for an error."""
+    return ", ".join(sorted(shown(path.name) for path in folder.iterdir())) or "nothing"
 
 
 def is_labels(value: Any) -> bool:

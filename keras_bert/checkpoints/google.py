@@ -7,14 +7,15 @@ and run_squad.py. Everything that this format cannot hold is written to keras_be
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from keras_bert.atomic import write_file
-from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, short, shown
+from keras_bert.checkpoints.checks import check_config, check_vocabulary_fits, listed, short, shown
 from keras_bert.checkpoints.contents import HEADS, MASKED_LM, NOT_CAUSAL, Contents
-from keras_bert.checkpoints.names import BERT_KEYS, Row, expand, to_ours, to_theirs
-from keras_bert.checkpoints.shapes import faults_of, few
+from keras_bert.checkpoints.names import BERT_KEYS, Row, dense, expand, norm, to_ours, to_theirs
+from keras_bert.checkpoints.shapes import check_shapes, faults_of, few
 from keras_bert.checkpoints.sidecar import FILE, check_settings, read_sidecar, write_sidecar
 from keras_bert.checkpoints.source import Source
 from keras_bert.checkpoints.tensorflow_files import (
@@ -28,32 +29,25 @@ from keras_bert.text.vocabulary import check_vocabulary, read_vocabulary, write_
 
 CONFIG, VOCABULARY, PREFIX = "bert_config.json", "vocab.txt", "bert_model.ckpt"
 
+_dense = partial(dense, ends=("/kernel", "/bias"))
+_norm = partial(norm, ends=("/gamma", "/beta"))
+_BLOCK = "bert/encoder/layer_{i}"
 NAMES = (
     Row("embeddings/word/embeddings", "bert/embeddings/word_embeddings"),
     Row("embeddings/position_table", "bert/embeddings/position_embeddings"),
     Row("embeddings/segment_table", "bert/embeddings/token_type_embeddings"),
-    Row("embeddings/layer_norm/gamma", "bert/embeddings/LayerNorm/gamma"),
-    Row("embeddings/layer_norm/beta", "bert/embeddings/LayerNorm/beta"),
-    *(
-        Row(f"block_{{i}}/{ours}/{part}", f"bert/encoder/layer_{{i}}/{theirs}/{part}")
-        for ours, theirs, parts in (
-            ("attention/query", "attention/self/query", ("kernel", "bias")),
-            ("attention/key", "attention/self/key", ("kernel", "bias")),
-            ("attention/value", "attention/self/value", ("kernel", "bias")),
-            ("attention/output", "attention/output/dense", ("kernel", "bias")),
-            ("attention_norm", "attention/output/LayerNorm", ("gamma", "beta")),
-            ("intermediate", "intermediate/dense", ("kernel", "bias")),
-            ("feedforward_output", "output/dense", ("kernel", "bias")),
-            ("feedforward_norm", "output/LayerNorm", ("gamma", "beta")),
-        )
-        for part in parts
-    ),
-    Row("pooler/kernel", "bert/pooler/dense/kernel"),
-    Row("pooler/bias", "bert/pooler/dense/bias"),
-    Row("masked_lm_head/dense/kernel", "cls/predictions/transform/dense/kernel"),
-    Row("masked_lm_head/dense/bias", "cls/predictions/transform/dense/bias"),
-    Row("masked_lm_head/layer_norm/gamma", "cls/predictions/transform/LayerNorm/gamma"),
-    Row("masked_lm_head/layer_norm/beta", "cls/predictions/transform/LayerNorm/beta"),
+    *_norm("embeddings/layer_norm", "bert/embeddings/LayerNorm"),
+    *_dense("block_{i}/attention/query", f"{_BLOCK}/attention/self/query"),
+    *_dense("block_{i}/attention/key", f"{_BLOCK}/attention/self/key"),
+    *_dense("block_{i}/attention/value", f"{_BLOCK}/attention/self/value"),
+    *_dense("block_{i}/attention/output", f"{_BLOCK}/attention/output/dense"),
+    *_norm("block_{i}/attention_norm", f"{_BLOCK}/attention/output/LayerNorm"),
+    *_dense("block_{i}/intermediate", f"{_BLOCK}/intermediate/dense"),
+    *_dense("block_{i}/feedforward_output", f"{_BLOCK}/output/dense"),
+    *_norm("block_{i}/feedforward_norm", f"{_BLOCK}/output/LayerNorm"),
+    *_dense("pooler", "bert/pooler/dense"),
+    *_dense("masked_lm_head/dense", "cls/predictions/transform/dense"),
+    *_norm("masked_lm_head/layer_norm", "cls/predictions/transform/LayerNorm"),
     Row("masked_lm_head/output_bias", "cls/predictions/output_bias"),
     # [2, H]: row 0 is "is next", as in run_pretraining.py and here.
     Row("next_sentence_head/dense/kernel", "cls/seq_relationship/output_weights", "transposed"),
@@ -104,9 +98,6 @@ def read(source: Source, weights: bool = True, prefix: str | None = None) -> Con
         prefix: what the checkpoint files' names begin with, such as "model.ckpt-1234"; None to
             look, see `find_prefix`.
 
-    Returns:
-        Its contents.
-
     Raises:
         FileNotFoundError: if a file is missing; vocab.txt may be.
         ValueError: if a file is damaged, or the files are inconsistent.
@@ -127,10 +118,6 @@ def read(source: Source, weights: bool = True, prefix: str | None = None) -> Con
 def write(contents: Contents, folder: Path) -> list[str]:
     """Writes a checkpoint of the original format, bert_model.ckpt, in float32.
 
-    Args:
-        contents: what to write.
-        folder: an empty folder.
-
     Returns:
         A sentence for everything that the format cannot hold.
 
@@ -147,9 +134,8 @@ def write(contents: Contents, folder: Path) -> list[str]:
         raise ValueError(f"{contents.source} has a tokenizer without a vocabulary")
     table = _table(contents)
     tensors, unknown = to_theirs(table, contents.tensors, config["num_heads"])
-    faults = _faults(table, {name: value.shape for name, value in tensors.items()}, contents)
-    if faults:
-        raise ValueError(f"the tensors of {contents.source} do not fit it: {few(faults)}")
+    shapes = {name: value.shape for name, value in tensors.items()}
+    check_shapes(f"the tensors of {contents.source} do not fit it", table, shapes, contents)
 
     notes = _notes(contents)
     notes += [f"{name} has no place in this form and is not written." for name in unknown]
@@ -213,7 +199,7 @@ def _read_weights(
     if "problem" not in said and contents.head == "classifier":
         contents.problem = _problem(*shapes.get("output_weights", ())[:1])
     table = _table(contents)
-    faults = _faults(table, shapes, contents)
+    faults = faults_of(table, shapes, contents.config, contents.head, contents.labels)
     layers = {int(found[1]) for name in index if (found := _LAYER.match(name))}
     if layers and max(layers) >= contents.config["num_layers"]:
         count = contents.config["num_layers"]
@@ -222,14 +208,10 @@ def _read_weights(
     contents.left_over = [name for name in unknown if not _TRAINING.search(name)]
     if faults:
         first = [name for name in sorted(index) if not _TRAINING.search(name)][:8] or ["none"]
-        files = (
-            sorted(shown(path.name) for path in source.folder.iterdir())
-            if source.folder
-            else [prefix]
-        )
+        files = listed(source.folder) if source.folder else prefix
         raise ValueError(
             f"{source.name}/{prefix} and {CONFIG} do not fit each other: {few(faults)}. Its "
-            f"{len(index)} variables begin with: {', '.join(first)}. Files: {', '.join(files)}"
+            f"{len(index)} variables begin with: {', '.join(first)}. Files: {files}"
         )
     wanted = [row.theirs for row in table if row.theirs in index]
     if "dtype" not in said:
@@ -256,12 +238,6 @@ def _problem(classes: int = 0) -> str:
 
 def _table(contents: Contents) -> list[Row]:
     return expand((*NAMES, *HEAD_NAMES[contents.head]), contents.config["num_layers"])
-
-
-def _faults(
-    table: list[Row], shapes: Mapping[str, tuple[int, ...]], contents: Contents
-) -> list[str]:
-    return faults_of(table, shapes, contents.config, contents.head, contents.labels)
 
 
 def _notes(contents: Contents) -> list[str]:

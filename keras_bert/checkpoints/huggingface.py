@@ -5,6 +5,7 @@ it. Files of transformers 4 and 5 are read, and both can read the files written 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ from keras_bert.checkpoints.huggingface_names import (
     table,
 )
 from keras_bert.checkpoints.huggingface_tokenizer import read_tokenizer, write_tokenizer
-from keras_bert.checkpoints.names import Row, expand, to_ours, to_theirs
+from keras_bert.checkpoints.names import expand, to_ours, to_theirs
 from keras_bert.checkpoints.safetensors_files import StoredTensor, write_tensors
-from keras_bert.checkpoints.shapes import OPTIONAL, faults_of, few
+from keras_bert.checkpoints.shapes import OPTIONAL, check_shapes
 from keras_bert.checkpoints.sidecar import read_sidecar, write_sidecar
 from keras_bert.checkpoints.source import Source
 
@@ -40,9 +41,7 @@ def read(source: Source, weights: bool = True) -> Contents:
     each other; neither is in `left_over`. PyTorch's files need PyTorch, which reads them safely in
     a separate process.
 
-    Args:
-        source: the directory.
-        weights: False to leave the files of weights alone; then the tensors are {}.
+    Without `weights` their files are left alone; then the tensors are {}.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -75,7 +74,8 @@ def _take_tensors(
     rows = expand(table(contents.head), _num_layers(contents, plain))
     wanted = {row.theirs: plain[row.theirs] for row in rows if row.theirs in plain}
     shapes = {name: tensor.shape for name, tensor in wanted.items()}
-    _check_shapes(rows, shapes, contents, contents.head)
+    begin = f"{contents.source} does not fit its configuration"
+    check_shapes(begin, rows, shapes, contents, (*OPTIONAL, "head/"))
     types = {tensor.dtype for tensor in wanted.values()}
     for tensor in wanted.values():
         if tensor.dtype is None:
@@ -120,31 +120,20 @@ def _num_layers(contents: Contents, plain: Mapping[str, StoredTensor]) -> int:
     return claimed
 
 
-def _check_shapes(
-    rows: list[Row], shapes: Mapping[str, tuple[int, ...]], contents: Contents, head: str | None
-) -> None:
-    """Raises a ValueError unless the tensors are those of a BERT of these sizes and labels."""
-    labels, optional = contents.labels or None, (*OPTIONAL, "head/")
-    faults = faults_of(rows, shapes, contents.config, head, labels, optional)
-    if faults:
-        raise ValueError(f"{contents.source} does not fit its configuration: {few(faults)}")
-
-
 def _check_tied(
     tensor: StoredTensor, first: str, tensors: Mapping[str, np.ndarray], source: str
 ) -> None:
     """Raises a ValueError unless a tensor equals the one that it is tied to in the model here."""
-    other = tensors[first] if first in tensors else None
+    other = tensors.get(first)
     if other is None or tensor.dtype is None or tensor.shape != other.shape:
-        raise ValueError(
-            f"{source}: {tensor.name}, {tensor.kind} of shape {tensor.shape}, does not go with "
-            f"{first}, {'which is missing' if other is None else f'of shape {other.shape}'}"
-        )
-    if not np.array_equal(tensor.load(), other, equal_nan=True):
-        raise ValueError(
-            f"{source}: {tensor.name} differs from {first}; only models where both are one "
-            "(tie_word_embeddings) are supported"
-        )
+        there = "which is missing" if other is None else f"of shape {other.shape}"
+        problem = f", {tensor.kind} of shape {tensor.shape}, does not go with {first}, {there}"
+    elif np.array_equal(tensor.load(), other, equal_nan=True):
+        return
+    else:
+        problem = f" differs from {first}; only models where both are one (tie_word_embeddings) "
+        problem += "are supported"
+    raise ValueError(f"{source}: {tensor.name}{problem}")
 
 
 def _take_head_settings(contents: Contents, values: dict[str, Any], where: str) -> None:
@@ -198,9 +187,7 @@ def write(contents: Contents, folder: Path) -> list[str]:
     Both heads of pre-training make a BertForPreTraining, one of them a BertForMaskedLM or
     BertForNextSentencePrediction; another head takes precedence.
 
-    Args:
-        contents: what to write, in its `dtype`.
-        folder: an empty folder.
+    The folder is empty; the tensors get the `dtype` of the contents.
 
     Returns:
         Sentences on everything that the format cannot hold or represents differently.
@@ -214,7 +201,9 @@ def write(contents: Contents, folder: Path) -> list[str]:
     tensors, notes = _tensors_of(contents, class_name)
     rows = expand(table(head), contents.config["num_layers"])
     theirs, unknown = to_theirs(rows, tensors, contents.config["num_heads"])
-    _check_shapes(rows, {name: value.shape for name, value in theirs.items()}, contents, head)
+    shapes = {name: value.shape for name, value in theirs.items()}
+    begin = f"{contents.source} does not fit its configuration"
+    check_shapes(begin, rows, shapes, replace(contents, head=head), (*OPTIONAL, "head/"))
     if unknown:
         notes.append(f"transformers' {class_name} has no place for {', '.join(unknown)}: left out")
     if class_name != "BertModel":

@@ -9,6 +9,7 @@ from keras_bert.checkpoints.checks import (
     check_config,
     check_number,
     check_size,
+    is_names,
     short,
     shown,
 )
@@ -49,15 +50,20 @@ _PROBLEMS = {
     "multi_label": "multi_label_classification",
     "regression": "regression",
 }
+# Settings of an encoder as this package has it; empty values are as good as the default.
+_ENCODER = {
+    "model_type": "bert",
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "pruned_heads": {},
+}
 _KEYS = BERT_KEYS | {"layer_norm_epsilon": "layer_norm_eps"}
 _DEFAULTS = {"layer_norm_eps": 1e-12, "initializer_range": 0.02}  # missing in older files
 
 
 def read_config(source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Reads config.json.
-
-    Returns:
-        (all of it, `BertBackbone` arguments).
+    """Reads config.json: (all of it, `BertBackbone` arguments).
 
     Raises:
         FileNotFoundError: if there is none.
@@ -71,33 +77,28 @@ def read_config(source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
         raise ValueError(f"{where} has no key {', '.join(map(repr, missing))}")
     config = {ours: values[theirs] for ours, theirs in _KEYS.items()}
     check_config(config, where, _KEYS)
-    if config["activation"] not in _ACTIVATIONS:
-        raise ValueError(
-            f"{where}: hidden_act is {short(config['activation'])}; expected one of "
-            f"{', '.join(_ACTIVATIONS)}"
-        )
-    return values, config | {"activation": _ACTIVATIONS[config["activation"]]}
+    activation = _one_of(_ACTIVATIONS, config["activation"], "hidden_act", where)
+    return values, config | {"activation": activation}
+
+
+def _one_of(known: dict[str, str], value: Any, key: str, where: str) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{where}: {key} is {short(value)}; expected one of {', '.join(known)}")
+    return known[value]
 
 
 def _check_encoder(values: dict[str, Any], where: str) -> None:
-    position = values.get("position_embedding_type", "absolute")
-    decoder = values.get("is_decoder") or values.get("add_cross_attention")
-    if values.get("model_type") != "bert" or position != "absolute" or decoder:
+    found = _ENCODER | {"model_type": None} | {k: values[k] for k in _ENCODER if k in values}
+    if any((found[key] or False) != (right or False) for key, right in _ENCODER.items()):
+        said = ", ".join(f"{key} {short(value)}" for key, value in found.items())
         raise ValueError(
-            f"{where}: expected a BERT encoder (model_type 'bert', absolute positions), found "
-            f"model_type {short(values.get('model_type'))}, position_embedding_type "
-            f"{short(position)}, is_decoder {short(values.get('is_decoder', False))}, "
-            f"add_cross_attention {short(values.get('add_cross_attention', False))}"
+            f"{where}: expected a BERT encoder (model_type 'bert', absolute positions, nothing "
+            f"pruned), found {said}"
         )
-    if values.get("pruned_heads"):
-        raise ValueError(f"{where}: pruned_heads is {short(values['pruned_heads'])}; expected {{}}")
 
 
 def read_class(values: dict[str, Any], where: str) -> str | None:
-    """Returns transformers' class: the first known one in `architectures`, or else the first.
-
-    Returns:
-        None if the file does not define it.
+    """transformers' class: the first known one in `architectures`, or else the first; or None.
 
     Raises:
         ValueError: if `architectures` is not a list of names.
@@ -105,16 +106,14 @@ def read_class(values: dict[str, Any], where: str) -> str | None:
     names = values.get("architectures")
     if names is None:
         return None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not is_names(names):
         raise ValueError(f"{where}: architectures is {short(names)}; expected a list of names")
     return next((name for name in names if name in CLASSES), names[0] if names else None)
 
 
 def read_labels(values: dict[str, Any], where: str) -> list[str] | None:
-    """Returns the names of the classes by id, "LABEL_0" and so on if there are none.
-
-    Returns:
-        None if the file does not define their number.
+    """The names of the classes by id, "LABEL_0" and so on if there are none; None if the file does
+    not define their number.
 
     Raises:
         ValueError: if ids are missing.
@@ -150,11 +149,7 @@ def read_problem(values: dict[str, Any], num_classes: int, where: str) -> str:
     """
     problem = values.get("problem_type") or _PROBLEMS["single_label"]
     by_name = {theirs: ours for ours, theirs in _PROBLEMS.items()}
-    if not isinstance(problem, str) or problem not in by_name:
-        raise ValueError(
-            f"{where}: problem_type is {short(problem)}; expected one of {', '.join(by_name)}"
-        )
-    found = by_name[problem]
+    found = _one_of(by_name, problem, "problem_type", where)
     return "regression" if num_classes == 1 and found == "single_label" else found
 
 
@@ -204,6 +199,7 @@ def write_config(contents: Contents, class_name: str, folder: Path) -> None:
             f"activation {config['activation']!r} can't be said in a config.json of transformers; "
             f"expected one of {', '.join(sorted(set(_ACTIVATIONS.values())))}"
         )
+    ids = {token: i for i, token in enumerate(contents.vocabulary or ())}
     values: dict[str, Any] = {
         "architectures": [class_name],
         "model_type": "bert",
@@ -211,7 +207,7 @@ def write_config(contents: Contents, class_name: str, folder: Path) -> None:
         "hidden_act": names[0],
         "classifier_dropout": share,
         "position_embedding_type": "absolute",
-        "pad_token_id": _padding_id(contents),
+        "pad_token_id": ids.get("[PAD]", 0),
         "tie_word_embeddings": True,
         "dtype": contents.dtype,
         "torch_dtype": contents.dtype,
@@ -224,8 +220,3 @@ def write_config(contents: Contents, class_name: str, folder: Path) -> None:
         values["problem_type"] = _PROBLEMS[contents.problem]
     text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
     (folder / FILE).write_bytes(text.encode("utf-8"))
-
-
-def _padding_id(contents: Contents) -> int:
-    ids = {token: i for i, token in enumerate(contents.vocabulary or ())}
-    return ids.get("[PAD]", 0)

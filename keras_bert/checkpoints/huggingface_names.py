@@ -1,21 +1,12 @@
 """Names of the tensors of transformers' BERT (modeling_bert.py)."""
 
 from collections.abc import Iterable
+from functools import partial
 
-from keras_bert.checkpoints.names import Row
+from keras_bert.checkpoints.names import Row, dense, norm
 
-
-def _dense(ours: str, theirs: str) -> tuple[Row, Row]:
-    return (
-        Row(f"{ours}/kernel", f"{theirs}.weight", "transposed"),
-        Row(f"{ours}/bias", f"{theirs}.bias"),
-    )
-
-
-def _norm(ours: str, theirs: str) -> tuple[Row, Row]:
-    return Row(f"{ours}/gamma", f"{theirs}.weight"), Row(f"{ours}/beta", f"{theirs}.bias")
-
-
+_dense = partial(dense, ends=(".weight", ".bias"), layouts=("transposed", "same"))
+_norm = partial(norm, ends=(".weight", ".bias"))
 # Names as `BertModel` has them; the classes with a head add the prefix "bert.".
 NAMES = (
     Row("embeddings/word/embeddings", "embeddings.word_embeddings.weight"),

@@ -6,7 +6,7 @@ takes tokenizer.json, and the names of special tokens from tokenizer_config.json
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,23 @@ _BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
 _GENERAL_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _ONLY = "only BERT's own rule is supported"
 _THEIR_WORD_LENGTH = 100  # half of the original's
+# Settings of tokenizer.json's model: their defaults, and what they may be.
+_MODEL: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
+    "vocab": (
+        None,
+        lambda value: (
+            isinstance(value, dict) and all(type(i) is int and i >= 0 for i in value.values())
+        ),
+        "an object of tokens and their ids",
+    ),
+    "unk_token": ("[UNK]", lambda value: value == "[UNK]", "[UNK]"),
+    "continuing_subword_prefix": ("##", lambda value: value == "##", "##"),
+    "max_input_chars_per_word": (
+        None,
+        lambda value: value is None or (type(value) is int and 1 <= value < 2**31),
+        "a number from 1 to less than 2^31",
+    ),
+}
 
 
 def read_tokenizer(
@@ -34,9 +51,7 @@ def read_tokenizer(
     except the five special tokens are matched in the text before BERT's pre-tokenization, as in
     transformers.
 
-    Args:
-        source: the directory.
-        class_name: the tokenizer's class, if config.json defines it.
+    `class_name` is the tokenizer's class, if config.json defines it.
 
     Returns:
         (`BertTokenizer` arguments, tokens by id); (None, None) if there are no such files.
@@ -96,21 +111,21 @@ def _is_general(class_name: Any, has_fast: bool, where: str) -> bool:
     """Whether tokenizer.json alone defines the tokenization."""
     if class_name is None or class_name in _BERT_CLASSES:
         return False
+    if class_name in _GENERAL_CLASSES and has_fast:
+        return True
     if class_name == "BertJapaneseTokenizer":
-        raise ValueError(
-            f"{where}: a BertJapaneseTokenizer cuts text into words with MeCab, Sudachi or Juman++ "
-            "before WordPiece, which is not done here: cut texts with the same program (fugashi "
-            "for MeCab), join their words with spaces, and say in a copy of the file "
+        problem = (
+            "a BertJapaneseTokenizer cuts text into words with MeCab, Sudachi or Juman++ before "
+            "WordPiece, which is not done here: cut texts with the same program (fugashi for "
+            "MeCab), join their words with spaces, and say in a copy of the file "
             '"tokenizer_class": "BertTokenizer", "do_basic_tokenize": false'
         )
-    if class_name not in _GENERAL_CLASSES:
-        raise ValueError(
-            f"{where}: the tokenizer is a {short(class_name)}; {_ONLY}: expected tokenizer_class "
-            f"{', '.join(_BERT_CLASSES + _GENERAL_CLASSES)}"
-        )
-    if not has_fast:
-        raise ValueError(f"{where}: a {class_name} lies in {FAST}, which is missing")
-    return True
+    elif class_name in _GENERAL_CLASSES:
+        problem = f"a {class_name} lies in {FAST}, which is missing"
+    else:
+        problem = f"the tokenizer is a {short(class_name)}; {_ONLY}: expected tokenizer_class "
+        problem += ", ".join(_BERT_CLASSES + _GENERAL_CLASSES)
+    raise ValueError(f"{where}: {problem}")
 
 
 def _check_special_tokens(values: dict[str, Any], where: str) -> None:
@@ -131,17 +146,9 @@ def _wordpiece(fast: dict[str, Any], where: str) -> dict[str, Any]:
     if not isinstance(model, dict) or model.get("type", "WordPiece") != "WordPiece":
         kind = model.get("type") if isinstance(model, dict) else model
         raise ValueError(f"{where} holds no WordPiece vocabulary, but a model {short(kind)}")
-    vocabulary = model.get("vocab")
-    if not isinstance(vocabulary, dict) or not all(
-        type(i) is int and i >= 0 for i in vocabulary.values()
-    ):
-        raise ValueError(f"{where} holds no WordPiece vocabulary of tokens and their ids")
-    for key, expected in (("unk_token", "[UNK]"), ("continuing_subword_prefix", "##")):
-        if model.get(key, expected) != expected:
-            raise ValueError(f"{where}: {key} is {short(model[key])}; expected {expected!r}")
-    longest = model.get("max_input_chars_per_word")
-    if longest is not None and (type(longest) is not int or not 1 <= longest < 2**31):
-        raise ValueError(f"{where}: max_input_chars_per_word is {short(longest)}")
+    for key, (default, is_right, expected) in _MODEL.items():
+        if not is_right(model.get(key, default)):
+            raise ValueError(f"{where}: {key} is {short(model.get(key))}; expected {expected}")
     return model
 
 
@@ -238,13 +245,13 @@ def _extend(tokens: list[str], added: list[tuple[Any, Any, dict[str, Any]]], nam
     """Appends added tokens to the vocabulary, if they are not in it."""
     by_id: dict[int, str] = {}
     for i, token, _ in added:
-        if type(i) is not int or i < 0 or not isinstance(token, str):
-            raise ValueError(f"{name}: an added token is {short(token)} with the id {short(i)}")
-        line = tokens[i] if i < len(tokens) else by_id.setdefault(i, token)
-        if line != token and line != token.strip(" \t"):
+        right, line = type(i) is int and i >= 0 and isinstance(token, str), None
+        if right:
+            line = tokens[i] if i < len(tokens) else by_id.setdefault(i, token)
+        if not right or line not in (token, token.strip(" \t")):
             raise ValueError(
-                f"{name}: the added token {short(token)} has the id {i}, which is that of "
-                f"{short(line)}"
+                f"{name}: an added token is {short(token)} with the id {short(i)}"
+                + (f", which is that of {short(line)}" if right else "; expected a whole number")
             )
     expected = range(len(tokens), len(tokens) + len(by_id))
     if sorted(by_id) != list(expected):

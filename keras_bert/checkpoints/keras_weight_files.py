@@ -23,10 +23,10 @@ import h5py
 import numpy as np
 
 from keras_bert.checkpoints.checks import shown
+from keras_bert.checkpoints.shapes import few
 
 _TYPES = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
 _LAYOUTS = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
-_SHOWN = 5  # faults that an error lists
 # Marks a dataset that stands in for a weight that there was none of.
 _NEW = "keras_bert_new"
 # Parts of names that tell no weight of a layer: the optimizer's, and the state of random numbers.
@@ -54,12 +54,7 @@ def read_weights(
     """Reads the tensors with some names; checks all of them before it reads a number.
 
     Names are Keras's of today; "_0" may stand for the first of a class. Older spellings are found
-    as well.
-
-    Args:
-        path: the file.
-        shapes: of the tensors, by name.
-        optional: names that may be missing.
+    as well. The `optional` names may be missing.
 
     Raises:
         ValueError: if the file is damaged or no such file, a name is missing, or a tensor has
@@ -74,9 +69,6 @@ def check_whole(path: Path) -> dict[str, tuple[int, ...]]:
 
     All numbers lie in the file, in one piece, and nothing is a link. Keras refuses links, external
     and virtual datasets itself, but unpacks up to a thousand times the file's size.
-
-    Args:
-        path: a file of Keras.
 
     Raises:
         ValueError: if the file is damaged or no such file, or holds anything else.
@@ -119,8 +111,7 @@ def _read(path, file, shapes, optional) -> WeightFile:
         except _Fault as fault:
             faults.append(str(fault))
     if faults:
-        more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-        raise _Fault(f"does not fit its configuration: {'; '.join(faults[:_SHOWN])}{more}")
+        raise _Fault(f"does not fit its configuration: {few(faults, 5)}")
     tensors = {name: _load(dataset, dtype) for name, (dataset, dtype) in found.items()}
     others = [name for name in _list(file) if name not in used]
     others = [name for name in others if not _STATE.intersection(name.split("/"))]
@@ -166,20 +157,19 @@ def _child(group: h5py.Group, step: str, name: str):
 
 def _check(dataset, name: str, shape: tuple[int, ...], size: int) -> str:
     """Returns the type of a dataset of floats that is contiguous in the file."""
-    if not isinstance(dataset, h5py.Dataset):
-        raise _Fault(f"{name} is no dataset")
-    found = dataset.shape or ()
-    if found != shape:
-        raise _Fault(f"{name} has shape {found}, expected {shape}")
+    _check_place(dataset, name, size)
     dtype = _dtype(dataset.id.get_type())
+    if dataset.shape != shape:
+        raise _Fault(f"{name} has shape {dataset.shape}, expected {shape}")
     if dtype is None:
         raise _Fault(f"{name} is of type {dataset.dtype}, expected {', '.join(_TYPES)}")
-    _check_place(dataset, name, size)
     return dtype
 
 
 def _check_place(dataset: h5py.Dataset, name: str, size: int) -> int:
     """Returns the number of bytes of a dataset that is contiguous in a file of `size` bytes."""
+    if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
+        raise _Fault(f"{name} is no dataset")
     plan = dataset.id.get_create_plist()
     if plan.get_layout() not in _LAYOUTS or plan.get_external_count() or plan.get_nfilters():
         raise _Fault(f"{name} is in chunks, compressed or outside of the file")
@@ -197,12 +187,10 @@ def _shapes(file: h5py.File, size: int) -> dict[str, tuple[int, ...]]:
     for name in _list(file):
         *parents, last = name.split("/")
         dataset = _child(file["/".join(parents)] if parents else file, last, name)
-        if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
-            raise _Fault(f"{name} is no dataset")
+        claimed += _check_place(dataset, name, size)
         if dataset.dtype.kind not in "biufV" or dataset.dtype.hasobject or dataset.dtype.names:
             raise _Fault(f"{name} is of type {dataset.dtype}, expected numbers")
         shapes[name] = dataset.shape
-        claimed += _check_place(dataset, name, size)
         if claimed > size:  # datasets may lie over each other
             raise _Fault(f"has {size:,} bytes and, up to {name}, claims {claimed:,}")
     return shapes
@@ -248,27 +236,21 @@ def _list(file: h5py.File) -> Iterator[str]:
 
 
 def overwrite(path: Path, tensors: Mapping[str, np.ndarray], new: Collection[str] = ()) -> None:
-    """Overwrites values in a file that Keras wrote.
+    """Overwrites all weights of the layers in a file that Keras wrote.
 
-    Args:
-        path: the file.
-        tensors: float32 arrays by the names that `read_weights` takes; all that the layers have.
-        new: names among them whose numbers mean nothing, which `read_weights` is to pass over.
+    Names are those that `read_weights` takes; the numbers of the `new` ones mean nothing, and it is
+    to pass over them.
 
     Raises:
         ValueError: if the names or shapes are not those of the file.
     """
     with h5py.File(path, "r+") as file:
         names = {_spellings(name)[0]: name for name in tensors}
-        there = {name for name in _list(file) if name.startswith("layers/")}
-        if there != set(names):
-            raise ValueError(f"{path}: expected {sorted(names)}, found {sorted(there)}")
+        there = {n: file[n].shape for n in _list(file) if n.startswith("layers/")}
+        shapes = {spelling: tensors[name].shape for spelling, name in names.items()}
+        if there != shapes:
+            raise ValueError(f"{path}: expected {shapes!r:.500}, found {there!r:.500}")
         for spelling, name in names.items():
-            dataset = file[spelling]
-            if dataset.shape != tensors[name].shape:
-                raise ValueError(
-                    f"{path}: {spelling} has shape {dataset.shape}, expected {tensors[name].shape}"
-                )
-            dataset[...] = tensors[name]
+            file[spelling][...] = tensors[name]
             if name in new:
-                dataset.attrs[_NEW] = True
+                file[spelling].attrs[_NEW] = True

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_bert.checkpoints import kerashub_names as hub
 from keras_bert.checkpoints.checks import (
     SIZES,
     check_config,
@@ -24,37 +25,16 @@ from keras_bert.checkpoints.checks import (
 )
 from keras_bert.checkpoints.contents import Contents
 from keras_bert.checkpoints.keras_weight_files import read_weights
-from keras_bert.checkpoints.kerashub_names import (
-    BLOCKS,
-    CLASSIFIER,
-    CONFIG,
-    DROPOUT,
-    FIXED,
-    FIXED_MASKED_LM,
-    HEADS_BESIDE,
-    LONGEST_WORD,
-    MASKED_LM_HEAD,
-    NAMES,
-    POOLER,
-    SECOND_COPY,
-    TASK,
-    TASK_WEIGHTS,
-    TASKS,
-    TOKENIZER,
-    VOCABULARY,
-    WEIGHTS,
-    rows_beside,
-)
 from keras_bert.checkpoints.kerashub_writer import write
 from keras_bert.checkpoints.names import Row, expand, to_ours
 from keras_bert.checkpoints.safetensors_files import read_headers
-from keras_bert.checkpoints.shapes import faults_of, few, shapes_of
+from keras_bert.checkpoints.shapes import check_shapes, shapes_of
 from keras_bert.checkpoints.sidecar import FILE as SIDECAR
 from keras_bert.checkpoints.sidecar import read_sidecar
 from keras_bert.checkpoints.source import Source
 from keras_bert.text.vocabulary import read_vocabulary
 
-__all__ = ["NAMES", "read", "write"]
+__all__ = ["read", "write"]
 
 # Settings of BERT's tokenizer; others result in different ids.
 _RULE = {"split": True, "split_on_cjk": True, "suffix_indicator": "##", "oov_token": "[UNK]"}
@@ -68,9 +48,7 @@ def read(source: Source, weights: bool = True) -> Contents:
     accents, as in the original; KerasHub's does so only if configured. Optimizer slots, random
     states and second copies of the backbone are not in `left_over`.
 
-    Args:
-        source: the preset.
-        weights: False to leave the weight files unread; then the tensors are {}.
+    Without `weights` their files are left alone; then the tensors are {}.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -78,13 +56,13 @@ def read(source: Source, weights: bool = True) -> Contents:
     """
     contents = Contents(source.name, _read_config(source))
     task, values = _read_task(source)
-    if TASKS.get(task) is CLASSIFIER:
+    if hub.TASKS.get(task) is hub.CLASSIFIER:
         contents.head = "classifier"
-        contents.head_dropout = _share(values, f"{source.name}/{TASK}")
+        contents.head_dropout = _share(values, f"{source.name}/{hub.TASK}")
         if values.get("activation") == "sigmoid":
             contents.problem = "multi_label"
-    elif TASKS.get(task) is MASKED_LM_HEAD:
-        contents.masked_lm = dict(FIXED_MASKED_LM)
+    elif hub.TASKS.get(task) is hub.MASKED_LM_HEAD:
+        contents.masked_lm = dict(hub.FIXED_MASKED_LM)
     _read_text(source, contents)
     _take_sidecar(source, contents)
     if weights:
@@ -106,36 +84,36 @@ def _object(source: Source, file: str) -> tuple[str, dict[str, Any]]:
 
 
 def _read_config(source: Source) -> dict[str, Any]:
-    where = f"{source.name}/{CONFIG}"
-    name, values = _object(source, CONFIG)
+    where = f"{source.name}/{hub.CONFIG}"
+    name, values = _object(source, hub.CONFIG)
     if name != "BertBackbone":
         raise ValueError(f"{where}: expected a BertBackbone of KerasHub, found {shown(name):.80}")
     missing = [key for key in SIZES if key not in values]
     if missing:
         raise ValueError(f"{where} has no {', '.join(missing)}")
     share = _share(values, where)
-    config = {key: values[key] for key in SIZES} | FIXED
+    config = {key: values[key] for key in SIZES} | hub.FIXED
     config |= {"hidden_dropout": share, "attention_dropout": share}
     check_config(config, where, {})
     return config
 
 
 def _share(values: Mapping[str, Any], where: str) -> float:
-    return check_number(values.get("dropout", DROPOUT), "dropout", where)
+    return check_number(values.get("dropout", hub.DROPOUT), "dropout", where)
 
 
 def _read_task(source: Source) -> tuple[str, dict[str, Any]]:
     """Returns class and config of the task; ("", {}) if there is none with its own weights."""
-    if not source.has(TASK) or not source.has(TASK_WEIGHTS):
+    if not source.has(hub.TASK) or not source.has(hub.TASK_WEIGHTS):
         return "", {}
-    return _object(source, TASK)
+    return _object(source, hub.TASK)
 
 
 def _read_text(source: Source, contents: Contents) -> None:
-    if not source.has(TOKENIZER):
+    if not source.has(hub.TOKENIZER):
         return
-    where = f"{source.name}/{TOKENIZER}"
-    name, values = _object(source, TOKENIZER)
+    where = f"{source.name}/{hub.TOKENIZER}"
+    name, values = _object(source, hub.TOKENIZER)
     keys = ("lowercase", "strip_accents", "special_tokens_in_strings")
     lowercase, strip, inside = flags = [values.get(key, False) for key in keys]
     others = {key: values[key] for key in _RULE if values.get(key, _RULE[key]) != _RULE[key]}
@@ -150,11 +128,11 @@ def _read_text(source: Source, contents: Contents) -> None:
     contents.tokenizer = {
         "lowercase": lowercase,
         "strip_accents": strip or lowercase,
-        "max_word_length": LONGEST_WORD,
+        "max_word_length": hub.LONGEST_WORD,
         "splitting": "bert",
         "special_tokens_in_text": inside,
     }
-    path = source.path(VOCABULARY)
+    path = source.path(hub.VOCABULARY)
     contents.vocabulary = read_vocabulary(path)
     check_vocabulary_fits(contents.vocabulary, contents.config, str(path))
 
@@ -164,7 +142,7 @@ def _take_sidecar(source: Source, contents: Contents) -> None:
     beside, where = read_sidecar(source), f"{source.name}/{SIDECAR}"
     head = beside.get("head")
     if None not in (head, contents.head) and head != contents.head:
-        raise ValueError(f"{where} has the head {head!r}; {TASK} has {contents.head!r}")
+        raise ValueError(f"{where} has the head {head!r}; {hub.TASK} has {contents.head!r}")
     contents.head = head or contents.head
     contents.config |= beside.get("config", {})
     if beside:  # then KerasHub's files hold a head of this package
@@ -180,20 +158,20 @@ def _take_sidecar(source: Source, contents: Contents) -> None:
 
 def _read_tensors(source: Source, contents: Contents, task: str, classes: Any) -> None:
     """Fills tensors, dtype and left_over; checks each file's shapes before reading values."""
-    path, config = source.path(WEIGHTS), contents.config
+    path, config = source.path(hub.WEIGHTS), contents.config
     _check_size(config, path)
-    dtypes = _take_file(contents, path, expand(NAMES, config["num_layers"]))
-    extra = [name for name in contents.left_over if name.startswith(BLOCKS)]
+    dtypes = _take_file(contents, path, expand(hub.NAMES, config["num_layers"]))
+    extra = [name for name in contents.left_over if name.startswith(hub.BLOCKS)]
     if extra:
         raise ValueError(
-            f"{path}: num_layers in {CONFIG} is {config['num_layers']}, and there is more: "
+            f"{path}: num_layers in {hub.CONFIG} is {config['num_layers']}, and there is more: "
             f"{', '.join(extra[:5])}"
         )
     if task:
-        rows = TASKS.get(task, ())
-        if rows is CLASSIFIER:
-            check_size(classes, "num_classes", f"{source.name}/{TASK}")
-        dtypes |= _take_file(contents, source.path(TASK_WEIGHTS), rows, classes)
+        rows = hub.TASKS.get(task, ())
+        if rows is hub.CLASSIFIER:
+            check_size(classes, "num_classes", f"{source.name}/{hub.TASK}")
+        dtypes |= _take_file(contents, source.path(hub.TASK_WEIGHTS), rows, classes)
     if contents.dtype == "float32" and len(dtypes) == 1:
         contents.dtype = dtypes.pop()
     _take_heads_beside(source, contents)
@@ -204,7 +182,8 @@ def _check_size(config: Mapping[str, Any], path: Path) -> None:
     need, size = 2 * least_numbers(config), path.stat().st_size
     if need > size:
         raise ValueError(
-            f"{path} has {size:,} bytes; a model of the sizes in {CONFIG} takes {need:,} at least"
+            f"{path} has {size:,} bytes; a model of the sizes in {hub.CONFIG} takes {need:,} at "
+            "least"
         )
 
 
@@ -214,27 +193,25 @@ def _take_file(contents: Contents, path: Path, rows: Iterable[Row], classes: int
     found = read_weights(
         path,
         {row.theirs: shape for row, shape in shapes.items()},
-        [row.theirs for row in shapes if row.ours in POOLER],
+        [row.theirs for row in shapes if row.ours in hub.POOLER],
     )
     contents.tensors |= to_ours(shapes, found.tensors, str(path))[0]
-    others = [name for name in found.others if not name.startswith(SECOND_COPY)]
+    others = [name for name in found.others if not name.startswith(hub.SECOND_COPY)]
     contents.left_over += [f"{path.name}/{name}" for name in others]
-    if len(contents.tensors.keys() & set(POOLER)) == 1:
+    if len(contents.tensors.keys() & set(hub.POOLER)) == 1:
         raise ValueError(f"{path} has half of a pooler")
     return found.dtypes
 
 
 def _take_heads_beside(source: Source, contents: Contents) -> None:
     """Adds the heads in this package's file; checks all heads, and the labels."""
-    rows, path = rows_beside(contents.head), None
+    rows, path = hub.rows_beside(contents.head), None
     beside = {}
-    if source.has(HEADS_BESIDE):
-        path = source.path(HEADS_BESIDE)
+    if source.has(hub.HEADS_BESIDE):
+        path = source.path(hub.HEADS_BESIDE)
         beside = read_headers([path])
     strange = beside.keys() - {row.ours for row in rows} | beside.keys() & contents.tensors.keys()
-    faults = [f"{name} is none of the heads that {TASK} has no place for" for name in strange]
+    faults = [f"{name} is none of the heads that {hub.TASK} has no place for" for name in strange]
     shapes = {name: tensor.shape for name, tensor in (contents.tensors | beside).items()}
-    faults += faults_of(rows, shapes, contents.config, contents.head, contents.labels)
-    if faults:
-        raise ValueError(f"{path or source.name}: {few(sorted(faults))}")
+    check_shapes(str(path or source.name), rows, shapes, contents, others=sorted(faults))
     contents.tensors |= {name: tensor.load() for name, tensor in beside.items()}

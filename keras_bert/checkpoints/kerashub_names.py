@@ -4,7 +4,9 @@ Layers of keras_hub/src/models/bert: bert_backbone.py, bert_text_classifier.py, 
 KerasNLP 0.7, 0.12 and KerasHub 0.17 (Keras 3.0, 3.3 and 3.6) spell the names as KerasHub 0.32 does.
 """
 
-from keras_bert.checkpoints.names import Row
+from functools import partial
+
+from keras_bert.checkpoints.names import Row, dense, norm
 
 CONFIG, TASK, TOKENIZER = "config.json", "task.json", "tokenizer.json"
 WEIGHTS, TASK_WEIGHTS = "model.weights.h5", "task.weights.h5"
@@ -17,31 +19,22 @@ LONGEST_WORD = 100  # in bytes there: the limit of tf_text.FastWordpieceTokenize
 FIXED = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12, "initializer_range": 0.02}
 FIXED_MASKED_LM = {"activation": "gelu_exact", "layer_norm_epsilon": 1e-5}
 
-
-def _dense(ours: str, theirs: str, kernel: str = "same", bias: str = "same") -> tuple[Row, Row]:
-    return (
-        Row(f"{ours}/kernel", f"{theirs}/vars/0", kernel),
-        Row(f"{ours}/bias", f"{theirs}/vars/1", bias),
-    )
-
-
-def _norm(ours: str, theirs: str) -> tuple[Row, Row]:
-    return Row(f"{ours}/gamma", f"{theirs}/vars/0"), Row(f"{ours}/beta", f"{theirs}/vars/1")
-
-
+_dense = partial(dense, ends=("/vars/0", "/vars/1"))
+_norm = partial(norm, ends=("/vars/0", "/vars/1"))
 _BLOCK = "layers/transformer_encoder_{i}"
 _ATTENTION = f"{_BLOCK}/_self_attention_layer"
-_SPLIT = ("split_outputs", "split_outputs")
+_SPLIT = {"layouts": ("split_outputs", "split_outputs")}
+_JOINED = {"layouts": ("split_inputs", "same")}
 # In model.weights.h5.
 NAMES = (
     Row("embeddings/word/embeddings", "layers/reversible_embedding/vars/0"),
     Row("embeddings/position_table", "layers/position_embedding/vars/0"),
     Row("embeddings/segment_table", "layers/embedding/vars/0"),
     *_norm("embeddings/layer_norm", "layers/layer_normalization"),
-    *_dense("block_{i}/attention/query", f"{_ATTENTION}/query_dense", *_SPLIT),
-    *_dense("block_{i}/attention/key", f"{_ATTENTION}/key_dense", *_SPLIT),
-    *_dense("block_{i}/attention/value", f"{_ATTENTION}/value_dense", *_SPLIT),
-    *_dense("block_{i}/attention/output", f"{_ATTENTION}/output_dense", "split_inputs"),
+    *_dense("block_{i}/attention/query", f"{_ATTENTION}/query_dense", **_SPLIT),
+    *_dense("block_{i}/attention/key", f"{_ATTENTION}/key_dense", **_SPLIT),
+    *_dense("block_{i}/attention/value", f"{_ATTENTION}/value_dense", **_SPLIT),
+    *_dense("block_{i}/attention/output", f"{_ATTENTION}/output_dense", **_JOINED),
     *_norm("block_{i}/attention_norm", f"{_BLOCK}/_self_attention_layer_norm"),
     *_dense("block_{i}/intermediate", f"{_BLOCK}/_feedforward_intermediate_dense"),
     *_dense("block_{i}/feedforward_output", f"{_BLOCK}/_feedforward_output_dense"),
@@ -71,11 +64,7 @@ BLOCKS = tuple(
 
 
 def rows_beside(head: str | None) -> list[Row]:
-    """The name table of this package's file next to KerasHub's: all heads, by names used here.
-
-    Args:
-        head: its kind, or None.
-    """
+    """The name table of this package's file next to KerasHub's: all heads, by names used here."""
     next_sentence = _dense("next_sentence_head/dense", "")
     rows = (*MASKED_LM_HEAD, *next_sentence, *(CLASSIFIER if head else ()))
     return [Row(row.ours, row.ours) for row in rows]

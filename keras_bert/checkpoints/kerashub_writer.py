@@ -1,7 +1,6 @@
 """Writes presets of KerasHub's BERT."""
 
 import json
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import keras
@@ -9,28 +8,13 @@ import keras_hub
 import numpy as np
 
 from keras_bert.atomic import write_file
+from keras_bert.checkpoints import kerashub_names as hub
 from keras_bert.checkpoints.checks import SIZES, check_vocabulary_fits
 from keras_bert.checkpoints.contents import MASKED_LM, NOT_CAUSAL, Contents
 from keras_bert.checkpoints.keras_weight_files import overwrite
-from keras_bert.checkpoints.kerashub_names import (
-    CLASSIFIER,
-    DROPOUT,
-    FIXED,
-    FIXED_MASKED_LM,
-    HEADS_BESIDE,
-    LONGEST_WORD,
-    MASKED_LM_HEAD,
-    NAMES,
-    POOLER,
-    TASK_WEIGHTS,
-    TOKENIZER,
-    VOCABULARY,
-    WEIGHTS,
-    rows_beside,
-)
 from keras_bert.checkpoints.names import Row, expand, to_theirs
 from keras_bert.checkpoints.safetensors_files import write_tensors
-from keras_bert.checkpoints.shapes import faults_of, few
+from keras_bert.checkpoints.shapes import check_shapes
 from keras_bert.checkpoints.sidecar import write_sidecar
 from keras_bert.text.vocabulary import write_vocabulary
 
@@ -45,10 +29,6 @@ def write(contents: Contents, folder: Path) -> list[str]:
     else a masked-LM head makes a BertMaskedLM. KerasHub's file has a pooler in any case; one that
     the contents lack is new there, and marked so that `read` passes over it.
 
-    Args:
-        contents: what to write.
-        folder: an empty folder.
-
     Returns:
         Sentences on everything that the format cannot hold or represents differently.
 
@@ -56,41 +36,31 @@ def write(contents: Contents, folder: Path) -> list[str]:
         ValueError: if tensors are missing or of the wrong shape.
     """
     config, tensors, notes = contents.config, dict(contents.tensors), _notes(contents)
-    new = () if contents.has("pooler/") else POOLER
+    new = () if contents.has("pooler/") else hub.POOLER
     if new:
         tensors |= _new_pooler(config["hidden_dim"])
         notes.append("There is no pooler: KerasHub gets a new one, which keras_bert passes over.")
-    rows = expand(NAMES, config["num_layers"])
-    _check_shapes(contents, tensors, rows)
+    rows = expand(hub.NAMES, config["num_layers"])
+    ours = [*(Row(row.ours, row.ours) for row in rows), *hub.rows_beside(contents.head)]
+    shapes = {name: value.shape for name, value in tensors.items()}
+    unknown = [f"{n} is unknown" for n in sorted(shapes.keys() - {row.ours for row in ours})]
+    begin = f"the tensors of {contents.source} do not fit it"
+    check_shapes(begin, ours, shapes, contents, others=unknown)
     model, task_rows = _model(contents, _write_text(contents, folder, notes))
     model.save_to_preset(str(folder), max_shard_size=None)
     values, beside = to_theirs(rows, tensors, config["num_heads"])
-    overwrite(folder / WEIGHTS, values, [row.theirs for row in rows if row.ours in new])
+    overwrite(folder / hub.WEIGHTS, values, [row.theirs for row in rows if row.ours in new])
     if task_rows:
         values, _ = to_theirs(task_rows, tensors, config["num_heads"])
-        overwrite(folder / TASK_WEIGHTS, values)
+        overwrite(folder / hub.TASK_WEIGHTS, values)
     beside = {name: tensors[name] for name in beside if name not in {r.ours for r in task_rows}}
     if beside:
-        write_tensors(folder / HEADS_BESIDE, beside, "float32")
+        write_tensors(folder / hub.HEADS_BESIDE, beside, "float32")
         parts = sorted({name.split("/")[0] for name in beside})
-        notes.append(
-            f"KerasHub's files have no place for {' and '.join(parts)}: {HEADS_BESIDE} keeps it."
-        )
+        place = f"{hub.HEADS_BESIDE} keeps it"
+        notes.append(f"KerasHub's files have no place for {' and '.join(parts)}: {place}.")
     write_sidecar(contents, folder)
     return notes
-
-
-def _check_shapes(
-    contents: Contents, tensors: Mapping[str, np.ndarray], rows: Iterable[Row]
-) -> None:
-    """Raises a ValueError unless the tensors are those of a BERT with its heads."""
-    rows = [*(Row(row.ours, row.ours) for row in rows), *rows_beside(contents.head)]
-    shapes = {name: value.shape for name, value in tensors.items()}
-    unknown = sorted(shapes.keys() - {row.ours for row in rows})
-    faults = [f"{name} is unknown" for name in unknown]
-    faults += faults_of(rows, shapes, contents.config, contents.head, contents.labels)
-    if faults:
-        raise ValueError(f"the tensors of {contents.source} do not fit it: {few(faults)}")
 
 
 def _new_pooler(hidden: int) -> dict[str, np.ndarray]:
@@ -99,11 +69,8 @@ def _new_pooler(hidden: int) -> dict[str, np.ndarray]:
 
 
 def _model(contents: Contents, tokenizer) -> tuple[keras.Model, tuple[Row, ...]]:
-    """Makes KerasHub's model for what is there; its numbers are to be overwritten.
-
-    Returns:
-        (a task, the name table of its file), or (a backbone, ()).
-    """
+    """KerasHub's model for what is there, whose numbers are to be overwritten, and the name table
+    of its file: of a task, or () of a backbone."""
     config, has, models = contents.config, contents.tensors.keys(), keras_hub.models
     backbone = models.BertBackbone(
         **{key: config[key] for key in SIZES},
@@ -112,7 +79,7 @@ def _model(contents: Contents, tokenizer) -> tuple[keras.Model, tuple[Row, ...]]
         name="bert_backbone",
     )
     length, preprocessor = config["max_sequence_length"], None
-    if contents.head == "classifier" and has >= {row.ours for row in CLASSIFIER}:
+    if contents.head == "classifier" and has >= {row.ours for row in hub.CLASSIFIER}:
         if tokenizer is not None:
             preprocessor = models.BertTextClassifierPreprocessor(tokenizer, length)
         share, classes = contents.head_dropout, contents.tensors["head/bias"].size
@@ -120,14 +87,15 @@ def _model(contents: Contents, tokenizer) -> tuple[keras.Model, tuple[Row, ...]]
             backbone,
             classes,
             preprocessor,
-            dropout=DROPOUT if share is None else share,
+            dropout=hub.DROPOUT if share is None else share,
             name="bert_text_classifier",
         )
-        return task, CLASSIFIER
-    if has >= {row.ours for row in MASKED_LM_HEAD}:
+        return task, hub.CLASSIFIER
+    if has >= {row.ours for row in hub.MASKED_LM_HEAD}:
         if tokenizer is not None:
             preprocessor = models.BertMaskedLMPreprocessor(tokenizer, length)
-        return models.BertMaskedLM(backbone, preprocessor, name="bert_masked_lm"), MASKED_LM_HEAD
+        task = models.BertMaskedLM(backbone, preprocessor, name="bert_masked_lm")
+        return task, hub.MASKED_LM_HEAD
     return backbone, ()
 
 
@@ -157,8 +125,8 @@ def _write_text(contents: Contents, folder: Path, notes: list[str]):
     if fine and [token.rstrip() for token in tokens] != tokens:
         notes.append("KerasHub's tokenizer strips white space that some tokens end with.")
     values = keras.saving.serialize_keras_object(tokenizer)
-    write_file(folder / TOKENIZER, json.dumps(values, indent=4).encode())
-    write_vocabulary(folder / VOCABULARY, tokens)
+    write_file(folder / hub.TOKENIZER, json.dumps(values, indent=4).encode())
+    write_vocabulary(folder / hub.VOCABULARY, tokens)
     return tokenizer if fine else None
 
 
@@ -172,8 +140,8 @@ def _notes(contents: Contents) -> list[str]:
         far = " by up to 0.01 or so" if form == "gelu_exact" else ""
         notes.append(f"KerasHub computes the tanh GELU, not {form}: its outputs differ{far}.")
     for name in _NUMBERS:
-        if config[name] != FIXED[name]:
-            notes.append(f"KerasHub has {name} {FIXED[name]:g}; {config[name]:g} is {_KEPT}.")
+        if config[name] != hub.FIXED[name]:
+            notes.append(f"KerasHub has {name} {hub.FIXED[name]:g}; {config[name]:g} is {_KEPT}.")
     share = config["attention_dropout"]
     if share != config["hidden_dropout"]:
         notes.append(
@@ -183,7 +151,7 @@ def _notes(contents: Contents) -> list[str]:
         own, names = config | contents.masked_lm, {"gelu_exact": "the exact GELU"}
         other = [
             names.get(value, f"{name} {value}")
-            for name, value in FIXED_MASKED_LM.items()
+            for name, value in hub.FIXED_MASKED_LM.items()
             if own[name] != value
         ]
         if other:
@@ -196,10 +164,10 @@ def _notes(contents: Contents) -> list[str]:
         notes.append(f"KerasHub's files get float32, which holds {contents.dtype} exactly.")
     if (contents.tokenizer or {}).get("splitting", "bert") != "bert":
         notes.append(f"KerasHub's tokenizer cuts words by BERT's rule; splitting is {_KEPT}.")
-    longest = (contents.tokenizer or {}).get("max_word_length", LONGEST_WORD)
-    if longest != LONGEST_WORD:
+    longest = (contents.tokenizer or {}).get("max_word_length", hub.LONGEST_WORD)
+    if longest != hub.LONGEST_WORD:
         notes.append(
-            f"KerasHub makes [UNK] of words of more than {LONGEST_WORD} bytes; max_word_length "
+            f"KerasHub makes [UNK] of words of more than {hub.LONGEST_WORD} bytes; max_word_length "
             f"{longest} is {_KEPT}."
         )
     return notes

@@ -22,6 +22,9 @@ BERT_KEYS = {
 }
 
 
+Ends = tuple[str, str]
+
+
 class Row(NamedTuple):
     """One row of a name table. "{i}" in both names stands for the number of a block.
 
@@ -36,6 +39,19 @@ class Row(NamedTuple):
     ours: str
     theirs: str
     layout: str = "same"
+
+
+def dense(ours: str, theirs: str, ends: Ends, layouts: Ends = ("same", "same")) -> tuple[Row, Row]:
+    """The rows of a dense layer, whose kernel and bias end so in the checkpoint."""
+    return (
+        Row(f"{ours}/kernel", theirs + ends[0], layouts[0]),
+        Row(f"{ours}/bias", theirs + ends[1], layouts[1]),
+    )
+
+
+def norm(ours: str, theirs: str, ends: Ends) -> tuple[Row, Row]:
+    """The rows of a layer normalization, whose gamma and beta end so in the checkpoint."""
+    return Row(f"{ours}/gamma", theirs + ends[0]), Row(f"{ours}/beta", theirs + ends[1])
 
 
 def expand(rows: Iterable[Row], num_layers: int) -> list[Row]:
@@ -54,12 +70,7 @@ def expand(rows: Iterable[Row], num_layers: int) -> list[Row]:
 def to_ours(
     table: Iterable[Row], tensors: Mapping[str, np.ndarray], source: str
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Converts a checkpoint's tensors to the names and layouts used here.
-
-    Args:
-        table: expanded rows.
-        tensors: by their names in the checkpoint.
-        source: where they lie, for errors.
+    """Converts a checkpoint's tensors to the names and layouts of the expanded rows.
 
     Returns:
         (float32 arrays by our names, the names that the table does not have, sorted). Rows without
@@ -90,12 +101,7 @@ def to_ours(
 def to_theirs(
     table: Iterable[Row], tensors: Mapping[str, np.ndarray], num_heads: int
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """The inverse of `to_ours`.
-
-    Args:
-        table: expanded rows.
-        tensors: by our names.
-        num_heads: N of the layouts that split heads.
+    """The inverse of `to_ours`; `num_heads` is N of the layouts that split heads.
 
     Returns:
         (arrays by the checkpoint's names, the names of ours that the table does not have, sorted).

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from keras_bert.atomic import write_file
-from keras_bert.checkpoints.checks import check_name, is_labels
+from keras_bert.checkpoints.checks import check_name, is_labels, is_names
 from keras_bert.models.tuning import KINDS
 
 _VERSION = 1
@@ -28,13 +28,7 @@ _HEADER = "keras_bert_part"
 
 
 def write_part(path: str | Path, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
-    """Writes a part atomically.
-
-    Args:
-        path: the file to create or replace; links are followed.
-        header: all settings but the version.
-        tensors: float32 arrays.
-    """
+    """Writes a part of float32 arrays atomically; the header has all settings but the version."""
     content = save(tensors, {_HEADER: json.dumps({"version": _VERSION, **header})})
     write_file(path, content)
 
@@ -70,10 +64,6 @@ def read_part(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def _well_formed(header: dict) -> bool:
     lora, labels = header.get("lora", 0), header.get("labels", 0)
-
-    def names(value):
-        return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
     return (
         isinstance(header.get("class"), str)
         and isinstance(header.get("base"), dict)
@@ -84,7 +74,7 @@ def _well_formed(header: dict) -> bool:
             lora is None
             or isinstance(lora, dict)
             and isinstance(lora.get("rank"), int)
-            and names(lora.get("layers"))
+            and is_names(lora.get("layers"))
         )
         and (header["tuning"] == "lora") == (lora is not None)
     )

@@ -10,25 +10,15 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.checkpoints.checks import short, shown
+from keras_bert.checkpoints.checks import SIZES, short, shown
 from keras_bert.checkpoints.contents import changed_settings
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.checkpoints.part_file import read_part, write_part
+from keras_bert.checkpoints.shapes import few
 from keras_bert.models.tuning import add_lora, lora_layers, tune
 
 # Settings of the backbone that decide what its weights mean.
-_BASE = (
-    "vocabulary_size",
-    "num_layers",
-    "num_heads",
-    "hidden_dim",
-    "intermediate_dim",
-    "max_sequence_length",
-    "num_segments",
-    "activation",
-    "layer_norm_epsilon",
-    "adapter_dim",
-)
+_BASE = (*SIZES, "activation", "layer_norm_epsilon", "adapter_dim")
 
 
 def save_tuned_part(model: keras.Model, path: str | Path) -> None:
@@ -164,8 +154,7 @@ def _check_shapes(model, path, lora, tensors) -> None:
                 f"{shapes[key]}"
             )
     if faults:
-        more = f" and {len(faults) - 20} more" if len(faults) > 20 else ""
-        raise ValueError(f"{path} does not fit the model: {'; '.join(faults[:20])}{more}")
+        raise ValueError(f"{path} does not fit the model: {few(faults, 20)}")
 
 
 def _update_shapes(model, weights, lora) -> dict[str, tuple[int, int]]:

@@ -13,12 +13,7 @@ from typing import Any
 
 import keras
 
-from keras_bert.checkpoints.checks import (
-    check_config,
-    check_size,
-    least_numbers,
-    short,
-)
+from keras_bert.checkpoints.checks import check_config, check_size, is_names, least_numbers, short
 from keras_bert.checkpoints.keras_weight_files import check_whole
 from keras_bert.checkpoints.report import LoadingReport
 from keras_bert.checkpoints.saved_settings import check_saved
@@ -43,10 +38,7 @@ def settings(source: Source, file: str, class_name: str) -> dict[str, Any]:
     The class named in the file is compared and never imported, so that a preset can't choose
     what code runs.
 
-    Args:
-        source: the preset.
-        file: name of a JSON file in it.
-        class_name: the class expected; of a user's own with its package, as Keras registers it.
+    A user's own class is named with its package, as Keras registers it.
 
     Raises:
         ValueError: if the file holds another class, or no settings.
@@ -85,11 +77,7 @@ def load_backbone(
 
     Adapters requested from a preset without any are new.
 
-    Args:
-        source: the preset.
-        load_weights: False for new weights in the same shape.
-        report: gets the names of the weights.
-        **overrides: `BertBackbone` arguments that replace the preset's.
+    For `load_weights` and the overrides see `Checkpoint.backbone`; `report` gets the names.
 
     Raises:
         ValueError: if a setting is unknown, or the weights do not fit.
@@ -132,19 +120,15 @@ def _check_backbone(config: dict[str, Any], where: str) -> None:
     unknown = config.keys() - {*_ARGUMENTS, *_ADDED}
     if unknown:
         raise ValueError(f"{where} has the unknown settings {', '.join(sorted(unknown))}")
-    for name in _FLAGS:
-        if not isinstance(config.get(name, False), bool):
-            raise ValueError(f"{where}: {name} is {short(config[name])}; expected true or false")
-    frozen, lora = config.get("frozen") or [], config.get("lora")
-    if not isinstance(frozen, list) or not all(isinstance(path, str) for path in frozen):
-        raise ValueError(f"{where}: frozen is {short(frozen)}; expected paths of weights")
-    if lora is not None:
-        alpha, layers = (lora.get(k) if isinstance(lora, dict) else 0 for k in ("alpha", "layers"))
-        if not isinstance(alpha, int | float) or not isinstance(layers, list):
-            raise ValueError(f"{where}: lora is {short(lora)}; expected rank, alpha and layers")
-        check_size(lora.get("rank"), "rank of lora", where)
-        if lora["rank"] > config["hidden_dim"] or not all(isinstance(x, str) for x in layers):
-            raise ValueError(f"{where}: lora is {short(lora)}; expected a rank up to hidden_dim")
+    right = {name: (lambda value: isinstance(value, bool), "true or false") for name in _FLAGS}
+    right["frozen"] = lambda value: is_names(value or []), "paths of weights"
+    right["lora"] = (
+        lambda value: value is None or _is_lora(value, config["hidden_dim"]),
+        "null, or a rank up to hidden_dim, alpha and names of layers",
+    )
+    for name, (is_right, expected) in right.items():
+        if name in config and not is_right(config[name]):
+            raise ValueError(f"{where}: {name} is {short(config[name])}; expected {expected}")
     if config.get("adapter_dim") is not None:
         check_size(config["adapter_dim"], "adapter_dim", where)
     if config["activation"] not in ("gelu_exact", "gelu_tanh"):
@@ -152,6 +136,16 @@ def _check_backbone(config: dict[str, Any], where: str) -> None:
             keras.activations.get(config["activation"])
         except ValueError as error:
             raise ValueError(f"{where}: activation: {error}") from error
+
+
+def _is_lora(value: Any, most: int) -> bool:
+    return (
+        isinstance(value, dict)
+        and type(value.get("rank")) is int
+        and 1 <= value["rank"] <= most
+        and isinstance(value.get("alpha"), int | float)
+        and is_names(value.get("layers"))
+    )
 
 
 def _check_sizes(config: dict[str, Any], source: Source) -> None:
@@ -193,14 +187,13 @@ def dtype_policy(value: Any, source: Source):
     Raises:
         ValueError: if the value names anything but one of Keras's own policies.
     """
-    if not _is_policy(value):
-        raise ValueError(
-            f"{source.name}: dtype {short(value)} is not one of Keras's dtype policies"
-        )
-    try:
-        return keras.dtype_policies.get(value)
-    except (TypeError, ValueError, KeyError) as error:
-        raise ValueError(f"{source.name}: dtype {short(value)}: {error}") from error
+    problem = "is not one of Keras's dtype policies"
+    if _is_policy(value):
+        try:
+            return keras.dtype_policies.get(value)
+        except (TypeError, ValueError, KeyError) as error:
+            problem = f"{problem}: {error}"
+    raise ValueError(f"{source.name}: dtype {short(value)} {problem}")
 
 
 def _is_policy(value: Any) -> bool:

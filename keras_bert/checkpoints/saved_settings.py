@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
-from keras_bert.checkpoints.checks import NUMBERS, is_labels, is_number, short
+from keras_bert.checkpoints.checks import NUMBERS, is_labels, is_names, is_number, short
 from keras_bert.checkpoints.contents import PROBLEMS
 from keras_bert.text.tokenizer import SPLITTINGS
 
@@ -17,10 +17,6 @@ _MOST = 10_000_000  # as of `checks.SIZES`
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and 1 <= value <= _MOST
-
-
-def _is_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _is_whole_numbers(value: Any) -> bool:
@@ -72,15 +68,15 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a number from 1 to less than 2^31",
     ),
     "splitting": (lambda value: value in SPLITTINGS, f"one of {', '.join(SPLITTINGS)}"),
-    "added_tokens": (_is_names, "a list of tokens"),
-    "exact_tokens": (_is_names, "a list of tokens"),
+    "added_tokens": (is_names, "a list of tokens"),
+    "exact_tokens": (is_names, "a list of tokens"),
     # Preprocessors.
     "sequence_length": _COUNT,
     "padding": _WORD,
     "tail": (lambda value: is_number(value, 1 + 1e-9), "a number from 0 to 1"),
     "stride": _MAYBE_COUNT,
     "max_question_length": _COUNT,
-    "markers": (_or_none(_is_names), "null or a list of tokens"),
+    "markers": (_or_none(is_names), "null or a list of tokens"),
     "masking": (_or_none(_is_masking), "null or an object of words, counts and shares"),
     # Tasks.
     "num_classes": _COUNT,
@@ -96,12 +92,12 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "next_sentence": _FLAG,
     "normalize": _FLAG,
     "pooling": (
-        lambda value: isinstance(value, str) or (_is_names(value) and bool(value)),
+        lambda value: isinstance(value, str) or (is_names(value) and bool(value)),
         "a word or a list of words",
     ),
     "dense": (lambda value: isinstance(value, list) and all(map(_is_dense, value)), "dense layers"),
     "prompts": (
-        lambda value: isinstance(value, dict) and _is_names([*value.values()]),
+        lambda value: isinstance(value, dict) and is_names([*value.values()]),
         "an object of texts",
     ),
     "default_prompt": (_or_none(lambda value: isinstance(value, str)), "null or a name"),
@@ -126,15 +122,7 @@ def is_right(name: str, value: Any) -> bool:
 
 
 def check_saved(config: Mapping[str, Any], where: str) -> None:
-    """Checks all settings known by name.
-
-    Args:
-        config: of one object in a preset.
-        where: the file, for errors.
-
-    Raises:
-        ValueError: if a value is impossible.
-    """
+    """Checks all settings known by name of one object in a preset; raises a ValueError."""
     for name, value in config.items():
         if not is_right(name, value):
             raise ValueError(f"{where}: {name} is {short(value)}; expected {_RIGHT[name][1]}")

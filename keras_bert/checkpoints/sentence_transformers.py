@@ -77,9 +77,6 @@ class EmbeddingSettings(NamedTuple):
 def read_embedding_settings(preset: str | Path) -> EmbeddingSettings | None:
     """Reads the settings of a sentence-transformers directory; None for any other checkpoint.
 
-    Args:
-        preset: a folder, or an address that `Source` knows.
-
     Raises:
         FileNotFoundError: if a file that modules.json names is missing.
         ValueError: if a file is damaged, or embeddings are computed in a way that is not supported.
@@ -104,10 +101,13 @@ def read_embedding_settings(preset: str | Path) -> EmbeddingSettings | None:
     prompts, default = _prompts(source)
     if prompts and config.get("include_prompt", True) is not True:
         raise ValueError(f"{source.name} leaves prompts out of the pooling, which is not supported")
+    apart = ["its model"] * bool(folder) + ["a Dense module"] * ("Dense" in kinds)
+    if apart and source.folder is None:
+        raise ValueError(
+            f"{source.name} has {apart[0]} in a folder of its own: fetch it, and pass the folder"
+        )
     dense = [_dense(source, path) for kind, path in modules if kind == "Dense"]
     length, lowercase = _text_settings(source, prefix)
-    if folder and source.folder is None:
-        raise ValueError(f"{source.name} has its model in {folder}: fetch it, and pass the folder")
     checkpoint = source.folder / folder if folder else preset
     normalize = kinds[-1] == "Normalize"
     return EmbeddingSettings(
@@ -127,15 +127,7 @@ def write_embedding_settings(
 ) -> None:
     """Adds the files of sentence-transformers to a Hugging Face directory.
 
-    Args:
-        folder: the directory.
-        width: width H of the token states.
-        pooling: as in `EmbeddingSettings`.
-        dense: as in `EmbeddingSettings`.
-        normalize: as in `EmbeddingSettings`.
-        sequence_length: as in `EmbeddingSettings`.
-        prompts: as in `EmbeddingSettings`.
-        default_prompt: as in `EmbeddingSettings`.
+    `width` is H of the token states; for the other arguments see `EmbeddingSettings`.
 
     Raises:
         ValueError: if it does not support the pooling or activation.
@@ -187,14 +179,13 @@ def write_embedding_settings(
 
 def _modules(source: Source) -> list[tuple[str, str]]:
     """The kind and the folder of each module, in the order in which they run."""
-    path = source.path(FILE)
+    listed = source.json(FILE, list)
     try:
-        listed = json.loads(path.read_text(encoding="utf-8"))
         # Of the class alone: its place in the library has changed from version to version.
         return [(str(m["type"]).split(".")[-1], str(m["path"])) for m in listed]
-    except (ValueError, RecursionError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise ValueError(
-            f"{path}: expected a JSON list of modules with type and path: {error!r}"
+            f"{source.name}/{FILE}: expected a JSON list of modules with type and path: {error!r}"
         ) from error
 
 
@@ -218,8 +209,6 @@ def _dense(source: Source, folder: str) -> Dense:
     ours = {theirs: ours for ours, theirs in _ACTIVATIONS.items()}
     if name not in ours:
         raise ValueError(f"{where}: activation_function is {short(name)}; expected {_ACTIVATIONS}")
-    if source.folder is None:
-        raise ValueError(f"{source.name} has a Dense module: fetch it, and pass the folder")
     with stored_tensors(Source(source.folder / folder)) as stored:
         values = {key: tensor.load() for key, tensor in stored.items()}
     kernel, bias = values.get("linear.weight"), values.get("linear.bias")

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE
+from keras_bert.checkpoints.contents import MASKED_LM, NEXT_SENTENCE, Contents
 from keras_bert.checkpoints.names import Row
 
-_SHOWN = 8  # faults that an error lists
 _CLASSES = {"span": 2, "choice": 1}  # of the heads that have no other number
 # Parts that a checkpoint may lack, each as a whole.
 OPTIONAL = ("pooler/", MASKED_LM, NEXT_SENTENCE)
@@ -16,13 +15,7 @@ OPTIONAL = ("pooler/", MASKED_LM, NEXT_SENTENCE)
 def shapes_of(
     rows: Iterable[Row], config: Mapping[str, Any], classes: int = 1
 ) -> dict[Row, tuple[int, ...]]:
-    """Returns the shape of each row's tensor, in the layout of the row.
-
-    Args:
-        rows: expanded.
-        config: arguments of `BertBackbone`.
-        classes: of the head.
-    """
+    """The shape of the tensor of each expanded row, in its layout; the head has so many classes."""
     words, hidden = config["vocabulary_size"], config["hidden_dim"]
     inner, num_heads = config["intermediate_dim"], config["num_heads"]
     tables = {
@@ -95,7 +88,21 @@ def faults_of(
     return faults
 
 
-def few(faults: list[str]) -> str:
+def check_shapes(
+    begin: str,
+    rows: Iterable[Row],
+    shapes: Mapping[str, tuple[int, ...]],
+    contents: Contents,
+    optional: tuple[str, ...] = OPTIONAL,
+    others: Iterable[str] = (),
+) -> None:
+    """Raises a ValueError, which begins so, for `faults_of` tensors of `contents`, and others."""
+    parts = (contents.config, contents.head, contents.labels or None)
+    if faults := [*others, *faults_of(rows, shapes, *parts, optional)]:
+        raise ValueError(f"{begin}: {few(faults)}")
+
+
+def few(faults: list[str], most: int = 8) -> str:
     """Joins faults, of which there may be thousands."""
-    more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-    return "; ".join(faults[:_SHOWN]) + more
+    more = f"; and {len(faults) - most} more" if len(faults) > most else ""
+    return "; ".join(faults[:most]) + more

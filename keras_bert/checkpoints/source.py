@@ -14,11 +14,11 @@ from typing import Any
 import keras_hub
 from keras_hub.src.utils import preset_utils
 
-from keras_bert.checkpoints.checks import shown
+from keras_bert.checkpoints.checks import listed
 
 # Presets that ship with the package, one folder each.
 SHIPPED = Path(__file__).resolve().parents[1] / "presets"
-_LONGEST_NAME = 500
+_LONGEST_NAME, _LONGEST_PART = 500, 255
 _SETTINGS = ("config.json", "bert_config.json")  # one of which every checkpoint has
 _SECONDS = 5  # to wait for a host's answer
 _SCHEMES = ("kaggle://", "hf://", "gs://", "modelscope://")
@@ -64,48 +64,44 @@ class Source:
             ConnectionError: if it has to be downloaded, and there is no network.
             ValueError: if `name` leads out of the checkpoint, or is invalid.
         """
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise ValueError(
-                f"{self.name}: the file name {name!r:.200} leads out of the checkpoint"
-            )
-        if not name.isprintable() or len(name) > _LONGEST_NAME:
-            # Invalid file names would raise an error of the operating system.
-            raise ValueError(f"{self.name}: {name!r:.200} is no name of a file")
+        outside = Path(name).is_absolute() or ".." in Path(name).parts
+        # Invalid file names would raise an error of the operating system.
+        invalid = not name.isprintable() or len(name) > _LONGEST_NAME
+        if outside or invalid or any(len(p.encode()) > _LONGEST_PART for p in Path(name).parts):
+            problem = "leads out of the checkpoint" if outside else "is no name of a file"
+            raise ValueError(f"{self.name}: the file name {name!r:.200} {problem}")
         if self.folder is None:
             return self._fetched(name)
         path = self.folder / name
         if not path.is_file():
-            found = ", ".join(sorted(shown(p.name) for p in self.folder.iterdir())) or "nothing"
-            raise FileNotFoundError(f"{self.folder} has no {name}; found: {found}")
+            raise FileNotFoundError(f"{self.folder} has no {name}; found: {listed(self.folder)}")
         return path
 
     def _fetched(self, name: str) -> Path:
         """Gives a file behind an address; without a network, what was fetched before."""
-        if not self._reachable:
-            if found := cached(self.name, name):
-                return Path(found)
-            if not any(cached(self.name, other) for other in _SETTINGS):
-                raise ConnectionError(self._no_network(name))
+        cause = None
+        if self._reachable:
+            try:
+                return Path(preset_utils.get_file(self.name, name))
+            except Exception as error:
+                if not _is_of_network(error):
+                    raise
+                cause = error
+        elif found := cached(self.name, name):
+            return Path(found)
+        elif any(cached(self.name, other) for other in _SETTINGS):
             raise FileNotFoundError(f"{self.name} has no {name} among the files fetched before")
-        try:
-            return Path(preset_utils.get_file(self.name, name))
-        except Exception as error:
-            if not _is_of_network(error):
-                raise
-            raise ConnectionError(self._no_network(name)) from error
+        raise ConnectionError(
+            f"no network: {name} of {self.name} was looked for at "
+            f"{_host(self.name) or self.name}, and it was not fetched before. Without a network "
+            f"these work: a folder, and the presets of the package, {', '.join(shipped())}"
+        ) from cause
 
     @functools.cached_property
     def _reachable(self) -> bool:
         """Whether the host answers: asked once, for its libraries try again for a minute."""
         host = _host(self.name)
         return host is None or is_reachable(host)
-
-    def _no_network(self, name: str) -> str:
-        return (
-            f"no network: {name} of {self.name} was looked for at "
-            f"{_host(self.name) or self.name}, and it was not fetched before. Without a network "
-            f"these work: a folder, and the presets of the package, {', '.join(shipped())}"
-        )
 
     def has(self, name: str) -> bool:
         """Whether the checkpoint holds this file."""
@@ -115,20 +111,21 @@ class Source:
             return False
         return True
 
-    def json(self, name: str) -> dict[str, Any]:
-        """Reads a file that holds one JSON object.
+    def json(self, name: str, kind: type = dict) -> Any:
+        """Reads a file that holds one JSON object, or a list.
 
         Raises:
             FileNotFoundError: if the checkpoint has no such file.
-            ValueError: if it is not a JSON object.
+            ValueError: if it is not JSON of this kind.
         """
         path = self.path(name)
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not valid JSON: {error}") from error
-        if not isinstance(value, dict):
-            raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")
+        if not isinstance(value, kind):
+            expected = "a JSON object" if kind is dict else "a JSON list"
+            raise ValueError(f"{path}: expected {expected}, found {type(value).__name__}")
         return value
 
 

@@ -1,4 +1,4 @@
-"""TensorFlow's checkpoint files, V2: read without TensorFlow, written with it.
+"""TensorFlow's checkpoint files, V2: read without TensorFlow's reader, written with it.
 
 Under the prefix `model.ckpt` lie `model.ckpt.index`, a LevelDB table of one entry per variable, and
 `model.ckpt.data-00000-of-00001` and so on, which hold the numbers. The reader follows
@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 
-from keras_bert.checkpoints.checks import check_name, shown
+from keras_bert.checkpoints.checks import check_name, listed
+from keras_bert.data.rows import masked_checksum
 
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER = 48  # bytes: two handles, padding, the magic number
@@ -56,9 +56,6 @@ class Variable(NamedTuple):
 def find_prefix(folder: Path) -> str:
     """Finds the checkpoint in a folder.
 
-    Args:
-        folder: where to look, not below it.
-
     Returns:
         What its files' names begin with: "bert_model.ckpt" if it is there; else the one that the
         text file `checkpoint` names, which TensorFlow keeps while training; else the one of the
@@ -70,10 +67,9 @@ def find_prefix(folder: Path) -> str:
     folder = Path(folder)
     found = {p.name.removesuffix(".index") for p in folder.glob("*.index") if p.is_file()}
     if not found:
-        files = ", ".join(sorted(shown(p.name) for p in folder.iterdir())) or "nothing"
         raise FileNotFoundError(
             f"{folder} holds no TensorFlow checkpoint; expected bert_model.ckpt.index, or another "
-            f"name that ends in .index; found: {files}"
+            f"name that ends in .index; found: {listed(folder)}"
         )
     if "bert_model.ckpt" in found:
         return "bert_model.ckpt"
@@ -90,17 +86,14 @@ def find_prefix(folder: Path) -> str:
 
 
 def read_index(path: Path) -> dict[str, Variable]:
-    """Reads a checkpoint's index.
-
-    Args:
-        path: the file that ends in .index.
-
-    Returns:
-        The variables by name.
+    """Reads the variables by name from a checkpoint's file that ends in .index.
 
     Raises:
         ValueError: if the file is damaged, or of a kind that no BERT has; the message names it.
     """
+    from google.protobuf.message import DecodeError
+    from tensorflow.core.protobuf.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
+
     if path.stat().st_size > _LARGEST_INDEX:
         raise ValueError(
             f"{path} has {path.stat().st_size} bytes; expected the index of a TensorFlow "
@@ -108,23 +101,21 @@ def read_index(path: Path) -> dict[str, Variable]:
         )
     try:
         entries = _table(path.read_bytes())
-        key, header = next(entries, (None, b""))
-        if key != b"":
-            raise ValueError("its first entry is not the header")
-        fields = _fields(header)
-        shards = _number(fields, 1)
-        if _number(fields, 2) != 0:
-            raise ValueError("its numbers are big-endian")
+        key, value = next(entries, (None, b""))
+        header = BundleHeaderProto.FromString(value)
+        if key != b"" or header.endianness != BundleHeaderProto.LITTLE:
+            problem = "its numbers are big-endian" if key == b"" else ""
+            raise ValueError(problem or "its first entry is not the header")
         # Keys that begin with a zero byte name slices of a variable that has an entry of its own.
         variables = {
-            key.decode("utf-8"): _variable(value, shards)
+            key.decode("utf-8"): _variable(BundleEntryProto.FromString(value), header.num_shards)
             for key, value in entries
             if not key.startswith(b"\0")
         }
         for name in variables:
             check_name(name)
         return variables
-    except ValueError as error:
+    except (ValueError, DecodeError) as error:
         raise ValueError(
             f"{path} is not the whole index of a TensorFlow checkpoint: {error}"
         ) from None
@@ -173,12 +164,7 @@ def read_tensors(
 
 
 def write_tensors(prefix: Path, tensors: Mapping[str, np.ndarray]) -> None:
-    """Writes float32 variables, in one data file.
-
-    Args:
-        prefix: folder and prefix of the files' names.
-        tensors: arrays by name.
-    """
+    """Writes float32 variables, in one data file; the prefix holds the folder too."""
     import tensorflow as tf
 
     names = sorted(tensors)
@@ -215,11 +201,12 @@ def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _block(data: bytes, offset: int, size: int) -> bytes:
-    if offset + size + _TRAILER > len(data) - _FOOTER:
-        raise ValueError(f"a block of {size} bytes at {offset} lies outside of its {len(data)}")
+    inside = offset + size + _TRAILER <= len(data) - _FOOTER
     content = data[offset : offset + size + 1]
-    if masked_checksum(content) != struct.unpack_from("<I", data, offset + size + 1)[0]:
-        raise ValueError(f"the checksum of the block at {offset} does not fit")
+    checksum = struct.unpack_from("<I", data, offset + size + 1)[0] if inside else 0
+    if not inside or masked_checksum(content) != checksum:
+        problem = "has another checksum" if inside else f"lies outside of its {len(data)}"
+        raise ValueError(f"a block of {size} bytes at {offset} {problem}")
     if content[-1]:
         raise ValueError(
             f"its blocks are compressed (kind {content[-1]}; 1 is Snappy); expected an index as "
@@ -260,56 +247,21 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     raise ValueError("a number has no end")
 
 
-def _fields(data: bytes) -> list[tuple[int, int | bytes]]:
-    """Fields of a protocol buffer message: (number, value)."""
-    fields, position = [], 0
-    while position < len(data):
-        tag, position = _varint(data, position)
-        kind = tag & 7
-        if kind == 0:
-            value, position = _varint(data, position)
-        elif kind in (1, 2, 5):
-            size = {1: 8, 5: 4}.get(kind)
-            if size is None:
-                size, position = _varint(data, position)
-            if position + size > len(data):
-                raise ValueError("a field is cut off")
-            value = data[position : position + size]
-            position += size
-            value = int.from_bytes(value, "little") if kind != 2 else value
-        else:
-            raise ValueError(f"a field is of the unknown kind {kind}")
-        fields.append((tag >> 3, value))
-    return fields
-
-
-def _number(fields: list[tuple[int, int | bytes]], which: int) -> int:
-    value = next((value for number, value in fields if number == which), 0)
-    if not isinstance(value, int):
-        raise ValueError(f"field {which} is not a number")
-    return value
-
-
-def _variable(entry: bytes, shards: int) -> Variable:
-    fields = _fields(entry)
-    dtype, shard = _number(fields, 1), _number(fields, 3)
-    if not dtype or shard >= shards:
-        raise ValueError(f"a variable has type {dtype} and lies in data file {shard} of {shards}")
-    shape = []
-    for number, value in fields:
-        if number == 2 and isinstance(value, bytes):
-            axes = [axis for which, axis in _fields(value) if which == 2]
-            if not all(isinstance(axis, bytes) for axis in axes):
-                raise ValueError("a shape is not one")
-            shape += [_number(_fields(axis), 1) for axis in axes]
-    if len(shape) > _MOST_AXES:
-        raise ValueError(f"a variable has {len(shape)} axes")
+def _variable(entry, shards: int) -> Variable:
+    shape = tuple(dim.size % (1 << 64) for dim in entry.shape.dim)
+    if not entry.dtype or not 0 <= entry.shard_id < shards or len(shape) > _MOST_AXES:
+        raise ValueError(
+            f"a variable of type {entry.dtype} has {len(shape)} axes and lies in data file "
+            f"{entry.shard_id} of {shards}"
+        )
     return Variable(
-        _FLOATS.get(dtype, f"type {dtype}"),
-        tuple(shape),
-        f"data-{shard:05d}-of-{shards:05d}",
-        *(_number(fields, which) for which in (4, 5, 6)),
-        sliced=any(number == 7 for number, _ in fields),
+        _FLOATS.get(entry.dtype, f"type {entry.dtype}"),
+        shape,
+        f"data-{entry.shard_id:05d}-of-{shards:05d}",
+        entry.offset % (1 << 64),
+        entry.size % (1 << 64),
+        entry.crc32c,
+        sliced=bool(entry.slices),
     )
 
 
@@ -338,9 +290,3 @@ def _read(name: str, variable: Variable, path: Path) -> np.ndarray:
     else:
         value = data.view("<f4" if variable.dtype == "float32" else "<f2")
     return value.astype(np.float32, copy=False).reshape(variable.shape)
-
-
-def masked_checksum(data: bytes | np.ndarray) -> int:
-    """CRC-32C under LevelDB's mask, which is for checksums stored beside what they cover."""
-    checksum = google_crc32c.value(data)
-    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from keras_bert.checkpoints.report import LoadingReport
+from keras_bert.checkpoints.shapes import few
 
 
 def fill(
@@ -37,11 +38,9 @@ def fill(
                 f"{tuple(weight.shape)}"
             )
     if faults:
-        seen = ", ".join(sorted(tensors)[:8])
         raise ValueError(
-            f"{report.source} does not fit the model: {'; '.join(faults[:20])}"
-            f"{f' and {len(faults) - 20} more' if len(faults) > 20 else ''}. The checkpoint's "
-            f"{len(tensors)} tensors, by our names, begin with: {seen}"
+            f"{report.source} does not fit the model: {few(faults, 20)}. The checkpoint's "
+            f"{len(tensors)} tensors, by our names, begin with: {', '.join(sorted(tensors)[:8])}"
         )
     for name, weight in weights.items():
         if name in missing:

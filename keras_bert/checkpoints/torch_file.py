@@ -14,10 +14,6 @@ def torch_to_safetensors(path: Path, target: Path) -> None:
 
     Only numbers and plain containers are unpickled: see `torch_to_safetensors.py`.
 
-    Args:
-        path: a file written by `torch.save`.
-        target: the file to create.
-
     Raises:
         ValueError: if PyTorch is not installed, or cannot read the file.
     """

@@ -6,8 +6,10 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_choice
 from keras_bert.atomic import write_folder
 from keras_bert.checkpoints import google, huggingface, kerashub
+from keras_bert.checkpoints.checks import NUMBERS, SIZES
 from keras_bert.checkpoints.contents import Contents, changed_settings, own_masked_lm
 from keras_bert.checkpoints.names import weights_by_name
 from keras_bert.models.tuning import lora_layers
@@ -29,20 +31,7 @@ _FILES = {
     "kerashub": ("*.json", "*.weights.h5", "*.safetensors", "assets"),
     "sentence_transformers": ("*.json", "*.safetensors", "vocab.txt", "[0-9]_*"),
 }
-_CONFIG = (
-    "vocabulary_size",
-    "num_layers",
-    "num_heads",
-    "hidden_dim",
-    "intermediate_dim",
-    "max_sequence_length",
-    "num_segments",
-    "activation",
-    "hidden_dropout",
-    "attention_dropout",
-    "layer_norm_epsilon",
-    "initializer_range",
-)
+_CONFIG = (*SIZES, "activation", *NUMBERS)
 
 
 def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str) -> list[str]:
@@ -65,8 +54,7 @@ def save_checkpoint(model: keras.Model | Contents, folder: str | Path, form: str
         ValueError: if the form is unknown, or the model has low-rank updates that are not
             merged, adapters, quantized weights, or a backbone with a setting that no form knows.
     """
-    if form not in _FORMS:
-        raise ValueError(f"form={form!r}: expected one of {', '.join(FORMS)}")
+    check_choice("form", form, FORMS)
     contents = model if isinstance(model, Contents) else contents_of(model)
     beside = form == "sentence_transformers"
     if beside and not hasattr(model, "write_beside"):
@@ -101,10 +89,10 @@ def contents_of(model: keras.Model, tokenizer: BertTokenizer | None = None) -> C
         ValueError: as `save_checkpoint`.
     """
     backbone = getattr(model, "backbone", model)
-    if lora_layers(backbone):
-        raise ValueError("the model has low-rank updates: call merge_lora first")
-    if backbone.adapters:
-        raise ValueError("the model has adapters, which no other form knows")
+    if lora_layers(backbone) or backbone.adapters:
+        updates = "low-rank updates: call merge_lora first"
+        adapters = "adapters, which no other form knows"
+        raise ValueError(f"the model has {adapters if backbone.adapters else updates}")
     # A setting that somebody adds to the backbone would otherwise be lost without a word.
     for setting, value in changed_settings(backbone, {*_CONFIG, "causal"}).items():
         raise ValueError(f"the backbone has {setting}={value!r}, which no other form knows")

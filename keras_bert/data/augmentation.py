@@ -97,8 +97,8 @@ def augment(
     >>> classifier.fit(texts + more.x, y + [y[row] for row in more.rows])
     """
     check_number("share", share, 0, 1)
-    for name, value in (("n", n), ("top_k", top_k)):
-        check_count(name, value)
+    check_count("n", n)
+    check_count("top_k", top_k)
     check_count("seed", seed, 0)
     batch_size = check_batch_size(batch_size)
     texts = _read(texts)
@@ -177,9 +177,7 @@ def _read(x: Any) -> Any:
 
 def _parts(x: Any) -> list[list[_Part]]:
     """The texts of each example, with the spans that stay."""
-    if isinstance(x, AnnotatedTexts):
-        rows = [[_Part(*row)] for row in zip(x.texts, x.entities, strict=True)]
-    elif isinstance(x, RelationExamples):
+    if isinstance(x, AnnotatedTexts | RelationExamples):
         rows = [[_Part(*row)] for row in zip(x.texts, x.entities, strict=True)]
     elif isinstance(x, TaggedSentences):
         rows = [[_sentence(*row)] for row in zip(x.words, x.tags, strict=True)]

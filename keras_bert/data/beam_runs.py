@@ -15,15 +15,7 @@ MOST_THREADS = 4  # more take memory with little gain, because of Python's GIL
 
 
 def import_beam(user: str, extra: str) -> Any:
-    """Imports Apache Beam.
-
-    Args:
-        user: the function that needs it, for the error.
-        extra: the extra of the package that installs it.
-
-    Raises:
-        ImportError: if it is not installed.
-    """
+    """Imports Apache Beam for a function; its ImportError names the extra that installs it."""
     logging_disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)  # of Google Cloud's clients, which only its runner needs
     try:
@@ -38,10 +30,8 @@ def import_beam(user: str, extra: str) -> Any:
 def pipeline_options(beam: Any, workers: int | None, beam_options: Sequence[str]) -> Any:
     """Options of a pipeline, by default for the runner in this process.
 
-    Args:
-        beam: the result of `import_beam`.
-        workers: threads on this machine; None for one per core, up to 4.
-        beam_options: options of Beam, which come last and so replace ours.
+    `workers` are threads on this machine, None for one per core, up to 4. The options of Beam come
+    last and so replace ours.
     """
     workers = workers or min(os.cpu_count() or 1, MOST_THREADS)
     # DirectRunner runs batch jobs with FnApiRunner, unless it can fetch another runner from
@@ -60,9 +50,7 @@ def pipeline_options(beam: Any, workers: int | None, beam_options: Sequence[str]
 def progress(state: Callable[[], str], verbose: bool) -> Iterator[None]:
     """Prints the state of a run to the standard error every few seconds, if it has changed.
 
-    Args:
-        state: reads it from the files of the run, so that it works for any runner.
-        verbose: whether to print anything.
+    `state` reads it from the files of the run, so that it works for any runner.
     """
     if not verbose:
         yield

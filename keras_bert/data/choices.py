@@ -73,20 +73,14 @@ def read_choices(path: str | Path) -> ChoiceExamples:
     examples = ChoiceExamples([], [], [], [] if labelled else None, [])
     for line, cells in read_rows(path, [*columns, "label"] if labelled else columns):
         context, start, *endings = cells[: len(columns)]
-        empty = [
-            name
-            for name, text in zip(columns, cells, strict=False)
-            if name != "sent2" and not text.strip()
-        ]
-        if empty:
-            raise ValueError(
-                f"{path}, line {line}: {empty} empty: expected a context and four endings."
-            )
+        texts = zip(columns, cells, strict=False)
+        empty = [name for name, text in texts if name != "sent2" and not text.strip()]
+        problem = f"{empty} empty: expected a context and four endings" if empty else ""
+        if labelled and cells[-1] not in LABELS:
+            problem = f"label {cells[-1]!r}: expected one of {list(LABELS)}"
+        if problem:
+            raise ValueError(f"{path}, line {line}: {problem}.")
         if labelled:
-            if cells[-1] not in LABELS:
-                raise ValueError(
-                    f"{path}, line {line}: label {cells[-1]!r}: expected one of {list(LABELS)}."
-                )
             examples.labels.append(int(cells[-1]))
         examples.contexts.append(context)
         examples.starts.append(start)

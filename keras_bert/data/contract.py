@@ -86,14 +86,13 @@ def check_batch(batch: Mapping[str, Any], require: Iterable[str] = ()) -> None:
         if getattr(value.shape, "rank", 0) is None:  # TensorFlow: unknown number of axes
             continue
         shape, axes = tuple(value.shape), f"[{', '.join(key.axes)}]"
-        if len(shape) != len(key.axes):
-            raise ValueError(f"{name} of shape {shape}: expected {axes}")
-        for axis, size in zip(key.axes, shape, strict=True):
+        wrong = "" if len(shape) == len(key.axes) else axes
+        for axis, size in zip(key.axes, shape, strict=False):
             expected, by = sizes.setdefault(axis, (size, name)) if size is not None else (None, "")
             if size != expected:
-                raise ValueError(
-                    f"{name} of shape {shape}: expected {axes} with {axis} = {expected}, as in {by}"
-                )
+                wrong = wrong or f"{axes} with {axis} = {expected}, as in {by}"
+        if wrong:
+            raise ValueError(f"{name} of shape {shape}: expected {wrong}")
     positions = batch.get("mask_positions")
     if isinstance(positions, np.ndarray) and positions.size:
         length = batch["token_ids"].shape[1]

@@ -1,13 +1,12 @@
 """Prepares a corpus from raw text: shards of tokenized documents in random order."""
 
-import fnmatch
 import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from keras_bert.arguments import check_choice
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.data.beam_runs import import_beam, pipeline_options, progress
 from keras_bert.data.corpus_plan import (
     ERROR,
@@ -26,7 +25,7 @@ from keras_bert.data.records import (
     vocabulary_content,
 )
 from keras_bert.data.sorted_runs import ENTRY
-from keras_bert.data.whole_files import read_whole, write_whole
+from keras_bert.data.whole_files import claim_folder, delete, read_whole, write_whole
 from keras_bert.text.tokenizer import BertTokenizer
 
 # Share of [UNK], and mean number of tokens in a sentence, above which there is a warning. Text in
@@ -105,7 +104,7 @@ def prepare_corpus(
     if errors := read_errors(work):
         raise ValueError(errors[0])
     index = read_index(folder)
-    _delete(work)
+    delete(work)
     _warn(index, shards)
     return index
 
@@ -120,8 +119,7 @@ def _check_arguments(tokenizer: Any, shards: Any, seed: Any, format: Any) -> Non
         )
     if tokenizer.mask_token not in tokenizer.special_tokens:
         raise ValueError(f"the vocabulary has no {tokenizer.mask_token}, which pre-training needs")
-    if not isinstance(shards, int) or shards < 1:
-        raise ValueError(f"shards={shards!r}: expected 1 or more")
+    check_count("shards", shards)
     if not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
         raise ValueError(f"seed={seed!r}: expected a 64-bit integer")
     check_choice("format", format, FORMATS)
@@ -130,39 +128,22 @@ def _check_arguments(tokenizer: Any, shards: Any, seed: Any, format: Any) -> Non
 def _claim(
     folder: str, plan: CorpusPlan, tokenizer: BertTokenizer, overwrite: bool
 ) -> CorpusPlan | None:
-    """Writes the plan to the folder, or reads it from there.
-
-    Returns:
-        The plan to continue; None if the corpus is complete.
-
-    Raises:
-        FileExistsError: if the folder contains anything else.
-    """
+    """The plan of the folder, written if it is new; None if the corpus there is complete."""
     import tensorflow as tf
 
-    found = tf.io.gfile.listdir(folder) if tf.io.gfile.exists(folder) else []
-    found = [name.rstrip("/") for name in found]
     ours = (INDEX_FILE, VOCABULARY_FILE, WORK_FOLDER, "shard-*-of-*.tfrecord")
-    strange = [name for name in found if not any(fnmatch.fnmatch(name, own) for own in ours)]
-    if strange:
-        raise FileExistsError(
-            f"{folder} contains {', '.join(sorted(strange)[:5])}, not part of a corpus; "
-            "choose another folder"
-        )
+    # The index first: without one, the folder is not a corpus.
+    found = claim_folder(folder, ours, "part of a corpus", overwrite, INDEX_FILE)
     vocabulary = vocabulary_content(tokenizer.get_vocabulary())
     vocabulary_file = os.path.join(folder, VOCABULARY_FILE)
     work = os.path.join(folder, WORK_FOLDER)
     plan_file = os.path.join(work, PLAN_FILE)
-    if overwrite:
-        # The index first: without one, the folder is not a corpus.
-        for name in sorted(found, key=lambda name: name != INDEX_FILE):
-            _delete(os.path.join(folder, name))
-    elif INDEX_FILE in found:
+    if INDEX_FILE in found:
         index = asdict(read_index(folder))
         _compare(folder, plan.corpus, {name: index[name] for name in plan.corpus})
-        _delete(work)
+        delete(work)
         return None
-    elif tf.io.gfile.exists(plan_file):
+    if tf.io.gfile.exists(plan_file):
         old = CorpusPlan.from_content(read_whole(plan_file))
         _compare(folder, plan.corpus, old.corpus)
         if (old.paths, old.times) != (plan.paths, plan.times):
@@ -173,10 +154,13 @@ def _claim(
         for name in tf.io.gfile.glob(os.path.join(work, f"*{ERROR}")):
             tf.io.gfile.remove(name)
         return old
-    elif any(name.startswith("shard-") for name in found):
-        raise FileExistsError(f"{folder} has shards of an unknown corpus; {OVERWRITE}")
+    problem = None
+    if any(name.startswith("shard-") for name in found):
+        problem = f"{folder} has shards of an unknown corpus"
     elif VOCABULARY_FILE in found and read_whole(vocabulary_file) != vocabulary:
-        raise FileExistsError(f"{vocabulary_file} is another vocabulary; {OVERWRITE}")
+        problem = f"{vocabulary_file} is another vocabulary"
+    if problem:
+        raise FileExistsError(f"{problem}; {OVERWRITE}")
     tf.io.gfile.makedirs(work)
     write_whole(vocabulary_file, vocabulary)
     write_whole(plan_file, plan.content())
@@ -196,49 +180,37 @@ def _compare(folder: str, asked: dict[str, Any], found: dict[str, Any]) -> None:
             )
 
 
-def _delete(path: str) -> None:
-    import tensorflow as tf
-
-    if tf.io.gfile.isdir(path):
-        tf.io.gfile.rmtree(path)
-    elif tf.io.gfile.exists(path):
-        tf.io.gfile.remove(path)
-
-
 def _warn(index: CorpusIndex, shards: int) -> None:
+    said = []
     if index.documents == 1:
-        warnings.warn(
-            f"{index.folder}: the corpus is one document, but next sentence prediction needs two; "
-            "is there a blank line between documents?",
-            stacklevel=3,
+        said.append(
+            "the corpus is one document, but next sentence prediction needs two; is there a blank "
+            "line between documents?"
         )
     elif len(index.shards) < shards:
-        warnings.warn(
-            f"{index.folder}: wrote {len(index.shards)} shards, not {shards}, because "
-            f"{index.documents} documents are less than two for each",
-            stacklevel=3,
+        said.append(
+            f"wrote {len(index.shards)} shards, not {shards}, because {index.documents} documents "
+            "are less than two for each"
         )
     if cut := index.left_out.get("documents_cut"):
-        warnings.warn(
-            f"{index.folder}: {cut} documents have more than {MAX_DOCUMENT_TOKENS} tokens and were "
-            "split; is there a blank line between documents?",
-            stacklevel=3,
+        said.append(
+            f"{cut} documents have more than {MAX_DOCUMENT_TOKENS} tokens and were split; is there "
+            "a blank line between documents?"
         )
     unknown = index.left_out.get("unknown_tokens", 0)
     if unknown > MANY_UNKNOWN * index.tokens:
-        warnings.warn(
-            f"{index.folder}: {unknown:,} of {index.tokens:,} tokens are [UNK], because the "
-            "vocabulary lacks characters of this text; one made with a larger alphabet_size keeps "
-            "more of them",
-            stacklevel=3,
+        said.append(
+            f"{unknown:,} of {index.tokens:,} tokens are [UNK], because the vocabulary lacks "
+            "characters of this text; one made with a larger alphabet_size keeps more of them"
         )
     length = index.tokens / index.sentences
     if index.source["format"] == "sentences" and length > LONG_SENTENCE:
-        warnings.warn(
-            f"{index.folder}: a line has {length:.0f} tokens on average, more than sentences have; "
-            "if they are paragraphs, pass format='paragraphs', or next sentences will be missing",
-            stacklevel=3,
+        said.append(
+            f"a line has {length:.0f} tokens on average, more than sentences have; if they are "
+            "paragraphs, pass format='paragraphs', or next sentences will be missing"
         )
+    for warning in said:
+        warnings.warn(f"{index.folder}: {warning}", stacklevel=3)
 
 
 def _state(work: str, plan: CorpusPlan) -> str:

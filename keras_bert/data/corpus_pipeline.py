@@ -53,13 +53,7 @@ from keras_bert.text.tokenizer import BertTokenizer
 
 
 def build_pipeline(pipeline: beam.Pipeline, folder: str, blocks: int) -> None:
-    """Adds the steps to a pipeline.
-
-    Args:
-        pipeline: the pipeline.
-        folder: the folder of the corpus, with a plan in its work folder.
-        blocks: the blocks of the plan.
-    """
+    """Adds the steps to a pipeline; the folder of the corpus has a plan, of so many blocks."""
     (
         pipeline
         | "Blocks" >> beam.Create(range(blocks))
@@ -75,11 +69,7 @@ def build_pipeline(pipeline: beam.Pipeline, folder: str, blocks: int) -> None:
 
 
 def read_errors(work: str) -> list[str]:
-    """The errors in the input, in the order of blocks and shards.
-
-    Args:
-        work: the work folder.
-    """
+    """The errors in the input, in the order of blocks and shards, from the work folder."""
     import tensorflow as tf
 
     files = tf.io.gfile.glob(os.path.join(work, f"*{ERROR}"))
@@ -87,11 +77,7 @@ def read_errors(work: str) -> list[str]:
 
 
 class Step(beam.DoFn):
-    """A step of the pipeline.
-
-    Args:
-        folder: the folder of the corpus.
-    """
+    """A step of the pipeline, for the corpus in a folder."""
 
     def __init__(self, folder: str):
         self.folder = folder

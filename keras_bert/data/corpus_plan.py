@@ -165,12 +165,11 @@ def _add_data_sets(
         name, split = data_set_name(path)
         builder = tfds.builder(name, data_dir=data_dir)
         builder.download_and_prepare()
-        if split not in builder.info.splits:
-            raise ValueError(f"{path}: no split {split!r}; there are {list(builder.info.splits)}")
-        if "text" not in (builder.info.features or {}):
-            raise ValueError(
-                f"{path}: no feature 'text'; the features are {list(builder.info.features or {})}"
-            )
+        splits, features = list(builder.info.splits), list(builder.info.features or {})
+        if split not in splits or "text" not in features:
+            problem = f"no split {split!r}; there are {splits}"
+            feature = f"no feature 'text'; the features are {features}"
+            raise ValueError(f"{path}: {feature if split in splits else problem}")
         info = builder.info.splits[split]
         described.append(
             {"name": builder.info.full_name, "split": split, "examples": info.num_examples}

@@ -18,6 +18,7 @@ import random
 import re
 import zlib
 
+from keras_bert.arguments import check_choice, check_count
 from keras_bert.data.tables import Examples
 
 LABEL_NAMES = ("negative", "positive")
@@ -110,10 +111,8 @@ def generate(count: int, seed: int = 0, split: str = "train") -> Examples:
         ValueError: for an unknown split, or a count that is not positive or is beyond what the
             grammar gives without repeats.
     """
-    if split not in SPLITS:
-        raise ValueError(f"Unknown split {split!r}; known are {list(SPLITS)}.")
-    if count < 1:
-        raise ValueError(f"count must be at least 1, got {count}.")
+    check_choice("split", split, SPLITS)
+    check_count("count", count)
     rng = random.Random(seed)
     sentences: dict[str, int] = {}
     draws = 0

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert.data.rows import grouped
 from keras_bert.data.text_files import CHUNK_BYTES, read_lines
 
 MAX_DOCUMENT_TOKENS = 1 << 20  # about 5 MB of English; the stream keeps whole documents in memory
@@ -81,15 +82,8 @@ def dataset_passages(
     The document is the feature `text`, with one paragraph per line; titles are omitted, as in the
     paper (section 3.1: "only the text passages").
 
-    Args:
-        name: the data set, with its configuration and version.
-        split: the split.
-        start: the first example.
-        end: one after the last example.
-        data_dir: directory of the data set; None for the library's default.
-
-    Yields:
-        One passage of paragraphs for each non-empty example.
+    The data set's name has its configuration and version. Yields one passage of paragraphs for each
+    non-empty example from `start` to before `end`.
     """
     import tensorflow_datasets as tfds
 
@@ -176,7 +170,7 @@ class DocumentTokenizer:
         """Yields each passage with its ids and the lengths of its sentences, all positive."""
         import tensorflow as tf
 
-        for batch in _batches(passages):
+        for batch in grouped(passages, lambda p: sum(map(len, p.sentences)), CHUNK_BYTES):
             texts = [text for passage in batch for text in passage.sentences]
             # As a tensor, because Keras would inspect each item of a list.
             ragged = self.tokenizer(tf.constant(texts, tf.string))
@@ -189,16 +183,3 @@ class DocumentTokenizer:
                 kept = lengths[lengths > 0].astype("int32")
                 self.counts["sentences_without_tokens"] += len(lengths) - len(kept)
                 yield passage, ids[rows[0] : rows[-1]], kept
-
-
-def _batches(passages: Iterable[Passage]) -> Iterator[list[Passage]]:
-    batch: list[Passage] = []
-    size = 0
-    for passage in passages:
-        batch.append(passage)
-        size += sum(map(len, passage.sentences))
-        if size >= CHUNK_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

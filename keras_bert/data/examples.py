@@ -23,12 +23,7 @@ def are_examples(x: Any) -> bool:
 
 
 def part_of(values: Any, rows: Any) -> Any:
-    """Takes some rows of labels or weights: of a column, of a dict of columns by output, or None.
-
-    Args:
-        values: N labels or weights.
-        rows: indices, or a slice.
-    """
+    """Takes some rows of labels or weights: of a column, a dict of columns by output, or None."""
     if isinstance(values, dict):
         return {name: value[rows] for name, value in values.items()}
     return values if values is None else values[rows]
@@ -71,15 +66,7 @@ def place_of(row: int, lines: Sequence[int] | None, name: str = "row") -> str:
 
 
 def two_columns(x: Any, names: str) -> tuple:
-    """Checks that x is a tuple of two columns.
-
-    Args:
-        x: data that a user passes.
-        names: of the columns, for the error.
-
-    Raises:
-        ValueError: if it is anything else.
-    """
+    """Checks that data are a tuple of two columns; the ValueError has their names."""
     if not isinstance(x, tuple) or len(x) != 2:
         size = f" of {len(x)}" if isinstance(x, tuple) else ""
         raise ValueError(f"expected a tuple ({names}), got {type(x).__name__}{size}")

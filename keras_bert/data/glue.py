@@ -46,7 +46,7 @@ class GlueTask:
         label_range: minimum and maximum label of a regression task; None for classes.
         skip_labels: examples with these labels are skipped.
         skip_broken_rows: whether broken lines are skipped.
-        tfds_columns: the text features in TensorFlow Datasets, if they differ from the header.
+        tfds_columns: the text features in TensorFlow Datasets; None for `text_columns`.
         files: file names by split, without `.gz`; "dev" of MNLI is the matched set.
         tfds_splits: names in TensorFlow Datasets by split.
     """
@@ -63,7 +63,7 @@ class GlueTask:
     label_range: tuple[float, float] | None = None
     skip_labels: tuple[str, ...] = ()
     skip_broken_rows: bool = False
-    tfds_columns: tuple[str, ...] = ("sentence1", "sentence2")
+    tfds_columns: tuple[str, ...] | None = None
     files: dict[str, str] = field(
         default_factory=lambda: {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"},
         hash=False,
@@ -78,6 +78,9 @@ class GlueTask:
         return self.label_range is not None
 
 
+_MNLI_SPLITS = {"train": "train", "dev": "dev_matched", "test": "test_matched"} | {
+    name: name for name in ("dev_matched", "dev_mismatched", "test_matched", "test_mismatched")
+}
 TASKS: dict[str, GlueTask] = {
     task.name: task
     for task in (
@@ -86,7 +89,6 @@ TASKS: dict[str, GlueTask] = {
             folder="SST-2",
             text_columns=("sentence",),
             label_names=("negative", "positive"),
-            tfds_columns=("sentence",),
         ),
         GlueTask(
             name="cola",
@@ -96,7 +98,6 @@ TASKS: dict[str, GlueTask] = {
             metric_names=("matthews", "accuracy"),
             headline="matthews",
             columns=("source", "label", "mark", "sentence"),
-            tfds_columns=("sentence",),
         ),
         GlueTask(
             name="mrpc",
@@ -106,6 +107,7 @@ TASKS: dict[str, GlueTask] = {
             label_names=("not_equivalent", "equivalent"),
             metric_names=("accuracy", "f1"),
             headline="f1",
+            tfds_columns=("sentence1", "sentence2"),
         ),
         GlueTask(
             name="rte",
@@ -122,7 +124,6 @@ TASKS: dict[str, GlueTask] = {
             metric_names=("accuracy", "f1"),
             headline="f1",
             skip_broken_rows=True,
-            tfds_columns=("question1", "question2"),
         ),
         GlueTask(
             name="stsb",
@@ -141,24 +142,8 @@ TASKS: dict[str, GlueTask] = {
             label_values=("entailment", "neutral", "contradiction"),
             skip_labels=("-",),
             tfds_columns=("premise", "hypothesis"),
-            files={
-                "train": "train.tsv",
-                "dev": "dev_matched.tsv",
-                "dev_matched": "dev_matched.tsv",
-                "dev_mismatched": "dev_mismatched.tsv",
-                "test": "test_matched.tsv",
-                "test_matched": "test_matched.tsv",
-                "test_mismatched": "test_mismatched.tsv",
-            },
-            tfds_splits={
-                "train": "train",
-                "dev": "validation_matched",
-                "dev_matched": "validation_matched",
-                "dev_mismatched": "validation_mismatched",
-                "test": "test_matched",
-                "test_matched": "test_matched",
-                "test_mismatched": "test_mismatched",
-            },
+            files={split: f"{file}.tsv" for split, file in _MNLI_SPLITS.items()},
+            tfds_splits={s: f.replace("dev", "validation") for s, f in _MNLI_SPLITS.items()},
         ),
         GlueTask(
             name="qnli",
@@ -166,7 +151,6 @@ TASKS: dict[str, GlueTask] = {
             text_columns=("question", "sentence"),
             label_names=("entailment", "not_entailment"),
             label_values=("entailment", "not_entailment"),
-            tfds_columns=("question", "sentence"),
         ),
         GlueTask(
             name="wnli",
@@ -198,7 +182,7 @@ def read(task: str, data_dir: str | Path, split: str) -> Examples:
             message names the file, the line and the columns expected.
         FileNotFoundError: if the file does not exist; the message lists all paths tried.
     """
-    spec = _task(task)
+    spec = _known(TASKS, task, "GLUE task")
     folders = (Path(data_dir) / spec.folder, Path(data_dir))
     names = [spec.files[split]] if split in spec.files else [f"{split}.tsv", f"{split}.txt"]
     tried = [
@@ -225,14 +209,9 @@ def read_file(task: str, path: str | Path) -> Examples:
         path: a TSV file, or one with `.gz` added. A file whose name begins with "test" may lack
             labels, and always has a header line, like all test files of the archive.
 
-    Returns:
-        As in `read`.
-
-    Raises:
-        ValueError: as in `read`.
-        FileNotFoundError: if the file does not exist.
+    Returns and raises the same as `read`.
     """
-    spec, path = _task(task), Path(path)
+    spec, path = _known(TASKS, task, "GLUE task"), Path(path)
     label_column: str | None = spec.label_column
     columns = spec.columns
     if path.name.startswith("test"):
@@ -288,7 +267,7 @@ def read_tfds(task: str, split: str, data_dir: str | Path | None = None) -> Exam
         ImportError: if tensorflow-datasets is not installed.
         ValueError: for an unknown task or split, or if the label names of the builder differ.
     """
-    spec = _task(task)
+    spec = _known(TASKS, task, "GLUE task")
     tfds_split = _known(spec.tfds_splits, split, f"split of {task}")
     import tensorflow_datasets as tfds  # heavy and optional, so imported lazily
 
@@ -298,7 +277,7 @@ def read_tfds(task: str, split: str, data_dir: str | Path | None = None) -> Exam
     names = tuple(getattr(info.features["label"], "names", ()))
     if names != spec.label_names:
         raise ValueError(f"glue/{spec.name}: labels {names}: expected {spec.label_names}.")
-    columns = spec.tfds_columns[: len(spec.text_columns)]
+    columns = spec.tfds_columns or spec.text_columns
     texts: list[list[str]] = [[] for _ in columns]
     labels: list = []
     for row in dataset.as_numpy_iterator():
@@ -330,10 +309,6 @@ def _mrpc_from_originals(folder: Path, split: str) -> Examples:
         raise ValueError(f"{original}: no {split} rows; {ids_file} lists {len(dev_ids)} pairs.")
     first, second, labels, lines = map(list, zip(*kept, strict=True))
     return Examples((first, second), labels, lines)
-
-
-def _task(name: str) -> GlueTask:
-    return _known(TASKS, name, "GLUE task")
 
 
 def _known(table: dict, key: str, what: str):

@@ -106,16 +106,7 @@ def choose_units(
 
 
 def _shuffled(among: tf.Tensor, slots: int, order: tf.Tensor) -> tf.Tensor:
-    """The first `slots` of each row's candidates in random order.
-
-    Args:
-        among: bool [N, T], the candidates.
-        slots: at most T.
-        order: int32 [N, T], random bits.
-
-    Returns:
-        int32 [N, slots], positions; -1 if there are no more.
-    """
+    """Positions of the first `slots` of each row's candidates [N, T] in random order; then -1."""
     # Each number has the random key in its high and the position in its low bits. T = 512 leaves
     # 22 random bits: two keys tie, and the later position wins, once in four million pairs.
     length = among.shape[1]

@@ -13,10 +13,7 @@ class MaskedSource:
     `stream` come from (`seed`, n), so masks differ between epochs, and a resumed run sees the same
     ones as an uninterrupted run.
 
-    Args:
-        source: provides the batches for `mask`.
-        mask: maps the parts of a batch and a seed, int64 [2], to the model's inputs.
-        seed: seed of the masks.
+    `mask` maps the parts of a batch of the source and a seed, int64 [2], to the model's inputs.
     """
 
     def __init__(self, source, mask: Callable, seed: int = 0):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.arguments import check_above_zero, check_choice, check_count
 from keras_bert.data.mask_units import choose_pieces, choose_units
 from keras_bert.text.tokenizer import SPECIAL_TOKENS, BertTokenizer
 
@@ -84,31 +85,21 @@ class Masker:
         random_from: str = "all",
     ):
         tokens = tokenizer.get_vocabulary()
-        for name, value in (("max_predictions", max_predictions), ("max_ngram", max_ngram)):
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name}={value!r}: expected 1 or more")
-        if not 0 < rate <= 1:
-            raise ValueError(f"rate={rate!r}: expected above 0 and up to 1")
+        self.max_predictions = check_count("max_predictions", max_predictions)
+        self.max_ngram = check_count("max_ngram", max_ngram)
+        check_above_zero("rate", rate, most=1)
         if not (mask_share >= 0 and random_share >= 0 and mask_share + random_share <= 1 + 1e-9):
             raise ValueError(
                 f"mask_share={mask_share!r}, random_share={random_share!r}: expected 0 or more, "
                 "with a sum of at most 1"
             )
-        for name, value, known in (
-            ("unit", unit, ("piece", "word")),
-            ("replace", replace, ("piece", "word")),
-            ("random_from", random_from, ("all", "words")),
-        ):
-            if value not in known:
-                raise ValueError(f"{name}={value!r}: expected {known[0]!r} or {known[1]!r}")
+        check_choice("unit", unit, ("piece", "word"))
+        check_choice("replace", replace, ("piece", "word"))
+        check_choice("random_from", random_from, ("all", "words"))
         if replace == "word" and unit == "piece":
             raise ValueError("replace='word': expected 'piece' with unit='piece'")
-        if tokenizer.mask_token_id is None:
-            raise ValueError(f"the vocabulary of {len(tokens)} tokens has no [MASK]")
-        self.max_predictions, self.rate = int(max_predictions), rate
-        self.mask_share, self.random_share = mask_share, random_share
-        self.unit, self.replace = unit, replace
-        self.max_ngram, self.random_from = int(max_ngram), random_from
+        self.rate, self.mask_share, self.random_share = rate, mask_share, random_share
+        self.unit, self.replace, self.random_from = unit, replace, random_from
         self.mask_id = tokenizer.mask_token_id
         kinds = [
             _SPECIAL if t in UNMASKABLE else _SUFFIX if t.startswith("##") else _OTHER
@@ -117,10 +108,9 @@ class Masker:
         # Graphs capture eager tensors instead of copying the tables.
         self._kinds = tf.constant(kinds, tf.int32)
         drawn = range(len(tokens)) if random_from == "all" else _words(tokens)
-        if not drawn:
-            raise ValueError(
-                f"random_from='words': the vocabulary of {len(tokens)} tokens has no words"
-            )
+        if not drawn or self.mask_id is None:
+            lacking = "words, for random_from='words'" if not drawn else "[MASK]"
+            raise ValueError(f"the vocabulary of {len(tokens)} tokens has no {lacking}")
         self._drawn = tf.constant(drawn, tf.int32)
 
     def __call__(
@@ -181,14 +171,10 @@ class Masker:
         how: tf.Tensor,
         which: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """Replaces the tokens at `positions` and fills the slots.
+        """Replaces the tokens at `positions` [N, P], T in an unused slot, and fills the slots.
 
-        Args:
-            token_ids: int32 [N, T].
-            positions: int32 [N, P], T in an unused slot.
-            inside: int32 [N, P], the index of each piece within its word.
-            how: int32 [N, P], random bits: the kind of replacement.
-            which: int32 [N, P], random bits: the random token.
+        `inside` is the index of each piece within its word, `how` and `which` are random bits for
+        the kind of replacement and for the random token, all int32 [N, P].
         """
         rows, length = tf.shape(token_ids)[0], token_ids.shape[1]
         used = positions < length
@@ -238,9 +224,7 @@ class NextTokens:
     """
 
     def __init__(self, max_predictions: int):
-        if not isinstance(max_predictions, int | np.integer) or max_predictions < 1:
-            raise ValueError(f"max_predictions={max_predictions!r}: expected 1 or more")
-        self.max_predictions = int(max_predictions)
+        self.max_predictions = check_count("max_predictions", max_predictions)
 
     def __call__(
         self, token_ids: Any, padding_mask: Any, seed: Any, rate: Any = None

@@ -3,13 +3,13 @@
 `keras_bert.layers.packing` defines a packed row.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
-import keras
 import numpy as np
 
 from keras_bert.data.ragged import constant, dense_parts, is_ragged
-from keras_bert.data.sources import RowSource, facts_of
+from keras_bert.data.sources import RowSource
 
 # Number of texts that are sorted and packed together. Only the last row or two of a block stay half
 # empty; smaller blocks fill rows less well, larger ones separate more neighbours.
@@ -142,7 +142,7 @@ def lay_into_rows(batch: dict, places: int) -> dict:
     }
 
 
-class PackedSource:
+class PackedSource(RowSource):
     """A `RowSource` with several texts packed into a row of the encoder.
 
     A batch has R rows with S slots for texts. It has the labels and weights of R * S texts, with
@@ -151,15 +151,10 @@ class PackedSource:
 
     Args:
         x: a dict of arrays [N, T], or of `tf.RaggedTensor` [N, tokens] without padding.
-        labels: [N, ...] or None.
-        weights: [N, ...] or None.
+        labels, weights, preprocess, shuffle, seed, whole: as in `RowSource`.
         batch_size: number of rows R in a batch.
-        preprocess: maps (x, y, sample_weight) of a batch to the model's inputs.
         members: from `pack_lengths`.
         row_length: number of tokens P in a row.
-        shuffle: as in `RowSource`.
-        seed: as in `RowSource`.
-        whole: as in `RowSource`.
         text_length: T, to which ragged rows are padded, so that all batches have one shape.
     """
 
@@ -177,33 +172,20 @@ class PackedSource:
         whole: bool,
         text_length: int,
     ):
-        self.size = int((members >= 0).sum())  # each text is in one row
-        self.members = members
         if labels is not None and weights is None:
-            weights = np.ones(self.size, "float32")
-        self._table, self._tensors = (x, labels, weights), None
-        self._preprocess, self._row_length = preprocess, row_length
-        self._text_length = text_length
-        labelled = labels is not None
-        self._rows = RowSource(
-            {"members": members},
-            np.zeros(len(members), "int32") if labelled else None,
-            None,
-            batch_size,
-            self._expand,
-            shuffle,
-            seed,
-            whole,
+            weights = np.ones(len(labels), "float32")
+        super().__init__(
+            x, labels, weights, batch_size, preprocess, shuffle, seed, whole, text_length
         )
-        self._choices = shuffle, seed
-        self.steps = self._rows.steps
-        self.batch_size = batch_size  # the size that is split among replicas
+        self.members, self._row_length = members, row_length
+        self._count = len(members)  # the batches are of rows, in each of which are several texts
+        self.steps = math.ceil(self._count / batch_size)
         self.texts_per_step = self.size / self.steps
 
     @property
     def lengths(self) -> np.ndarray:
         """The number of tokens of each text, int [N]."""
-        mask = self._table[0]["padding_mask"]
+        mask = self._rows[0]["padding_mask"]
         return np.asarray(mask.row_lengths() if is_ragged(mask) else mask.sum(axis=1))
 
     def most_in_a_row(self, numbers: np.ndarray) -> int:
@@ -212,26 +194,7 @@ class PackedSource:
 
     def facts(self) -> dict:
         """See `RowSource.facts`."""
-        facts = facts_of(self._table, self.size, self.batch_size, *self._choices)
-        return {"packed rows": len(self.members)} | facts
-
-    def stream(self, first: int = 0):
-        """See `RowSource.stream`."""
-        self._make_tensors()
-        return self._rows.stream(first)
-
-    def one_pass(self):
-        """See `RowSource.one_pass`."""
-        self._make_tensors()
-        return self._rows.one_pass()
-
-    def _make_tensors(self) -> None:
-        """Creates tensors before a map is traced, which would make them constants of its graph."""
-        if self._tensors is None:
-            self._tensors = [
-                None if part is None else keras.tree.map_structure(constant, part)
-                for part in self._table
-            ]
+        return {"packed rows": self._count} | super().facts()
 
     def in_order(self, output: np.ndarray) -> np.ndarray:
         """Reorders the outputs [steps * R * S, ...] of an unshuffled pass by text, [N, ...]."""
@@ -240,53 +203,50 @@ class PackedSource:
         result[flat[flat >= 0]] = output[: len(flat)][flat >= 0]
         return result
 
-    def _expand(self, x, y=None, sample_weight=None):
-        """Converts a batch of packed rows to the model's inputs, inside `tf.data`."""
-        batch = packed_batch(
-            self._tensors, x["members"], sample_weight, self._text_length, self._row_length
-        )
-        return self._preprocess(*batch)
+    def _batches(self, indices):
+        self._places = constant(self.members)  # outside of the map, as the table
+        return super()._batches(indices)
+
+    def _batch_of(self, table, rows, real) -> tuple:
+        import tensorflow as tf
+
+        if not self._whole:
+            rows, real = tf.boolean_mask(rows, real), True
+        members = tf.where(tf.reshape(real, [-1, 1]), tf.gather(self._places, rows), -1)
+        return packed_batch(table, members, self._width, self._row_length)
 
 
-def packed_batch(table, members, row_weights, text_length: int, row_length: int) -> tuple:
+def packed_batch(table, members, text_length: int, row_length: int) -> tuple:
     """The texts of packed rows, inside `tf.data`.
 
     Args:
-        table: [x, labels, weights] of all texts; the last two may be None.
+        table: (x,) or (x, labels, weights) of all texts.
         members: int32 [R, S], the texts of each row, -1 for none.
-        row_weights: [R], 0 for the filling of the last batch; or None.
         text_length: T, to which ragged texts are padded.
         row_length: P.
 
     Returns:
-        (x, labels, weights) of R * S texts, or (x,) without labels; x has `packed_from` too.
+        The same parts of R * S texts; x has `packed_from` too.
     """
     import tensorflow as tf
 
-    rows, slots = tf.shape(members)[0], members.shape[1]
     texts = tf.reshape(members, [-1])
     there = texts >= 0
-    x, labels, weights = dense_parts(table, tf.maximum(texts, 0), text_length)
-    if weights is not None:
-        used = tf.cast(there, weights.dtype)
-        if row_weights is not None:
-            used *= tf.repeat(tf.cast(row_weights, weights.dtype), slots)
-        weights *= tf.reshape(used, [-1] + [1] * (weights.shape.rank - 1))
+    x, *rest = dense_parts(table, tf.maximum(texts, 0), text_length)
+    if rest:
+        weights = rest[1]
+        used = tf.reshape(there, [-1] + [1] * (weights.shape.rank - 1))
+        rest[1] = weights * tf.cast(used, weights.dtype)
     # The texts of empty slots get no tokens.
     real = tf.cast(x["padding_mask"], tf.bool) & there[:, None]
     mask = tf.cast(real, tf.int32)  # the sum in a narrower dtype would overflow
-    lengths = tf.reshape(tf.reduce_sum(mask, axis=1), [rows, slots])
+    lengths = tf.reshape(tf.reduce_sum(mask, axis=1), tf.shape(members))
     cells = packed_from(lengths, tf.shape(mask)[1], row_length)
-    x = {**x, "padding_mask": mask, "packed_from": cells}
-    return (x,) if labels is None else (x, labels, weights)
+    return {**x, "padding_mask": mask, "packed_from": cells}, *rest
 
 
 def packable_lengths(padding_mask: np.ndarray) -> np.ndarray | None:
-    """The number of tokens of each row, or None if a row has tokens after padding.
-
-    Args:
-        padding_mask: [N, T], 1 for tokens and 0 for padding.
-    """
+    """The number of tokens of each row [N, T], or None if a row has tokens after padding."""
     real = np.asarray(padding_mask) != 0
     lengths = real.sum(axis=1)
     return lengths if (real == (np.arange(real.shape[1]) < lengths[:, None])).all() else None

@@ -58,14 +58,9 @@ class _Block:
         return tf.searchsorted(self.offsets, tf.gather(self.offsets, begin) + length)
 
     def walk(self, following):
-        """The sentences that are reachable from the first of each document.
+        """The sentences that are reachable from the first of each document, [N], ascending.
 
-        Args:
-            following: [S], the successor of each sentence: a later one, or the end of the
-                document.
-
-        Returns:
-            [N], in ascending order.
+        `following` [S] is the successor of each sentence: a later one, or the end of the document.
         """
         last = self.size
         jump = tf.pad(
@@ -180,12 +175,7 @@ def sentence_order_spans(
     has at least two sentences: a single last sentence of a document is paired with the previous
     one, and a document of one sentence is split in the middle.
 
-    Args:
-        sentence_lengths: [S], number of tokens of each sentence, at least 1.
-        sentences: [D], number of sentences of each document, at least 1.
-        sequence_length: L.
-        short_seq_prob: as in `next_sentence_spans`.
-        seed: seed of all draws.
+    Args: as in `next_sentence_spans`.
     """
     seeds = tf.unstack(tf.random.split(seed, 6, alg="philox"))
     block = _Block(sentence_lengths, sentences)
@@ -267,13 +257,8 @@ def packed_spans(
 ) -> Spans:
     """Documents split into windows that fill a row, in random order; each token is in one window.
 
-    Args:
-        sentence_lengths: [S], number of tokens of each sentence.
-        sentences: [D], number of sentences of each document, at least 1.
-        sequence_length: L. Windows have L - 2 tokens, the last of a document the remaining ones.
-        short_seq_prob: fraction of the documents whose windows have a number of tokens drawn from 2
-            to L - 2 instead.
-        seed: seed of all draws.
+    Windows have L - 2 tokens, or in a fraction `short_seq_prob` of the documents a number drawn
+    from 2 to L - 2; the last of a document has the remaining ones.
     """
     target_seed, order_seed = tf.unstack(tf.random.split(seed, 2, alg="philox"))
     block = _Block(sentence_lengths, sentences)
@@ -297,12 +282,8 @@ def joined_spans(
 ) -> Spans:
     """The text of `join_documents` split into windows across documents, in random order.
 
-    Args:
-        sentence_lengths: [S], number of tokens of each sentence.
-        sentences: [D], number of sentences of each document.
-        sequence_length: L. Windows have L - 2 tokens, the last of the block the remaining ones.
-        short_seq_prob: fraction of the windows with a number of tokens drawn from 2 to L - 2.
-        seed: seed of all draws.
+    Windows have L - 2 tokens, or with probability `short_seq_prob` a number drawn from 2 to L - 2;
+    the last of the block has the remaining ones.
     """
     target_seed, order_seed = tf.unstack(tf.random.split(seed, 2, alg="philox"))
     size = tf.reduce_sum(sentence_lengths) + tf.size(sentences) - 1

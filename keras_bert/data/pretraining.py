@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from keras_bert.arguments import check_choice
+from keras_bert.arguments import check_above_zero, check_choice, check_count, check_number
 from keras_bert.data.records import CorpusIndex, read_index
 from keras_bert.data.row_stream import RowStream
 from keras_bert.text.tokenizer import BertTokenizer
@@ -101,40 +101,39 @@ def pretraining_dataset(
             f"sequence_length={sequence_length}: expected at least {specials + 2}, for {specials} "
             "special and 2 other tokens"
         )
-    for name, value in (("batch_size", batch_size), ("block_tokens", block_tokens)):
-        if value < 1:
-            raise ValueError(f"{name}={value}: expected 1 or more")
-    if start < 0:
-        raise ValueError(f"start={start}: expected 0 or more")
-    if not 0 <= short_seq_prob <= 1:
-        raise ValueError(f"short_seq_prob={short_seq_prob}: expected 0 to 1")
+    check_count("batch_size", batch_size)
+    check_count("block_tokens", block_tokens)
+    check_count("start", start, 0)
+    check_number("short_seq_prob", short_seq_prob, most=1)
     rate = masking.get("rate", 0.15)
     rates = _rates(rate, final_rate, rate_steps, batch_size) if repeat else None
-    if objective != "lm":
-        most = max(rate, final_rate or rate) if repeat else rate
-        _check_cap(max_predictions, sequence_length, specials, most)
-    elif masking or final_rate is not None:
+    if objective == "lm" and (masking or final_rate is not None):
         given = ", ".join([*masking, *(["final_rate"] if final_rate is not None else [])])
         raise ValueError(f"objective='lm' masks nothing: expected no {given}")
-    elif max_predictions > sequence_length - 1:
+    specials, kind = (1, "follow another") if objective == "lm" else (specials, "are not special")
+    if max_predictions > sequence_length - specials:
         raise ValueError(
-            f"max_predictions={max_predictions}: expected at most {sequence_length - 1}, the "
-            "tokens of a row that follow another"
+            f"max_predictions={max_predictions}: expected at most {sequence_length - specials}, "
+            f"the tokens of a row that {kind}"
         )
+    if objective != "lm":
+        most = max(rate, final_rate or rate) if repeat else rate
+        _warn_of_cap(max_predictions, sequence_length, most)
     index = read_index(folder)
     if objective in ("nsp", "nsp_sop"):
         _check_documents(index, sequence_length)
     own = index.make_tokenizer()
-    if tokenizer is not None:
-        _check_tokenizer(index, own, tokenizer)
+    if tokenizer is not None and own.get_vocabulary() != tokenizer.get_vocabulary():
+        raise ValueError(
+            f"{index.folder} has a vocabulary of {own.vocabulary_size()} tokens, but the tokenizer "
+            f"has a different one, of {tokenizer.vocabulary_size()}."
+        )
     return RowStream(
         index=index,
-        make_spans=_spans_maker(
-            objective,
+        make_spans=functools.partial(
+            _spans_maker(objective, cross_documents, index.documents == 1),
             sequence_length=sequence_length,
             short_seq_prob=short_seq_prob,
-            cross_documents=cross_documents,
-            alone=index.documents == 1,
         ),
         joined=cross_documents,
         tokenizer=own,
@@ -149,12 +148,7 @@ def pretraining_dataset(
     ).starting_at(start)
 
 
-def _check_cap(max_predictions: int, sequence_length: int, specials: int, rate: float) -> None:
-    if max_predictions > sequence_length - specials:
-        raise ValueError(
-            f"max_predictions={max_predictions}: expected at most {sequence_length - specials}, "
-            "the tokens of a row that are not special"
-        )
+def _warn_of_cap(max_predictions: int, sequence_length: int, rate: float) -> None:
     full = int(rate * sequence_length)
     if max_predictions < full or max_predictions > 2 * full + 1:
         effect = "rows get fewer masks" if max_predictions < full else "most slots are unused"
@@ -172,33 +166,25 @@ def _check_documents(index: CorpusIndex, sequence_length: int) -> None:
             "useful at least 2 documents, but the corpus is one document of one sentence."
         )
     if index.documents == 1:
-        warnings.warn(
-            f"{index.folder}: the corpus is one document, so random next sentences come from the "
-            "document itself (never the true next one). Are there blank lines between documents? "
-            "Or use the objective 'mlm'.",
-            stacklevel=3,
+        said = (
+            "the corpus is one document, so random next sentences come from the document itself "
+            "(never the true next one). Are there blank lines between documents? Or use the "
+            "objective 'mlm'."
         )
     elif index.sentences < 1.1 * index.documents:
-        warnings.warn(
-            f"{index.folder}: {index.documents} documents have {index.sentences} sentences, so "
-            "nearly all pairs are random ones. Is there a blank line after every sentence?",
-            stacklevel=3,
+        said = (
+            f"{index.documents} documents have {index.sentences} sentences, so nearly all pairs "
+            "are random ones. Is there a blank line after every sentence?"
         )
     elif index.tokens > index.sentences * sequence_length:
-        warnings.warn(
-            f"{index.folder}: a sentence has {index.tokens // index.sentences} tokens on average, "
-            f"more than a row of {sequence_length}, so most next sentences are random. Is "
-            "there one sentence per line?",
-            stacklevel=3,
+        said = (
+            f"a sentence has {index.tokens // index.sentences} tokens on average, more than a row "
+            f"of {sequence_length}, so most next sentences are random. Is there one sentence per "
+            "line?"
         )
-
-
-def _check_tokenizer(index: CorpusIndex, own: BertTokenizer, other: BertTokenizer) -> None:
-    if own.get_vocabulary() != other.get_vocabulary():
-        raise ValueError(
-            f"{index.folder} has a vocabulary of {own.vocabulary_size()} tokens, but the tokenizer "
-            f"has a different one, of {other.vocabulary_size()}."
-        )
+    else:
+        return
+    warnings.warn(f"{index.folder}: {said}", stacklevel=3)
 
 
 def _rates(
@@ -211,11 +197,8 @@ def _rates(
         )
     if final_rate is None or steps is None:
         return None
-    if not 0 < final_rate <= 1:
-        raise ValueError(f"final_rate={final_rate!r}: expected above 0 and up to 1")
-    if steps < 1:
-        raise ValueError(f"rate_steps={steps}: expected 1 or more")
-    return rate, final_rate, steps * batch_size
+    check_above_zero("final_rate", final_rate, most=1)
+    return rate, final_rate, check_count("rate_steps", steps) * batch_size
 
 
 def _masker(
@@ -231,24 +214,16 @@ def _masker(
         raise ValueError(f"{index.folder}: {error}") from error
 
 
-def _spans_maker(
-    objective: str,
-    sequence_length: int,
-    short_seq_prob: float,
-    cross_documents: bool,
-    alone: bool,
-) -> Callable:
+def _spans_maker(objective: str, cross_documents: bool, alone: bool) -> Callable:
     from keras_bert.data import pairing
 
-    settings = {"sequence_length": sequence_length, "short_seq_prob": short_seq_prob}
     if objective == "nsp":
-        return functools.partial(pairing.next_sentence_spans, alone=alone, **settings)
+        return functools.partial(pairing.next_sentence_spans, alone=alone)
     if objective == "sop":
-        return functools.partial(pairing.sentence_order_spans, **settings)
+        return pairing.sentence_order_spans
     if objective == "nsp_sop":
-        return functools.partial(pairing.next_or_order_spans, alone=alone, **settings)
-    maker = pairing.joined_spans if cross_documents else pairing.packed_spans
-    return functools.partial(maker, **settings)
+        return functools.partial(pairing.next_or_order_spans, alone=alone)
+    return pairing.joined_spans if cross_documents else pairing.packed_spans
 
 
 def _documents_in_a_block(index: CorpusIndex, block_tokens: int) -> int:

@@ -30,15 +30,7 @@ def count(column) -> int:
 
 
 def without_padding(value, padding_mask):
-    """Removes padding from rows.
-
-    Args:
-        value: [R, T] or [N, C, T].
-        padding_mask: int, of the same shape, 1 for tokens and 0 for padding.
-
-    Returns:
-        A `tf.RaggedTensor` [..., tokens].
-    """
+    """Removes padding from rows [R, T] or [N, C, T]: a `tf.RaggedTensor` [..., tokens]."""
     import tensorflow as tf
 
     with tf.device("CPU"):
@@ -64,9 +56,7 @@ def joined(parts: list):
         if texts is not None:  # [N, C, tokens]
             rows = joined([part.values for part in parts])
             return tf.RaggedTensor.from_uniform_row_length(rows, texts)
-        lengths = tf.concat([part.row_lengths() for part in parts], axis=0)
-        values = tf.concat([part.values for part in parts], axis=0)
-        return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
+        return tf.concat(parts, axis=0)
 
 
 def joined_rows(parts: list[dict]) -> dict:
@@ -75,17 +65,8 @@ def joined_rows(parts: list[dict]) -> dict:
 
 
 def dense(column, rows, width: int, fill: int = 0):
-    """Gathers rows of a column and pads them.
-
-    Args:
-        column: a tensor [N, ...], or a `tf.RaggedTensor` [N, ..., tokens].
-        rows: indices of rows, int [R].
-        width: T.
-        fill: value of padding.
-
-    Returns:
-        A tensor [R, ...], or [R, ..., T] for a ragged column.
-    """
+    """Gathers rows [R] of a column, a tensor [N, ...]; those of a `tf.RaggedTensor`
+    [N, ..., tokens] are padded to T = `width` with `fill`."""
     if isinstance(column, np.ndarray):
         return column[rows]
     import tensorflow as tf

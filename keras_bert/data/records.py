@@ -112,29 +112,31 @@ def read_index(folder: str | os.PathLike[str]) -> CorpusIndex:
             f"{path} does not exist: {folder} is not a prepared corpus, or `prepare_corpus` has "
             "not finished it (run it again to resume)"
         )
-    content = read_whole(path)
     try:
-        fields = json.loads(content)
+        fields = json.loads(read_whole(path))
         version = fields.pop("format")
+        if version == FORMAT:
+            shards = tuple(Shard(**shard) for shard in fields.pop("shards"))
+            index = CorpusIndex(folder=folder, shards=shards, **fields)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} is not an index of a corpus: {error!r}") from error
     if version != FORMAT:
         raise ValueError(
             f"{path} has format {version!r:.80}, expected {FORMAT}: prepare the corpus again"
         )
-    try:
-        shards = tuple(Shard(**shard) for shard in fields.pop("shards"))
-        index = CorpusIndex(folder=folder, shards=shards, **fields)
-    except (TypeError, KeyError) as error:
-        raise ValueError(f"{path} is not an index of a corpus: {error}") from error
-    _check_index(index, path)
-    if not index.documents or not index.tokens:
-        raise ValueError(f"{path}: the corpus is empty, expected at least one document")
-    for shard, file in zip(shards, index.paths, strict=True):
-        _check_size(file, shard.bytes)
+    if problem := _problem_of(index):
+        raise ValueError(f"{path}{problem}")
     vocabulary = os.path.join(folder, VOCABULARY_FILE)
-    if not tf.io.gfile.exists(vocabulary):
-        raise FileNotFoundError(f"{vocabulary} is missing in the corpus")
+    sizes = [*(shard.bytes for shard in shards), None]
+    for file, size in zip([*index.paths, vocabulary], sizes, strict=True):
+        if not tf.io.gfile.exists(file):
+            raise FileNotFoundError(f"{file} is missing in the corpus")
+        there = tf.io.gfile.stat(file).length
+        if size not in (None, there):
+            raise ValueError(
+                f"{file} has {there} bytes, the index says {size}: it is truncated or was changed; "
+                "prepare the corpus again"
+            )
     found = hashlib.sha256(read_whole(vocabulary)).hexdigest()
     if found != index.vocabulary_sha256:
         raise ValueError(
@@ -165,13 +167,7 @@ def read_tokenizer(folder: str, settings: dict[str, Any]) -> BertTokenizer:
 def document_example(tokens: list[int], sentence_lengths: list[int]) -> bytes:
     """Serializes a document as a `tf.train.Example`, deterministically.
 
-    Args:
-        tokens: concatenated word piece ids of all sentences, without special tokens.
-        sentence_lengths: number of word pieces of each sentence; at least one sentence, each with
-            at least 1.
-
-    Returns:
-        The example, with the int64 lists `tokens` and `sentence_lengths`.
+    `tokens` are concatenated word piece ids of all sentences, without special tokens.
 
     Raises:
         ValueError: if the lengths do not add up, or one is not positive.
@@ -250,40 +246,28 @@ def parse_documents(serialized: Any, vocabulary_size: int) -> tuple[Any, Any, An
         )
 
 
-def _check_index(index: CorpusIndex, path: str) -> None:
-    """Raises a ValueError for values that `index_content` never writes."""
+def _problem_of(index: CorpusIndex) -> str:
+    """What `index_content` never writes, as the end of a sentence; "" for a right index."""
     for number, shard in enumerate(index.shards):
         counts = (shard.documents, shard.sentences, shard.tokens, shard.bytes)
         # A token takes at least a byte, and no sentence is empty.
         if not all(type(n) is int for n in counts) or [*counts] != sorted(counts) or counts[0] < 0:
-            raise ValueError(
-                f"{path}, shard {number}: {counts!r:.80} documents, sentences, tokens and bytes; "
+            return (
+                f", shard {number}: {counts!r:.80} documents, sentences, tokens and bytes; "
                 "expected integers, each at least as large as the previous one"
             )
         if not isinstance(shard.file, str) or os.path.basename(shard.file) != shard.file:
-            raise ValueError(
-                f"{path}, shard {number}: the file {shard.file!r:.80}; expected a name in the "
-                "folder of the index"
+            return (
+                f", shard {number}: the file {shard.file!r:.80}; expected a name in the folder of "
+                "the index"
             )
     kinds = dict(zip(SETTINGS, (bool, bool | None, bool, int, str, list, list), strict=True))
     settings = index.tokenizer
     if not isinstance(settings, dict) or not all(
         name in kinds and isinstance(value, kinds[name]) for name, value in settings.items()
     ):
-        raise ValueError(f"{path}: {settings!r:.200} are not settings of its tokenizer")
+        return f": {settings!r:.200} are not settings of its tokenizer"
     if type(index.vocabulary_size) is not int or index.vocabulary_size < 1:
-        raise ValueError(f"{path}: vocabulary_size is {index.vocabulary_size!r:.80}")
-
-
-def _check_size(path: str, expected: int) -> None:
-    import tensorflow as tf
-
-    try:
-        found = tf.io.gfile.stat(path).length
-    except tf.errors.NotFoundError:
-        raise FileNotFoundError(f"{path} is missing, but the index lists it") from None
-    if found != expected:
-        raise ValueError(
-            f"{path} has {found} bytes, the index says {expected}: it is truncated or was changed; "
-            "prepare the corpus again"
-        )
+        return f": vocabulary_size is {index.vocabulary_size!r:.80}"
+    empty = not index.documents or not index.tokens
+    return ": the corpus is empty, expected at least one document" if empty else ""

@@ -11,6 +11,7 @@ a tab after the number and a blank line after each block:
 and relation per line.
 """
 
+import itertools
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -95,8 +96,6 @@ def read_relations(path: str | Path) -> RelationExamples:
     """
     path = Path(path)
     examples = RelationExamples([], [], [], [], [], [], [])
-    labels: list[str | None] = []
-    seen: set[int] = set()
     state = "blank"  # kind of the previous line
     for line, content in read_lines(path):
         content = content.rstrip("\r\n")
@@ -105,21 +104,12 @@ def read_relations(path: str | Path) -> RelationExamples:
             state = "blank"
         elif numbered := NUMBERED.fullmatch(content):
             number, (marked, text, entities) = int(numbered[1]), _sentence(where, numbered[2])
-            if number in seen:
-                raise ValueError(f"{where}: a second sentence with the number {number}.")
-            seen.add(number)
-            labels.append(None)
-            for column, value in zip(
-                (examples.ids, examples.texts, examples.entities, examples.marked_texts),
-                (number, text, entities, marked),
-                strict=True,
-            ):
+            row = (number, text, entities, marked, None, "", line)
+            for column, value in zip(examples, row, strict=True):
                 column.append(value)
-            examples.comments.append("")
-            examples.lines.append(line)
             state = "sentence"
         elif state == "sentence":
-            labels[-1] = _relation(where, content.strip(), RELATIONS)
+            examples.labels[-1] = _relation(where, content.strip(), RELATIONS)
             state = "relation"
         elif state == "relation" and content.startswith("Comment:"):
             examples.comments[-1] = content.removeprefix("Comment:").strip()
@@ -127,14 +117,18 @@ def read_relations(path: str | Path) -> RelationExamples:
         else:
             expected = "'Comment: ...'" if state == "relation" else "a number, a tab and a sentence"
             raise ValueError(f"{where}: expected {expected}, got {content!r:.80}.")
-    if not examples.ids:
-        raise ValueError(f"{path}: no sentences.")
-    if None in labels:
-        bare = examples.lines[labels.index(None)]
-        if any(labels):
-            raise ValueError(f"{path}, line {bare}: a sentence without a relation after it.")
-        return examples._replace(labels=None)
-    return examples._replace(labels=labels)
+    ids, labels, lines = examples.ids, examples.labels, examples.lines
+    first: dict[int, int] = {}
+    problem = ""
+    if not ids:
+        problem = ": no sentences"
+    elif twice := next((i for i, n in enumerate(ids) if first.setdefault(n, i) < i), 0):
+        problem = f", line {lines[twice]}: a second sentence with the number {ids[twice]}"
+    elif None in labels and any(labels):
+        problem = f", line {lines[labels.index(None)]}: a sentence without a relation after it"
+    if problem:
+        raise ValueError(f"{path}{problem}.")
+    return examples if labels[0] is not None else examples._replace(labels=None)
 
 
 def read_relation_key(path: str | Path) -> dict[int, str]:
@@ -159,10 +153,10 @@ def read_relation_key(path: str | Path) -> dict[int, str]:
         if not content.strip():
             continue
         numbered = NUMBERED.fullmatch(content)
-        if numbered is None:
-            raise ValueError(f"{where}: expected a number, a tab and a relation, got {content!r}.")
-        if int(numbered[1]) in key:
-            raise ValueError(f"{where}: a second relation for the number {numbered[1]}.")
+        if numbered is None or int(numbered[1]) in key:
+            problem = f"expected a number, a tab and a relation, got {content!r}"
+            twice = f"a second relation for the number {numbered and numbered[1]}"
+            raise ValueError(f"{where}: {twice if numbered else problem}.")
         key[int(numbered[1])] = _relation(where, numbered[2].strip(), (*RELATIONS, *DIRECTED))
     if not key:
         raise ValueError(f"{path}: no relations.")
@@ -172,20 +166,19 @@ def read_relation_key(path: str | Path) -> dict[int, str]:
 def _sentence(where: str, quoted: str) -> tuple[str, str, tuple[Span, Span]]:
     """The sentence with and without markers, and the spans of its entities."""
     quoted = quoted.strip()
-    if len(quoted) < 2 or quoted[0] != '"' or quoted[-1] != '"':
-        raise ValueError(f"{where}: expected a sentence in quotation marks, got {quoted!r:.80}.")
     marked = quoted[1:-1]
-    found = MARKER.findall(marked)
-    if found != MARKERS:
-        raise ValueError(f"{where}: expected the markers {MARKERS}, each once, got {found}.")
-    pieces = MARKER.split(marked)
-    ends = [0]
-    for piece in pieces:
-        ends.append(ends[-1] + len(piece))
-    entities = Span(ends[1], ends[2]), Span(ends[3], ends[4])
-    if not pieces[1].strip() or not pieces[3].strip():
-        raise ValueError(f"{where}: an entity without text in {marked!r:.80}.")
-    return marked, "".join(pieces), entities
+    found, pieces = MARKER.findall(marked), MARKER.split(marked)
+    problem = ""
+    if len(quoted) < 2 or quoted[0] != '"' or quoted[-1] != '"':
+        problem = f"expected a sentence in quotation marks, got {quoted!r:.80}"
+    elif found != MARKERS:
+        problem = f"expected the markers {MARKERS}, each once, got {found}"
+    elif not pieces[1].strip() or not pieces[3].strip():
+        problem = f"an entity without text in {marked!r:.80}"
+    if problem:
+        raise ValueError(f"{where}: {problem}.")
+    ends = [0, *itertools.accumulate(map(len, pieces))]
+    return marked, "".join(pieces), (Span(ends[1], ends[2]), Span(ends[3], ends[4]))
 
 
 def _relation(where: str, name: str, known: tuple[str, ...]) -> str:

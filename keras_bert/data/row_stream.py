@@ -27,13 +27,10 @@ class RowStream:
         index: index of the corpus.
         make_spans: a function of `pairing.py`, with its settings.
         joined: whether the spans are those of the joined documents.
-        tokenizer: tokenizer of the corpus.
         masker: masks rows, or chooses the tokens to predict.
         rates: (first, final, rows): the masking rate goes linearly from the first to the final one
             over so many rows of the stream, and stays there; None for the masker's own.
         sequence_length: length of a row.
-        batch_size: number of rows in a batch.
-        seed: seed of all draws.
         repeat: whether epochs repeat endlessly.
         block_documents: number of documents in a block.
         num_parallel_calls: parallelism of the maps, or None.

@@ -25,8 +25,8 @@ import math
 import os
 import struct
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -73,14 +73,7 @@ def is_remote(path: Path | str) -> bool:
 
 
 def open_bytes(path: Path | str) -> IO[bytes]:
-    """Opens a file for reading.
-
-    Args:
-        path: a local file, or an address that `tf.io.gfile` opens.
-
-    Raises:
-        OSError: if it cannot be opened.
-    """
+    """Opens a local file, or an address that `tf.io.gfile` opens; raises an OSError if it can't."""
     if not is_remote(path):
         return open(path, "rb")
     import tensorflow as tf
@@ -146,6 +139,20 @@ def extension(path: Path | str) -> str:
     return suffix.split("-")[0]  # .tfrecord-00000-of-00010
 
 
+@contextmanager
+def open_at(path: Path | str, at: Place, unit: str = "line") -> Iterator[IO[bytes]]:
+    """A file at a place, unpacked if it is gzipped; damage is an error that names the place."""
+    packed = is_gzip(path)
+    with open_bytes(path) as raw, gzip.open(raw) if packed else nullcontext(raw) as file:
+        try:
+            if at.offset:
+                file.seek(at.offset)
+            yield file
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            place = at.offset if unit == "byte" else at.line
+            raise ValueError(f"{path}, after {unit} {place}: damaged gzip file: {error}") from error
+
+
 def read_lines(
     path: Path | str,
     encoding: str = "utf-8",
@@ -161,11 +168,9 @@ def read_lines(
 
     Args:
         path: the file; gzipped if its name ends with `.gz`.
-        encoding: an encoding with one byte for a line feed, any except UTF-16 and UTF-32; a UTF-8
-            byte-order mark is dropped.
+        encoding: any with one byte for a line feed; a UTF-8 byte-order mark is dropped.
         at: where to begin; by default at the first line.
-        bad: called with lines that are not in this encoding, which are then skipped; by default
-            they raise an error.
+        bad: takes lines that are not in this encoding, which otherwise raise an error.
         errors: as in `bytes.decode`.
         longest: maximum number of bytes of a line; None for no limit.
 
@@ -176,44 +181,30 @@ def read_lines(
     at = Place() if at is None else at
     marked = codecs.lookup(encoding).name == "utf-8"
     packed = is_gzip(path)
-    with open_bytes(path) as raw, gzip.open(raw) if packed else nullcontext(raw) as file:
-        try:
-            if at.offset:
-                file.seek(at.offset)
-            plain = not packed and longest is None
-            for content in file if plain else _bounded(file, path, at, packed, longest):
-                at.line += 1
-                at.offset += len(content)
-                if at.line == 1 and marked:
-                    content = content.removeprefix(UTF8_BOM)
-                try:
-                    text = content.decode(encoding, errors)
-                except UnicodeDecodeError as error:
-                    report(bad, at.line, f"{path}, line {at.line}: {_undecoded(error)}", error)
-                    continue
-                yield at.line, text
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}, after line {at.line}: damaged gzip file: {error}") from error
+    with open_at(path, at) as file:
+        plain = not packed and longest is None
+        for content in file if plain else _bounded(file, path, at, packed, longest):
+            at.line += 1
+            at.offset += len(content)
+            if at.line == 1 and marked:
+                content = content.removeprefix(UTF8_BOM)
+            try:
+                text = content.decode(encoding, errors)
+            except UnicodeDecodeError as error:
+                report(bad, at.line, f"{path}, line {at.line}: {undecoded(error)}", error)
+                continue
+            yield at.line, text
 
 
 def report(bad: Bad | None, line: int, message: str, error: Exception | None = None) -> None:
-    """Reports a wrong row.
-
-    Args:
-        bad: takes it; None to raise an error.
-        line: of the row.
-        message: the reason, with file and line.
-        error: the cause, if an exception.
-
-    Raises:
-        ValueError: if `bad` is None.
-    """
+    """Gives a wrong row to `bad`, or raises a ValueError if that is None."""
     if bad is None:
         raise ValueError(message) from error
     bad(line, message)
 
 
-def _undecoded(error: UnicodeDecodeError) -> str:
+def undecoded(error: UnicodeDecodeError) -> str:
+    """The reason that a line cannot be decoded."""
     name = "UTF-8" if error.encoding == "utf-8" else error.encoding
     hint = ", in a spreadsheet by saving it as CSV UTF-8"
     if error.object[:2] == b"\x1f\x8b":
@@ -249,29 +240,24 @@ def _bounded(
 
 
 def parse_json(text: str, path: Path | str, line: int | None = None) -> Any:
-    """Parses untrusted JSON.
-
-    Args:
-        text: the JSON.
-        path: the file, for errors.
-        line: the line, for errors, if the text is one line.
+    """Parses untrusted JSON of a file, or of one line of it.
 
     Raises:
         ValueError: with file and line, if it is not JSON, nested too deeply, or an object has a key
             twice.
     """
-    where = str(path) if line is None else f"{path}, line {line}"
     try:
         value = _DECODER.decode(text)
         if text.count("[") + text.count("{") > _SURELY_SHOWN:
             repr(value)  # accepted by the parser, but too deep to show in an error
+        return value
     except RecursionError:
-        raise ValueError(f"{where}: JSON nested too deeply") from None
+        reason = "JSON nested too deeply"
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {line or error.lineno}: not JSON: {error}") from error
+        line, reason = line or error.lineno, f"not JSON: {error}"
     except ValueError as error:  # a number with thousands of digits, or a key twice
-        raise ValueError(f"{where}: {error}") from error
-    return value
+        reason = str(error)
+    raise ValueError(f"{path}{'' if line is None else f', line {line}'}: {reason}")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -287,10 +273,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def plain_text(value: Any) -> str:
-    """A value of JSON as a text or the name of a label.
-
-    Args:
-        value: a string, a finite number or a boolean.
+    """A string, a finite number or a boolean as a text or the name of a label.
 
     Raises:
         ValueError: if it is something else, such as the NaN that pandas has for a missing value.
@@ -315,13 +298,7 @@ def read_rows(
     """Yields (line number, the cells of the requested columns).
 
     Args:
-        path: a `.tsv`, `.txt` (tabs), `.csv`, `.jsonl` or `.tfrecord` file, or one of these with
-            `.gz` added; or a `.parquet` file.
-        columns: the requested columns, by name or index from 0.
-        header: whether the first line has column names. JSON lines and Parquet have their own.
-        names: column names of a file without a header; each line must have as many columns.
-        delimiter: the field separator, if it follows neither from the file name nor, of `.csv`,
-            from the header line.
+        path, columns, header, names, delimiter: as `keras_bert.data.read_table`.
         list_columns: those of `columns` that can be lists in JSON lines; their cells are then lists
             of str.
         broken: if given, line numbers with too few or too many columns are added to it instead of
@@ -348,18 +325,13 @@ def read_cells(
     """Yields (line number, the cells of the requested columns), from any place of a file.
 
     Args:
-        path: as `read_rows`.
+        path: the file.
         columns: the requested columns.
-        names: those of the header line, behind which `at` has to be; None for objects.
-        delimiter: as `read_rows`.
+        names: those of the header line, behind which `at` has to be; None for objects, whose cells
+            are values of any type of JSON instead of strings.
+        delimiter: the field separator, if it does not follow from the file name.
         at: where to begin; by default with the first row.
-        bad: called with rows that cannot be read, which are then skipped.
-
-    Yields:
-        Cells as strings; of objects, values of any type of JSON.
-
-    Raises:
-        ValueError: with file and line, if a row cannot be read, and `bad` is None.
+        bad: takes rows that cannot be read, which otherwise raise a ValueError.
     """
     if names is not None:
         delimiter = find_delimiter(path, delimiter)
@@ -372,8 +344,8 @@ def read_cells(
             missing = next(column for column in columns if column not in row)
             keys = f"no key {missing!r}; the keys are {[*row]}."
             report(bad, line, f"{path}, line {line}: {keys}")
-            continue
-        yield line, cells
+        else:
+            yield line, cells
 
 
 def column_names(
@@ -387,7 +359,7 @@ def column_names(
             return opened.schema_arrow.names if opened.metadata.num_rows else []
     if delimiter is None:
         return next(([*row] for _, row in read_objects(path)), [])
-    return next((cells for _, cells in _split(path, delimiter, at)), [])
+    return next((cells for _, cells in split_lines(path, delimiter, at)), [])
 
 
 def find_delimiter(path: Path | str, delimiter: str | None = None) -> str | None:
@@ -408,15 +380,7 @@ def find_delimiter(path: Path | str, delimiter: str | None = None) -> str | None
 
 
 def header_delimiter(path: Path | str, delimiter: str | None = None) -> str | None:
-    """As `find_delimiter`, for a file with a header line, which may show semicolons.
-
-    Args:
-        path: the file, which is opened if it is a `.csv` file.
-        delimiter: the field separator, if it is known.
-
-    Raises:
-        ValueError: if the extension is unknown, or the first line is not UTF-8.
-    """
+    """As `find_delimiter`; opens a `.csv` file, whose header line may show semicolons."""
     found = find_delimiter(path, delimiter)
     if delimiter is not None or found != ",":
         return found
@@ -431,20 +395,25 @@ def name_lines(lines: Sequence[int], unit: str = "line") -> str:
     return f"{unit}{'s' if len(lines) > 1 else ''} {named}{more}"
 
 
-def _split(
-    path: Path | str, delimiter: str, at: Place | None = None, bad: Bad | None = None
+def split_lines(
+    path: Path | str,
+    delimiter: str,
+    at: Place | None = None,
+    bad: Bad | None = None,
+    errors: str = "strict",
+    longest: int | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, cells) of non-blank lines."""
+    """Yields (line number, cells) of non-blank lines; for the arguments see `read_lines`."""
     if delimiter == "\t":
-        for number, line in read_lines(path, at=at, bad=bad):
+        for number, line in read_lines(path, "utf-8", at, bad, errors, longest):
             if line.strip("\r\n "):
                 yield number, line.removesuffix("\n").removesuffix("\r").split("\t")
         return
     at = Place() if at is None else at
     # A line inside of a record cannot be left out, only the record: its bytes stay visible.
-    errors = "strict" if bad is None else "surrogateescape"
+    errors = errors if bad is None else "surrogateescape"
     # strict: otherwise an unclosed quote would turn the rest of the file into one field.
-    lines = (line for _, line in read_lines(path, at=at, errors=errors))
+    lines = (line for _, line in read_lines(path, "utf-8", at, None, errors, longest))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         number = at.line + 1
@@ -489,7 +458,7 @@ def _delimited_rows(
             f"columns=None: expected all column names without a header, to find {list(wanted)}"
         )
     places = names = width = None
-    for line, cells in _split(path, delimiter, at, bad):
+    for line, cells in split_lines(path, delimiter, at, bad):
         if places is None:
             names = cells if header else columns
             width = len(cells) if names is None else len(names)
@@ -498,7 +467,7 @@ def _delimited_rows(
             if header:
                 continue
             again = at is None and places and names
-            if again and all(_same(cells[i], names[i]) for i in places):
+            if again and all(cells[i].strip().lower() == names[i].lower() for i in places):
                 raise ValueError(
                     f"{path}, line {line}: a header line {cells}: expected the first "
                     f"example, with the columns {list(names)}."
@@ -519,16 +488,14 @@ def _place(
 ) -> int:
     """The index of a column given by name or index."""
     if isinstance(column, int):
-        if not 0 <= column < width:
-            raise ValueError(f"{path}, line {line}: no column {column}: expected 0 to {width - 1}.")
-        return column
-    if list(names).count(column) != 1:
-        problem = "several columns" if column in names else "no column"
-        raise ValueError(
-            f"{path}, line {line}: {problem} {column!r}; the columns are {_short(names)}. Does the "
-            "file have the expected header line?"
-        )
-    return list(names).index(column)
+        found, expected = [*range(width)], f": expected 0 to {width - 1}."
+    else:
+        found, expected = list(names), f"; the columns are {_short(names)}. "
+        expected += "Does the file have the expected header line?"
+    if found.count(column) != 1:
+        problem = "several columns" if column in found else "no column"
+        raise ValueError(f"{path}, line {line}: {problem} {column!r}{expected}")
+    return found.index(column)
 
 
 def read_objects(
@@ -542,12 +509,8 @@ def read_objects(
     Args:
         path: the file.
         at: where to begin; by default with the first row.
-        bad: called with lines that are not objects, which are then skipped.
+        bad: takes lines that are not objects, which otherwise raise a ValueError.
         columns: those to read of Parquet; by default all.
-
-    Raises:
-        ImportError: for Parquet, if pyarrow is not installed.
-        ValueError: with file and line, if a line is not a JSON object, or the file is damaged.
     """
     at = Place() if at is None else at
     if extension(path) == ".parquet":
@@ -560,15 +523,15 @@ def read_objects(
         if not content.strip():
             continue
         try:
-            row = parse_json(content, path, line)
+            row, message = parse_json(content, path, line), ""
+            if not isinstance(row, dict):
+                message = f"{path}, line {line}: expected a JSON object, got {row!r:.80}."
         except ValueError as error:
-            report(bad, line, str(error), error)
-            continue
-        if not isinstance(row, dict):
-            message = f"{path}, line {line}: expected a JSON object, got {row!r:.80}."
+            message = str(error)
+        if message:
             report(bad, line, message)
-            continue
-        yield line, row
+        else:
+            yield line, row
 
 
 def parquet_groups(path: Path | str) -> list[int]:
@@ -585,9 +548,6 @@ def open_parquet(path: Path | str, file: IO[bytes], shared: Sequence[str] = ()):
         path: its name, for errors.
         file: the file.
         shared: columns of texts to read as Arrow's dictionaries, by their paths in the schema.
-
-    Returns:
-        A `pyarrow.parquet.ParquetFile`.
 
     Raises:
         ImportError: if pyarrow is not installed.
@@ -642,9 +602,7 @@ def parquet_rows(
         end: rows in front of the first that is not read; by default all are.
 
     Raises:
-        ImportError: if pyarrow is not installed.
-        ValueError: with file and row, if the file is damaged, or unpacks to far more than text
-            would.
+        ValueError: with file and row, if the file is damaged, or unpacks to far more than text.
     """
     opened = open_parquet(path, file)
     import pyarrow
@@ -827,40 +785,31 @@ def _feature(feature) -> Any:
 
 def _records(path: Path | str, at: Place) -> Iterator[tuple[int, bytes]]:
     """Records of a TFRecord file: length, its checksum, data, their checksum."""
-    packed = is_gzip(path)
-    left = (MOST_UNPACKED if packed else 1) * file_size(path) + FREE_BYTES
-    with open_bytes(path) as raw, gzip.open(raw) if packed else nullcontext(raw) as file:
-        try:
-            if at.offset:
-                file.seek(at.offset)
-            while head := file.read(12):
-                where = f"{path}, record {at.line + 1}"
-                length, checksum = struct.unpack("<QI", head) if len(head) == 12 else (0, -1)
-                if checksum != _masked_checksum(head[:8]) or at.offset + length > left:
-                    raise ValueError(f"{where}: damaged, or not a TFRecord file")
-                data, end = file.read(length), file.read(4)
-                if len(end) < 4 or struct.unpack("<I", end)[0] != _masked_checksum(data):
-                    raise ValueError(f"{where}: damaged, or not a TFRecord file")
-                at.offset += 16 + length
-                at.line += 1
-                yield at.line, data
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"{path}, after record {at.line}: damaged gzip file: {error}"
-            ) from error
+    left = (MOST_UNPACKED if is_gzip(path) else 1) * file_size(path) + FREE_BYTES
+
+    def checked(data: bytes, checksum: bytes) -> bool:
+        return checksum == struct.pack("<I", masked_checksum(data))
+
+    with open_at(path, at, "record") as file:
+        while head := file.read(12):
+            length = int.from_bytes(head[:8], "little")
+            right = checked(head[:8], head[8:]) and at.offset + length <= left
+            data = file.read(length) if right else b""
+            if not right or not checked(data, file.read(4)):
+                raise ValueError(f"{path}, record {at.line + 1}: damaged, or not a TFRecord file")
+            at.offset += 16 + length
+            at.line += 1
+            yield at.line, data
 
 
-def _masked_checksum(data: bytes) -> int:
+def masked_checksum(data: Any) -> int:
+    """CRC-32C under LevelDB's mask, which is for checksums stored beside what they cover."""
     checksum = google_crc32c.value(data)
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def as_json(value: Any) -> Any:
-    """A value of a Parquet column as JSON would have it; dates and decimals as they are written.
-
-    Args:
-        value: a value of Arrow's `to_pylist`.
-    """
+    """A value of Arrow's `to_pylist` as JSON has it; dates and decimals as they are written."""
     if isinstance(value, list):
         return [as_json(item) for item in value]
     if isinstance(value, dict):
@@ -874,12 +823,9 @@ def _json_rows(
     path: Path | str, wanted: Sequence[Column], list_columns: Collection[Column]
 ) -> Iterator[tuple[int, list]]:
     """Yields (line number, the requested values as strings) of a file of objects."""
-    for line, row in read_objects(path, columns=wanted):
+    for line, values in read_cells(path, wanted, None):
         cells = []
-        for column in wanted:
-            if column not in row:
-                raise ValueError(f"{path}, line {line}: no key {column!r}; the keys are {[*row]}.")
-            value = row[column]
+        for column, value in zip(wanted, values, strict=True):
             may_be_list = column in list_columns and isinstance(value, list)
             try:
                 cells.append([*map(plain_text, value)] if may_be_list else plain_text(value))
@@ -891,8 +837,17 @@ def _json_rows(
         yield line, cells
 
 
-def _same(cell: str, name: str) -> bool:
-    return cell.strip().lower() == name.lower()
+def grouped(items: Iterable, size_of: Callable, most: int, count: int = 1 << 62) -> Iterator[list]:
+    """Yields lists of items: one ends when their sizes add up to `most`, or it has `count`."""
+    group, size = [], 0
+    for item in items:
+        group.append(item)
+        size += size_of(item)
+        if size >= most or len(group) == count:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def _short(cells: Sequence[str]) -> list[str]:

@@ -30,28 +30,15 @@ ENTRY = np.dtype(
 
 
 def shuffle_key(seed: int, source: int, place: int, part: int) -> int:
-    """The document's sort key in the shuffled corpus: a hash of 63 bits.
-
-    Args:
-        seed: seed of the order.
-        source: index of the file or data set.
-        place: start of the document in it.
-        part: index of the part of the document.
-    """
+    """The sort key in the shuffled corpus of a part of the document at a place of a source: a hash
+    of 63 bits."""
     message = struct.pack("<qqqq", seed, source, place, part)
     digest = hashlib.blake2b(message, digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1  # Beam's runners support signed integers
 
 
 class RunWriter:
-    """Collects documents and writes them as runs.
-
-    Args:
-        prefix: prefix of the runs' names.
-
-    Attributes:
-        runs: names of the runs written so far.
-    """
+    """Collects documents and writes them as `runs`, whose names begin with a prefix."""
 
     def __init__(self, prefix: str):
         self.prefix = prefix
@@ -87,15 +74,9 @@ def read_entries(run: str) -> np.ndarray:
 def merge_runs(
     runs: Sequence[str], lower: int, upper: int | None
 ) -> tuple[np.ndarray, Iterator[bytes]]:
-    """Reads the documents with keys in a range, in the order of keys.
+    """Entries and serialized documents of runs with keys from `lower` to below `upper`, in order.
 
-    Args:
-        runs: names of the runs.
-        lower: the smallest key.
-        upper: the upper bound, exclusive; None for the end.
-
-    Returns:
-        Their entries, and an iterator of the serialized documents.
+    None is for the end.
     """
     parts, owners, readers = [], [], []
     buffer = min(max(MERGE_BYTES // max(len(runs), 1), LEAST_READ), 1 << 22)

@@ -22,8 +22,7 @@ class RowSource:
 
     Args:
         x: a tuple of columns of N texts, or a dict of arrays [N, ...] or `tf.RaggedTensor`.
-        labels: [N, ...] or None.
-        weights: [N, ...] or None.
+        labels, weights: [N, ...] or None.
         batch_size: number of rows in a batch.
         preprocess: maps (x, y, sample_weight) of a batch to the model's inputs.
         shuffle: whether to shuffle anew in every pass: pass p has the permutation of TensorFlow's
@@ -49,7 +48,7 @@ class RowSource:
         whole: bool = False,
         width: int | None = None,
     ):
-        self.size = check_columns(x, labels, weights)
+        self.size = self._count = check_columns(x, labels, weights)
         self.batch_size = batch_size
         self.steps = math.ceil(self.size / batch_size)
         if whole and labels is not None and weights is None:
@@ -86,40 +85,34 @@ class RowSource:
         """Datasets of (row indices, False for filling), each [batch_size]."""
         import tensorflow as tf
 
-        order = tf.range(self.size)
+        order = tf.range(self._count)
         if self._shuffle:
             seed = tf.stack([tf.constant(self._seed, tf.int64), tf.cast(number, tf.int64)])
             order = tf.random.experimental.stateless_shuffle(order, seed=seed)
         place = tf.range(self.steps * self.batch_size)
         shape = [self.steps, self.batch_size]
-        rows = tf.reshape(tf.gather(order, place % self.size), shape)
-        return tf.data.Dataset.from_tensor_slices((rows, tf.reshape(place < self.size, shape)))
+        rows = tf.reshape(tf.gather(order, place % self._count), shape)
+        return tf.data.Dataset.from_tensor_slices((rows, tf.reshape(place < self._count, shape)))
 
     def _batches(self, indices):
         import tensorflow as tf
 
+        # Outside of the map, whose graph would hold them as constants.
         table = keras.tree.map_structure(constant, self._rows)
 
         @tf.autograph.experimental.do_not_convert  # it would take a second without benefit
         def gather(rows, real):
-            return self._preprocess(*batch_of(table, rows, real, self._whole, self._width))
+            return self._preprocess(*self._batch_of(table, rows, real))
 
         return finish(indices.map(gather, num_parallel_calls=tf.data.AUTOTUNE))
 
+    def _batch_of(self, table, rows, real) -> tuple:
+        return batch_of(table, rows, real, self._whole, self._width)
+
 
 def batch_of(table, rows, real, whole: bool, width: int | None) -> tuple:
-    """Gathers a batch, inside `tf.data`.
-
-    Args:
-        table: (x,), (x, labels) or (x, labels, weights), as `RowSource`.
-        rows: indices [B].
-        real: bool [B], False for filling.
-        whole: whether to keep the filling, with weight 0.
-        width: T, to which ragged rows are padded.
-
-    Returns:
-        The same parts, of the batch; a single column of texts as it is.
-    """
+    """Gathers rows [B] of a table, inside `tf.data`; those that are not `real` are dropped or,
+    if `whole`, kept with weight 0. A single column of texts is returned as it is."""
     import tensorflow as tf
 
     if not whole:
@@ -139,15 +132,14 @@ class DatasetSource:
         preprocess: maps (x, y, sample_weight) of a batch to the model's inputs.
         multiple: each batch is filled up to a multiple of this number of rows; the filling repeats
             rows, with weight 0. 1 leaves batches unchanged.
-        steps: number of batches in a pass, if known from elsewhere.
     """
 
-    def __init__(self, dataset, preprocess: Callable, multiple: int = 1, steps: int | None = None):
+    def __init__(self, dataset, preprocess: Callable, multiple: int = 1):
         import tensorflow as tf
 
         size = int(dataset.cardinality())
         self.endless = size == tf.data.INFINITE_CARDINALITY
-        self.steps = size if size >= 0 else steps
+        self.steps = size if size >= 0 else None
         self._dataset, self._preprocess, self._multiple = dataset, preprocess, multiple
 
     def stream(self, first: int = 0):
@@ -190,13 +182,10 @@ class ArraySource(keras.utils.PyDataset):
 
     Args:
         x: the model's inputs by name, arrays of N rows.
-        labels: [N, ...] or None.
-        weights: [N, ...] or None.
+        labels, weights: [N, ...] or None.
         batch_size: number of rows in a batch; with labels the last is filled up with rows of weight
             0.
-        shuffle: whether to shuffle anew in every pass.
-        seed: seed of the orders.
-        width: as in `RowSource`.
+        shuffle, seed, width: as in `RowSource`.
         multiple: without labels, batches have a multiple of this number of rows: the last is filled
             up with others, whose outputs are to be cut off.
 
@@ -260,15 +249,7 @@ class ArraySource(keras.utils.PyDataset):
 
 
 def facts_of(rows, size: int, batch_size: int, shuffle: bool, seed: int) -> dict:
-    """A fingerprint of the batches of rows in memory.
-
-    Args:
-        rows: texts, ids, labels and weights, in any structure.
-        size: N.
-        batch_size: number of rows in a batch.
-        shuffle: whether rows are shuffled.
-        seed: seed of the orders.
-    """
+    """A fingerprint of the batches of N = `size` rows in memory, of any structure."""
     state = hashlib.blake2b(digest_size=16)
     for column in keras.tree.flatten(rows):
         if hasattr(column, "row_splits"):  # a tf.RaggedTensor
@@ -309,17 +290,8 @@ def check_columns(x, labels, weights) -> int:
 
 
 def fill_up(x, y, sample_weight, multiple: int):
-    """Fills up a batch to a multiple of a number of rows, inside `tf.data`.
-
-    Args:
-        x: the model's inputs, a structure of tensors [B, ...].
-        y: labels [B, ...], or a dict of them.
-        sample_weight: weights [B, ...], a dict of them, or None for ones.
-        multiple: the number of rows.
-
-    Returns:
-        (x, y, sample_weight) with repeated rows of weight 0 at the end.
-    """
+    """Fills up a batch to a multiple of a number of rows, inside `tf.data`: repeated rows [B, ...]
+    of weight 0 at the end. Each part is a tensor or a structure of tensors; weights may be None."""
     import tensorflow as tf
 
     if sample_weight is None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from keras_bert.arguments import check_choice
 from keras_bert.atomic import write_file
 from keras_bert.data.rows import parse_json, read_lines
 
@@ -88,16 +89,11 @@ def read_squad(
         FileNotFoundError: if the file does not exist.
     """
     path = Path(path)
-    if on_mismatch not in ("error", "repair", "skip"):
-        raise ValueError(f"on_mismatch={on_mismatch!r}: expected 'error', 'repair' or 'skip'")
+    check_choice("on_mismatch", on_mismatch, ("error", "repair", "skip"))
     examples: list[SquadExample] = []
-    seen: set[str] = set()
     wrong: list[str] = []
     done: Counter[str] = Counter()
     for example, where in _questions(path):
-        if example.id in seen:
-            raise ValueError(f"{where}: a second question with this id.")
-        seen.add(example.id)
         answers = []
         for answer in example.answers:
             problem = _mismatch(example.context, answer)
@@ -172,10 +168,14 @@ def read_predictions(path: str | Path) -> dict[str, str]:
     predictions = _load(Path(path))
     if not isinstance(predictions, dict):
         raise ValueError(f"{path}: expected an object of ids and answers, got {predictions!r:.80}.")
+    return _texts(path, predictions)
+
+
+def _texts(where: str | Path, predictions: Mapping[str, str]) -> dict[str, str]:
     for key, text in predictions.items():
         if not isinstance(text, str):
-            raise ValueError(f"{path}, id {key!r}: expected the answer's text, got {text!r:.80}")
-    return predictions
+            raise ValueError(f"{where}, id {key!r}: expected a string, got {text!r:.80}.")
+    return dict(predictions)
 
 
 def write_predictions(
@@ -215,11 +215,7 @@ def write_predictions(
                 f"{name}: {len(missing)} of {len(expected)} questions are missing "
                 f"{sorted(missing)[:3]}, {len(other)} ids are unknown {sorted(other)[:3]}."
             )
-    content: dict[str, Any] = {PREDICTIONS: {}}
-    for key, text in predictions.items():
-        if not isinstance(text, str):
-            raise ValueError(f"{PREDICTIONS}, id {key!r}: expected a string, got {text!r:.80}.")
-        content[PREDICTIONS][key] = text
+    content: dict[str, Any] = {PREDICTIONS: _texts(PREDICTIONS, predictions)}
     if nbest is not None:
         content[NBEST] = {key: _candidates(key, nbest[key]) for key in predictions}
     if null_odds is not None:
@@ -235,7 +231,7 @@ def write_predictions(
 
 def _questions(path: Path) -> Iterator[tuple[SquadExample, str]]:
     """Yields (question, its location for messages), with every key checked."""
-    data = _load(path)
+    data, seen = _load(path), set()
     articles = data.get("data") if isinstance(data, dict) else None
     if not isinstance(articles, list):
         raise ValueError(
@@ -257,8 +253,11 @@ def _questions(path: Path) -> Iterator[tuple[SquadExample, str]]:
                     for answer in _value(at, qa, "answers", list, [])
                 )
                 impossible = _value(at, qa, "is_impossible", bool, False)
-                if impossible and answers:
-                    raise ValueError(f"{at}: is_impossible, but it has answers {answers!r:.80}.")
+                if key in seen or (impossible and answers):
+                    wrong = f"is_impossible, but it has answers {answers!r:.80}"
+                    wrong = "a second question with this id" if key in seen else wrong
+                    raise ValueError(f"{at}: {wrong}.")
+                seen.add(key)
                 question = _value(at, qa, "question", str)
                 yield SquadExample(key, title, question, context, answers, impossible), at
 
@@ -301,12 +300,13 @@ def _nearest(context: str, answer: Answer) -> Answer:
 def _candidates(key: str, candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Candidates with Python floats, and keys in the official order."""
     where = f"{NBEST}, id {key!r}"
-    if not candidates:
-        raise ValueError(f"{where}: expected at least one candidate; no answer is one too.")
     rows = []
-    for candidate in candidates:
+    for candidate in candidates or [()]:
         if set(candidate) != set(CANDIDATE_KEYS):
-            raise ValueError(f"{where}: expected the keys {CANDIDATE_KEYS}, got {[*candidate]}.")
+            few = "" if candidates else "at least one candidate; no answer is one too, with "
+            raise ValueError(
+                f"{where}: expected {few}the keys {CANDIDATE_KEYS}, got {[*candidate]}."
+            )
         numbers = {name: _finite(where, candidate[name]) for name in CANDIDATE_KEYS[1:]}
         rows.append({"text": candidate["text"], **numbers})
     return rows

@@ -5,6 +5,7 @@ row and notes where each piece begins; `TableReader.read` then reads any piece a
 the list of the pieces, not the rows.
 """
 
+import copy
 import glob
 import json
 import logging
@@ -14,11 +15,12 @@ import sys
 import tempfile
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import google_crc32c
@@ -132,10 +134,10 @@ class Table:
         """Another table with the columns and settings of this one.
 
         Args:
-            source: as `Table`.
+            source: as `Table`; a `Table` is returned as it is.
 
         Returns:
-            The table; `source` itself if it is a `Table`.
+            The table.
         """
         if isinstance(source, Table):
             return source
@@ -205,62 +207,59 @@ def is_frame(x: Any) -> bool:
     return names and hasattr(x, "__len__")
 
 
-def find_paths(source: Any) -> list[Path | str]:
-    """Lists files; those of folders and patterns sorted by name.
+def find_paths(source: Any, known: Collection[str] = (*DELIMITERS, *OBJECTS)) -> list[Path | str]:
+    """Lists files; those of folders, whose extension has to be known, and of patterns by name.
 
     Args:
         source: a file, folder, pattern or address, or a list of these.
+        known: extensions; the log names other files of a folder.
 
     Raises:
         FileNotFoundError: if one does not exist, or a folder or pattern has no files.
         TypeError: if `source` is of another type.
-        ValueError: if a file is listed twice.
+        ValueError: if there are no files, or one is named twice.
     """
-    names = source if isinstance(source, list | tuple) else [source]
     found: list[Path | str] = []
-    for name in names:
+    for name in source if isinstance(source, list | tuple) else [source]:
         if not isinstance(name, str | Path):
             raise TypeError(
                 f"{name!r:.80} of type {type(name).__name__}: expected files, a Hugging Face "
                 "Dataset, a pandas or Polars DataFrame, a pyarrow Table, or an iterator over rows"
             )
-        if is_remote(name):
-            found += _remote_paths(str(name))
-        elif Path(name).is_dir():
-            inside = sorted(p for p in Path(name).iterdir() if p.is_file() and _is_known(p))
-            if not inside:
-                raise FileNotFoundError(
-                    f"{name} holds no {', '.join([*DELIMITERS, *OBJECTS])} file"
-                )
-            found += inside
-        elif Path(name).is_file():
-            found.append(Path(name))
-        else:
-            inside = sorted(Path(p) for p in glob.glob(str(name)) if Path(p).is_file())
-            if not inside:
-                raise FileNotFoundError(f"{name} is not there")
-            found += inside
-    if twice := [path for path in found if found.count(path) > 1]:
-        raise ValueError(f"{twice[0]} is listed twice")
+        folder, inside = _remote_files(str(name)) if is_remote(name) else _local_files(Path(name))
+        kept = [path for path in inside if not folder or extension(path) in known]
+        if not kept:
+            problem = f"holds no {', '.join(known)} file" if folder else "is not there"
+            raise FileNotFoundError(f"{name} {problem}")
+        if len(kept) < len(inside):
+            others = [PurePosixPath(p).name for p in inside if extension(p) not in known]
+            logger.warning("%s: left out, for their endings: %s", name, ", ".join(others[:5]))
+        found += kept
+    whole = Counter(path if is_remote(path) else path.resolve() for path in found)
+    if twice := [path for path, count in whole.items() if count > 1]:
+        raise ValueError(f"{twice[0]} is named twice")
     if not found:
         raise ValueError("no files were given")
     return found
 
 
-def _remote_paths(address: str) -> list[str]:
+def _local_files(path: Path) -> tuple[bool, list[Path]]:
+    """(whether this is a folder, the files in it, or those of a name or pattern)."""
+    if path.is_dir():
+        return True, sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
+    named = [path] if path.is_file() else map(Path, sorted(glob.glob(str(path))))
+    return False, [p for p in named if p.is_file()]
+
+
+def _remote_files(address: str) -> tuple[bool, list[str]]:
     import tensorflow as tf
 
     try:
-        if tf.io.gfile.isdir(address):
-            inside = sorted(tf.io.gfile.glob(address.rstrip("/") + "/*"))
-            found = [path for path in inside if _is_known(path)]
-        else:
-            found = sorted(tf.io.gfile.glob(address))
+        folder = tf.io.gfile.isdir(address)
+        pattern = address.rstrip("/") + "/*" if folder else address
+        return folder, sorted(tf.io.gfile.glob(pattern))
     except tf.errors.OpError as error:
         raise OSError(f"{address}: {error.message}") from error
-    if not found:
-        raise FileNotFoundError(f"{address} is not there")
-    return found
 
 
 def _is_known(path: Path | str) -> bool:
@@ -268,15 +267,9 @@ def _is_known(path: Path | str) -> bool:
 
 
 class FilePart:
-    """A file of a table.
-
-    Args:
-        path: the file.
-        delimiter: as `Table`.
-        name: its name in messages; by default the path.
+    """A file of a table; `name` is for messages, by default the path.
 
     Attributes:
-        name: as passed, or the path.
         textual: whether all cells are strings.
         sequential: whether reading from the middle reads what is in front of it too.
     """
@@ -334,11 +327,7 @@ class FilePart:
 
 
 class FramePart:
-    """A table of another library: rows [begin, end) are read through its own slices.
-
-    Args:
-        frame: a Hugging Face `Dataset`, pandas or Polars `DataFrame`, or pyarrow `Table`.
-    """
+    """A table of another library, read through its own slices; otherwise as `FilePart`."""
 
     textual = sequential = False
 
@@ -364,7 +353,7 @@ class FramePart:
                 )
         while at.offset < len(self._frame):
             end = min(at.offset + PIECE_ROWS, len(self._frame))
-            values = frame_slice(self._frame, columns, at.offset, end)
+            values = _frame_slice(self._frame, columns, at.offset, end)
             for row in zip(*values, strict=True):
                 at.offset = at.line = at.offset + 1
                 yield at.line, list(row)
@@ -376,18 +365,8 @@ class FramePart:
         return value
 
 
-def frame_slice(frame: Any, columns: list[str], begin: int, end: int) -> list[list]:
-    """Values of some rows of a table of another library.
-
-    Args:
-        frame: as `FramePart`.
-        columns: names of columns.
-        begin: the first row.
-        end: the row behind the last.
-
-    Returns:
-        A list of Python values for each column.
-    """
+def _frame_slice(frame: Any, columns: list[str], begin: int, end: int) -> list[list]:
+    """Values of rows [begin, end) of a table of another library, a list for each column."""
     if hasattr(frame, "iloc"):  # pandas
         return [frame[name].iloc[begin:end].tolist() for name in columns]
     if hasattr(frame, "get_column"):  # Polars
@@ -434,14 +413,9 @@ class Index:
         return int(self.rows.sum())
 
     def add(self, part: int, place: Place, chunk: list, made: Any, group: int | None) -> None:
-        """Adds a piece.
+        """Adds a piece of rows (line, values); `made` is what `count` of `TableReader.index` says.
 
-        Args:
-            part: its part.
-            place: its place.
-            chunk: its rows, (line, values).
-            made: as `count` of `TableReader.index` returns it.
-            group: pieces of a part with the same group form a segment; None for one of its own.
+        Pieces of a part with the same group form a segment; with None each is one of its own.
         """
         if not chunk:
             return
@@ -454,9 +428,11 @@ class Index:
         rows, *further = np.ravel(made).tolist()
         self.sums = self.sums + np.array(further, "int64")
         row = (part, place.offset, place.line, len(chunk), rows, segment)
-        names = ("part", "offset", "line", "examples", "rows", "segment")
-        for name, value in zip(names, row, strict=True):
+        for name, value in zip(_BY_PIECE, row, strict=True):
             getattr(self, name).append(value)
+
+
+_BY_PIECE = ("part", "offset", "line", "examples", "rows", "segment")
 
 
 class Stop(Exception):
@@ -464,19 +440,13 @@ class Stop(Exception):
 
 
 class TableReader:
-    """Reads pieces of a table as columns of a task.
+    """Reads pieces of a table as the columns `cells` that a task asks for.
 
-    Args:
-        table: the table.
-        cells: the columns that the task asks for.
-        unread: others that a table may have, such as labels for predictions.
+    A table may have those in `unread` too, such as labels for predictions. `names` are those of the
+    columns that are read.
 
     Raises:
         ValueError: if the table's `columns` names one that the task does not have.
-
-    Attributes:
-        table: as passed.
-        names: of the columns that are read.
     """
 
     def __init__(self, table: Table, cells: dict[str, Cell], unread: Sequence[str] = ()):
@@ -503,21 +473,12 @@ class TableReader:
 
     def only(self, names: Sequence[str]) -> "TableReader":
         """A reader of some of the columns."""
-        columns = {n: c for n, c in self.table.columns.items() if n in names}
-        table = object.__new__(Table)
-        table.__dict__ |= self.table.__dict__ | {"columns": columns}
+        table = copy.copy(self.table)
+        table.columns = {n: c for n, c in self.table.columns.items() if n in names}
         return TableReader(table, {n: c for n, c in self._cells.items() if n in names})
 
     def head(self, rows: int, count: Callable[[dict[str, list]], int]) -> dict[str, list]:
-        """Reads right rows from the beginning of the table, and of others of its files.
-
-        Args:
-            rows: their number, about.
-            count: as `index`.
-
-        Returns:
-            Lists by column.
-        """
+        """Reads about so many right rows, checked by `count` as in `index`, of several files."""
         parts = self.table.parts
         parts = parts[:: -(-len(parts) // 8)]
         found: list = []
@@ -528,11 +489,9 @@ class TableReader:
         return self._columns(found)
 
     def scan(self, take: Callable[[dict[str, list]], Any], what: str) -> None:
-        """Reads the table once; rows that cannot be read are passed over.
+        """Gives `take` columns of rows, piece by piece, until it raises `Stop`; `what` is shown.
 
-        Args:
-            take: called with columns of some rows; raises `Stop` to end.
-            what: is done, for the progress.
+        Rows that cannot be read are passed over.
         """
         try:
             with progress(None, what) as bar:
@@ -552,9 +511,6 @@ class TableReader:
                 network that they make, perhaps followed by further numbers to add up, int
                 [1 + K]; raises a TypeError or ValueError for a wrong row. Rows beside a wrong one
                 are passed to it again.
-
-        Returns:
-            The pieces.
 
         Raises:
             ValueError: with file and line, if a row is wrong and not to be left out; or if there
@@ -600,7 +556,7 @@ class TableReader:
                 reasons[number],
             )
         self.table.bad_rows = {self.table.parts[i].name: lines for i, lines in found.bad.items()}
-        for name in ("part", "offset", "line", "examples", "rows", "segment"):
+        for name in _BY_PIECE:
             setattr(found, name, np.array(getattr(found, name), "int64"))
         return found
 
@@ -642,19 +598,10 @@ class TableReader:
         return wrong, count(self._columns(kept)) if kept else 0
 
     def read(self, index: Index, piece: int, opened: dict | None = None) -> dict[str, list]:
-        """Reads a piece.
+        """Reads a piece, as lists by column; raises a ValueError if the table has changed.
 
-        Args:
-            index: the pieces.
-            piece: which.
-            opened: a dict that keeps an open file from call to call, so that pieces of a segment
-                are read without beginning again; or None.
-
-        Returns:
-            Lists by column.
-
-        Raises:
-            ValueError: if the table has changed.
+        The dict `opened` keeps a file open from call to call, so that pieces of a segment are read
+        without beginning again.
         """
         number, line = int(index.part[piece]), int(index.line[piece])
         part, opened = self.table.parts[number], {} if opened is None else opened
@@ -697,27 +644,34 @@ class TableReader:
     def _maker(self, name: str, part) -> Callable[[list], Any]:
         """A function from the cells of a row to the value of a column."""
         asked, cell = self._asked[name], self._cells[name]
-        convert = _CONVERTERS.get(cell.kind)
         if not isinstance(asked, str):
             places = [self._flat.index(column) for column in asked]
             return lambda cells: [cells[i] for i in places]
         place = self._flat.index(asked)
-        separator = self.table.label_separator
         if cell.kind in (LIST, SEVERAL):
-            return lambda cells: convert(part.as_list(cells[place]), asked, part.textual, separator)
-        if cell.kind == WORDS:
-            blank = cell.blank
+            separator = self.table.label_separator if cell.kind == SEVERAL else None
 
-            def text(cells):
-                value = cells[place]
-                if type(value) is str and (blank or value) and not value.isspace():
-                    return value
-                return convert(value, asked, blank)
+            def convert(value):
+                value = part.as_list(value)
+                return _from_text(value, separator) if part.textual else _listed(value)
+        else:
+            convert = {WORDS: _as_text, CLASS: _as_label, NUMERIC: _as_number, ANY: _listed}
+            convert = convert[cell.kind]
 
-            return text
-        if cell.kind == ANY:
-            return lambda cells: _listed(cells[place])
-        return lambda cells: convert(cells[place], asked)
+        def make(cells):
+            value = cells[place]
+            if cell.kind == WORDS and type(value) is str and value and not value.isspace():
+                return value
+            try:
+                found = convert(value)
+                problem = "" if _is_right(found, cell) else f", got {value!r:.80}"
+            except ValueError as error:
+                problem = f", got {value!r:.80}: {error}"
+            if problem:
+                raise ValueError(f"column {asked!r}: expected {_EXPECTED[cell.kind]}{problem}")
+            return found
+
+        return make
 
     def _columns(self, chunk: list) -> dict[str, list]:
         if not chunk:
@@ -752,68 +706,62 @@ def _of_one(error: Exception) -> str:
     return str(error).replace(" in row 0", "").replace(" of row 0", "").replace("[0]=", "=")
 
 
-def _as_text(value: Any, name: str, blank: bool) -> str:
-    if isinstance(value, bytes):
-        try:
-            value = value.decode()
-        except UnicodeDecodeError as error:
-            raise ValueError(f"column {name!r}: {error}") from error
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        value = json.dumps(value)
-    if not isinstance(value, str):
-        raise ValueError(f"column {name!r}: expected a text, got {value!r:.80}")
-    if not blank and not value.strip():
-        raise ValueError(f"column {name!r}: expected a text, got none: {value!r:.80}")
-    return value
+_EXPECTED = {
+    WORDS: "a text",
+    CLASS: "a label",
+    NUMERIC: "a number",
+    LIST: "JSON",
+    SEVERAL: "a list of labels",
+}
 
 
-def _as_label(value: Any, name: str) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bytes):
-        value = value.decode()
-    if isinstance(value, str):
-        value = value.strip()
-    if value is None or value == "" or isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"column {name!r}: expected a label, got {value!r}")
-    return value.tolist() if hasattr(value, "tolist") else value
+def _is_right(value: Any, cell: Cell) -> bool:
+    """Whether a converted value is one of its kind."""
+    if cell.kind == WORDS:
+        return isinstance(value, str) and (cell.blank or bool(value.strip()))
+    if cell.kind == CLASS:
+        return value not in (None, "") and not _is_infinite(value)
+    if cell.kind == NUMERIC:
+        if isinstance(value, list):
+            return all(_is_right(item, cell) for item in value)
+        return type(value) in (int, float) and not _is_infinite(value)
+    return cell.kind != SEVERAL or isinstance(value, list)
 
 
-def _as_number(value: Any, name: str) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _as_text(value: Any) -> Any:
+    value = value.decode() if isinstance(value, bytes) else value
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return json.dumps(value) if number and math.isfinite(value) else value
+
+
+def _as_label(value: Any) -> Any:
+    value = value.decode() if isinstance(value, bytes) else _listed(value)
+    return value.strip() if isinstance(value, str) else value
+
+
+def _as_number(value: Any) -> Any:
+    value = _listed(value)
+    if isinstance(value, list):
+        return [_as_number(item) for item in value]
     if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
         value = float(value)
         value = int(value) if value.is_integer() else value
-    if isinstance(value, list) or hasattr(value, "tolist"):
-        return [_as_number(item, name) for item in value]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"column {name!r}: expected a number, got {value!r:.80}")
     return value
 
 
-def _as_list(value: Any, name: str, textual: bool, separator: str) -> Any:
-    if textual:
-        try:
-            value = parse_json(value, "the cell") if value.strip() else None
-        except ValueError as error:
-            raise ValueError(
-                f"column {name!r}: expected JSON, got {value!r:.80}: {error}"
-            ) from error
-    return _listed(value)
-
-
-def _as_several(value: Any, name: str, textual: bool, separator: str) -> Any:
-    if textual and not value.lstrip().startswith("["):
+def _from_text(value: str, separator: str | None) -> Any:
+    """A list of a text file: JSON or, with a separator, labels between such; None for blank."""
+    if separator is not None and not value.lstrip().startswith("["):
         return [part.strip() for part in value.split(separator)] if value.strip() else []
-    value = _as_list(value, name, textual, separator)
-    if not isinstance(value, list):
-        raise ValueError(f"column {name!r}: expected a list of labels, got {value!r:.80}")
-    return value
+    return parse_json(value, "the cell") if value.strip() else None
 
 
 def _listed(value: Any) -> Any:
-    """A value with lists for tuples and arrays."""
+    """A value with lists for tuples and arrays, and numbers of Python for those of NumPy."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -828,12 +776,3 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{value!r:.80} of type {type(value).__name__}: expected a value of JSON")
-
-
-_CONVERTERS: dict[str, Callable] = {
-    WORDS: _as_text,
-    CLASS: _as_label,
-    NUMERIC: _as_number,
-    LIST: _as_list,
-    SEVERAL: _as_several,
-}

@@ -49,12 +49,7 @@ class TableSource:
             [N]. Returns [x, labels, weights] of rows of the network, labels and weights may be
             None; with `packing` those of texts, and members, int32 [N, S], the texts of each row.
         facts: what a resumed run compares.
-        batch_size: rows B of a batch.
-        preprocess: maps (x, y, sample_weight) of a batch to the model's inputs.
-        shuffle: whether to shuffle anew in every pass. If not, rows are in the table's order.
-        seed: seed of the orders.
-        whole: whether to fill up the last batch of a pass, with weight 0.
-        width: T, to which ragged rows are padded.
+        batch_size, preprocess, shuffle, seed, whole, width: as `RowSource`.
         packing: None for a row of its own for each text.
     """
 
@@ -209,8 +204,7 @@ class TableSource:
                 if self.packing:
                     *table, members = table
                     rows = np.where(real[:, :, None], members[rows], -1)
-                parts = tf.nest.flatten(_weighted(table), expand_composites=True)
-                parts = [part for part in parts if part is not None]
+                parts = tf.nest.flatten(_weighted(*table), expand_composites=True)
                 for part, known in zip(parts, flat, strict=True):
                     if not known.shape.is_compatible_with(part.shape):
                         raise ValueError(
@@ -235,14 +229,12 @@ class TableSource:
 
         def make(*parts):
             *table, rows, real = parts
-            x, labels, weights = _structured(spec, table)
+            table = tf.nest.pack_sequence_as(spec, table, expand_composites=True)
             if self._whole:
                 rows.set_shape([self.batch_size // workers, *rows.shape[1:]])
             if self.packing:
-                length = self.packing.row_length
-                batch = packed_batch([x, labels, weights], rows, None, self._width, length)
+                batch = packed_batch(table, rows, self._width, self.packing.row_length)
             else:
-                table = (x,) if labels is None else (x, labels, weights)
                 batch = batch_of(table, rows, real, self._whole, self._width)
             return self._preprocess(*batch)
 
@@ -253,33 +245,22 @@ class TableSource:
             batches = batches.map(_by_replica(replicas)).unbatch()
         return finish(batches)
 
-    def _specification(self) -> tuple[list, list]:
+    def _specification(self) -> tuple[list, tuple]:
         """(specs of the tensors of a table, specs of its parts)."""
         if self._spec is None:
             import tensorflow as tf
 
-            table = _weighted(self._load([([(0, 0, 1)], {})], np.arange(1))[:3])
-            spec = [None if part is None else tf.nest.map_structure(_spec, part) for part in table]
+            table = _weighted(*self._load([([(0, 0, 1)], {})], np.arange(1))[:3])
             flat = tf.nest.flatten(table, expand_composites=True)
-            self._spec = [_spec(part) for part in flat if part is not None], spec
+            self._spec = [_spec(part) for part in flat], tf.nest.map_structure(_spec, table)
         return self._spec
 
 
-def _weighted(table: list) -> list:
-    """[x, labels, weights], with weights of 1 beside labels if there are none."""
-    x, labels, weights = table
-    if weights is None and labels is not None:
-        weights = np.ones(count(labels), "float32")
-    return [x, labels, weights]
-
-
-def _structured(spec: list, flat: list) -> list:
-    """The parts of a table from its tensors."""
-    import tensorflow as tf
-
-    there = [part for part in spec if part is not None]
-    parts = iter(tf.nest.pack_sequence_as(there, flat, expand_composites=True))
-    return [None if part is None else next(parts) for part in spec]
+def _weighted(x, labels, weights) -> tuple:
+    """(x,) or (x, labels, weights), with weights of 1 if there are none."""
+    if labels is None:
+        return (x,)
+    return x, labels, np.ones(count(labels), "float32") if weights is None else weights
 
 
 def _spec(value: Any):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from keras_bert.arguments import check_choice
 from keras_bert.data.rows import Column, name_lines, read_rows
 
 logger = logging.getLogger("keras_bert")
@@ -161,17 +162,19 @@ def _label_parser(
     separator: str,
 ) -> Callable[[list], object]:
     """A function from the label cells of an example to its label; its errors lack file and line."""
-    if kind not in ("class", "number", "several"):
-        raise ValueError(f"label_kind={kind!r}: expected 'class', 'number' or 'several'")
-    if names is not None and not columns:
-        raise ValueError("label_names: expected a label_column with them")
-    if names is not None and len(set(names)) != len(names):
-        raise ValueError(f"label_names={list(names)}: expected different names")
+    check_choice("label_kind", kind, ("class", "number", "several"))
+    problem = ""
     if len(columns) > 1 and kind != "several":
-        raise ValueError(f"label_kind={kind!r}: expected 'several' for {len(columns)} columns")
-    if names is not None and (kind == "number" or one_a_label):
+        problem = f"label_kind={kind!r}: expected 'several' for {len(columns)} columns"
+    elif names is not None and not columns:
+        problem = "label_names: expected a label_column with them"
+    elif names is not None and len(set(names)) != len(names):
+        problem = f"label_names={list(names)}: expected different names"
+    elif names is not None and (kind == "number" or one_a_label):
         what = "numbers" if kind == "number" else f"the columns {list(columns)}, which name them"
-        raise ValueError(f"label_names {list(names)} do not go with labels that are {what}.")
+        problem = f"label_names {list(names)} do not go with labels that are {what}"
+    if problem:
+        raise ValueError(problem)
     ids = None if names is None else {name: i for i, name in enumerate(names)}
     column = columns[0] if columns else None
 

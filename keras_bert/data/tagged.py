@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from keras_bert.data.examples import are_examples
+from keras_bert.data.examples import are_examples, place_of
 from keras_bert.data.rows import extension, name_lines, parse_json, read_lines, read_objects
 
 logger = logging.getLogger("keras_bert")
@@ -82,7 +82,7 @@ class AnnotatedTexts(NamedTuple):
         Returns:
             The index, and the line if known.
         """
-        return f"row {row}" + (f" (line {self.lines[row]})" if self.lines else "")
+        return place_of(row, self.lines)
 
 
 def read_entities(path: str | Path) -> AnnotatedTexts:
@@ -179,12 +179,10 @@ def annotated_texts(x: Any, y: Any = None) -> AnnotatedTexts | None:
         found, y = AnnotatedTexts(list(x), list(y)), None
     else:
         return None
-    if y is not None:
-        raise ValueError("y: expected None for texts with entities, which contain their labels")
-    if len(found.texts) != len(found.entities):
-        raise ValueError(
-            f"got {len(found.texts)} texts and spans of {len(found.entities)}: expected as many"
-        )
+    if y is not None or len(found.texts) != len(found.entities):
+        counts = f"got {len(found.texts)} texts and spans of {len(found.entities)}"
+        given = "y: expected None for texts with entities, which contain their labels"
+        raise ValueError(f"{counts}: expected as many" if y is None else given)
     rows = enumerate(zip(found.texts, found.entities, strict=True))
     checked = [_check_spans(text, spans, found.name(i)) for i, (text, spans) in rows]
     return AnnotatedTexts(list(found.texts), checked, found.lines)
@@ -243,16 +241,17 @@ def _label_studio(row: dict, where: str) -> dict:
     if not kept:
         return {"answer": "ignore"}
     regions = [_regions(one.get("result"), where) for one in (truth or kept)]
-    if any(spans != regions[0][1] for _, spans in regions):
-        raise ValueError(
-            f"{where}: {len(regions)} annotations that differ: expected one, or one that is marked "
-            "as the ground truth"
-        )
     name, spans = regions[0][0], [dict(span) for span in regions[0][1]]
     texts = {key: value for key, value in row["data"].items() if isinstance(value, str)}
+    problem = ""
+    if any(other != regions[0][1] for _, other in regions):
+        problem = f"{len(regions)} annotations that differ: expected one, or one that is marked as "
+        problem += "the ground truth"
     # A result names the tag of the interface that shows its text, often "text", not its column.
-    if name not in texts and "text" not in texts and len(texts) != 1:
-        raise ValueError(f"{where}: data has {[*row['data']]}: expected one string, or `text`")
+    elif name not in texts and "text" not in texts and len(texts) != 1:
+        problem = f"data has {[*row['data']]}: expected one string, or `text`"
+    if problem:
+        raise ValueError(f"{where}: {problem}")
     text = texts.get("text", texts.get(name, next(iter(texts.values()))))
     return {"text": text, "spans": spans}
 
@@ -262,13 +261,15 @@ def _regions(result: Any, where: str) -> tuple[str | None, list[list[tuple[str, 
     spans, names = [], set()
     for region in result if isinstance(result, list) else []:
         kind = region.get("type") if isinstance(region, dict) else None
-        if kind == "hypertextlabels":
-            raise ValueError(f"{where}: spans of HTML: expected those of a plain text")
-        if kind == "labels":
+        if kind in ("labels", "hypertextlabels"):
             wanted = ("end", "labels", "start", "text")
             name, value = region.get("to_name"), region.get("value")
-            if not isinstance(value, dict) or not isinstance(name, str | None):
-                raise ValueError(f"{where}: the span {region!r:.80}: expected an object in `value`")
+            plain = kind == "labels" and isinstance(value, dict)
+            if not plain or not isinstance(name, str | None):
+                raise ValueError(
+                    f"{where}: the span {region!r:.80}: expected an object in `value`, of plain "
+                    "text and not HTML"
+                )
             names.add(name)
             spans.append([(key, value[key]) for key in wanted if value.get(key) is not None])
     if len(names) > 1:
@@ -279,14 +280,7 @@ def _regions(result: Any, where: str) -> tuple[str | None, list[list[tuple[str, 
 
 
 def kinds_of(spans: Any) -> list[str]:
-    """The labels of the spans of a text, as far as they have any.
-
-    Args:
-        spans: as in `read_entities`.
-
-    Returns:
-        Names.
-    """
+    """The labels of the spans of a text, as in `read_entities`, as far as they have any."""
     labels = [
         span.get("label") if isinstance(span, dict) else span[-1]
         for span in (spans if isinstance(spans, list) else [])
@@ -307,19 +301,16 @@ def _check_spans(text: Any, spans: Any, where: str) -> list[tuple[int, int, str]
         parts = span._asdict() if hasattr(span, "_asdict") else span
         if isinstance(parts, dict):
             parts = _of_object(text, parts, f"{where}: the span {span!r:.80}")
-        named = f"{where}: the span {span!r:.80}"
-        if (
-            not isinstance(parts, list | tuple)
-            or len(parts) != 3
-            or not (
-                all(isinstance(p, int | np.integer) and not isinstance(p, bool) for p in parts[:2])
-                and isinstance(parts[2], str)
-                and parts[2]
+        right = isinstance(parts, list | tuple) and len(parts) == 3
+        if right:
+            *ends, label = parts
+            right = all(isinstance(p, int | np.integer) and not isinstance(p, bool) for p in ends)
+            right = right and isinstance(label, str) and label and 0 <= ends[0] < ends[1]
+        if not right or ends[1] > len(text):
+            raise ValueError(
+                f"{where}: the span {span!r:.80}: expected (start, end, label), two ints with "
+                f"0 <= start < end <= {len(text)}, the characters, and a name"
             )
-        ):
-            raise ValueError(f"{named}: expected (start, end, label), two ints and a name")
-        if not 0 <= parts[0] < parts[1] <= len(text):
-            raise ValueError(f"{named}: expected 0 <= start < end <= {len(text)}, the characters")
         found.append(tuple(parts))
     found.sort()
     for before, after in zip(found, found[1:], strict=False):
@@ -419,22 +410,19 @@ def read_tagged(
                 # Sentences before the first such line are also a document.
                 document = 0 if document is None and first is None else (document or 0) + 1
             continue
+        problem = ""
         if width is None:
             first, width = line, len(cells)
             for name, column in (("word_column", word_column), ("tag_column", tag_column)):
                 if not -width <= column < width:
-                    raise ValueError(
-                        f"{path}, line {line}: no column {column} ({name}); the line has {width} "
-                        f"columns {cells}."
-                    )
+                    problem = f"no column {column} ({name}); the line has {width} columns {cells}"
         if len(cells) != width:
-            raise ValueError(
-                f"{path}, line {line}: {len(cells)} columns {cells}, but expected {width} as in "
-                f"line {first}."
-            )
+            problem = f"{len(cells)} columns {cells}, but expected {width} as in line {first}"
+        elif not problem and not (cells[word_column] and cells[tag_column]):
+            problem = f"empty word or tag in {cells}"
+        if problem:
+            raise ValueError(f"{path}, line {line}: {problem}.")
         word, tag = cells[word_column], cells[tag_column]
-        if not word or not tag:
-            raise ValueError(f"{path}, line {line}: empty word or tag in {cells}.")
         if scheme is not None:
             try:
                 tag = _iob2(tag, previous, scheme)

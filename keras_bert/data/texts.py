@@ -10,32 +10,28 @@ def is_text(x: Any) -> bool:
 
 
 def check_texts(texts: Any, name: str = "texts") -> list:
-    """Converts a user's column of texts to a list of strings.
+    """Converts a user's column of texts to a list of str or bytes.
 
     Args:
         texts: list, tuple, NumPy array or pandas column of str or bytes.
         name: its name in errors.
 
-    Returns:
-        A list of str or bytes.
-
     Raises:
         TypeError: if there is no list, or an item is not a text, such as the NaN of an empty cell.
         ValueError: if a text contains a lone surrogate.
     """
-    if hasattr(texts, "columns"):
-        raise TypeError(f"{name} of type {type(texts).__name__}: expected one column of the table")
-    if hasattr(texts, "numpy"):
-        texts = texts.numpy()
-    if is_text(texts):
-        raise TypeError(f"{name}: expected a list of strings, not a string")
+    given, table = texts, hasattr(texts, "columns")
+    texts = texts.numpy() if hasattr(texts, "numpy") else texts
     if hasattr(texts, "tolist"):
         texts = texts.tolist()
-    elif isinstance(texts, Iterable):
+    elif isinstance(texts, Iterable) and not is_text(texts):
         texts = list(texts)
-    if not isinstance(texts, list):
-        kind = type(texts).__name__
-        raise TypeError(f"{name}={texts!r:.80} of type {kind}: expected a list of strings")
+    if table or not isinstance(texts, list):
+        expected = "one column of the table" if table else "a list of strings"
+        expected += ", not a string" if is_text(texts) else ""
+        kind = type(given).__name__
+        shown = f"{name} of type {kind}" if table else f"{name}={given!r:.80} of type {kind}"
+        raise TypeError(f"{shown}: expected {expected}")
     for row, text in enumerate(texts):
         if not is_text(text):
             pairs = isinstance(text, tuple | list) and len(text) == 2
@@ -52,27 +48,16 @@ def check_texts(texts: Any, name: str = "texts") -> list:
 
 
 def as_strings(texts: list, errors: str = "strict") -> list[str]:
-    """Decodes the texts that are bytes.
-
-    Args:
-        texts: checked texts.
-        errors: as `bytes.decode`.
-
-    Raises:
-        UnicodeDecodeError: if one is not UTF-8, unless `errors` says otherwise.
-    """
+    """Decodes those of checked texts that are bytes; for `errors` see `bytes.decode`."""
     return [text.decode(errors=errors) if isinstance(text, bytes) else text for text in texts]
 
 
 def text_columns(x: Any, most: int | None = 2) -> tuple[list, ...]:
-    """Splits texts, or a pair of columns, into columns of equal length.
+    """Splits texts, or a pair of columns, into a tuple of lists of equal length.
 
     Args:
         x: a column of texts, or a tuple of two columns.
         most: maximum number of columns in a tuple; None for any number from two.
-
-    Returns:
-        A tuple of lists, one for each column.
 
     Raises:
         TypeError: if an item is not a text, or a tuple contains plain strings.

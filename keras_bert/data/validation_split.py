@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_bert.arguments import check_above_zero
 from keras_bert.data.examples import Examples, is_dataset, part_of
 from keras_bert.data.ragged import count
 from keras_bert.data.table_rows import Table
@@ -64,8 +65,7 @@ def hold_out(
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
-    if not 0 < share <= 0.5:
-        raise ValueError(f"share={share}: expected a number above 0, at most 0.5")
+    check_above_zero("share", share, most=0.5)
     if len(labels) != len(groups):
         raise ValueError(f"got {len(labels)} labels and {len(groups)} groups: expected as many")
     # Numbers in the order of appearance: hashes of strings differ between processes.

@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from keras_bert.arguments import needed
+from keras_bert.arguments import check_count, needed
 from keras_bert.data.text_files import find_files, read_lines
 from keras_bert.text.tokenizer import SPECIAL_TOKENS
 
@@ -65,8 +65,7 @@ def build_vocabulary(
         ("min_frequency", min_frequency, 1),
         ("alphabet_size", alphabet_size, 1),
     ):
-        if value < least:
-            raise ValueError(f"{name}={value}: expected {least} or more")
+        check_count(name, value, least)
     with needed("build_vocabulary", "the tokenizers library", "'keras3-bert[corpus]'"):
         import tokenizers
 

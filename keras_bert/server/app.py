@@ -17,6 +17,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -31,6 +32,7 @@ from keras_bert.server.rest import (
     STATUS,
     Limits,
     RequestError,
+    not_found,
     parse_object,
     parse_predict,
     reply_of,
@@ -47,6 +49,7 @@ from keras_bert.server.served_model import (
     default_name,
     find_place,
 )
+from keras_bert.serving.export_contract import plain_values
 
 Models = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
 
@@ -73,34 +76,23 @@ class Metrics:
     """The figures at /metrics."""
 
     def __init__(self):
-        self.registry = registry = CollectorRegistry()
-        prefix = "keras_bert_"
-        self.requests = Counter(
-            prefix + "requests", "Requests by status", ["model", "method", "status"],
-            registry=registry,
-        )  # fmt: skip
-        self.seconds = Histogram(
-            prefix + "request_seconds", "Time to answer a request for predictions", ["model"],
-            buckets=_SECONDS, registry=registry,
-        )  # fmt: skip
-        self.rows = Counter(prefix + "rows", "Rows answered", ["model"], registry=registry)
-        self.batch_rows = Histogram(
-            prefix + "batch_rows", "Rows of a batch", ["model"], buckets=_ROWS, registry=registry
-        )
-        self.batch_seconds = Histogram(
-            prefix + "batch_seconds", "Time to compute a batch", ["model"], buckets=_SECONDS,
-            registry=registry,
-        )  # fmt: skip
-        self.queue = Gauge(prefix + "queue_rows", "Rows that wait", ["model"], registry=registry)
-        self.given_up = Counter(
-            prefix + "given_up", "Requests not computed, as the client was gone", ["model"],
-            registry=registry,
-        )  # fmt: skip
-        self.version = Gauge(
-            prefix + "version", "Version that answers requests without a version", ["model"],
-            registry=registry,
-        )  # fmt: skip
-        self.in_flight = Gauge(prefix + "in_flight", "Requests in work", registry=registry)
+        self.registry = CollectorRegistry()
+
+        def new(kind, name, says, labels=("model",), **settings):
+            return kind(f"keras_bert_{name}", says, labels, registry=self.registry, **settings)
+
+        by_status, times = ("model", "method", "status"), {"buckets": _SECONDS}
+        says = "Time to answer a request for predictions"
+        self.requests = new(Counter, "requests", "Requests by status", by_status)
+        self.seconds = new(Histogram, "request_seconds", says, **times)
+        self.rows = new(Counter, "rows", "Rows answered")
+        self.batch_rows = new(Histogram, "batch_rows", "Rows of a batch", buckets=_ROWS)
+        self.batch_seconds = new(Histogram, "batch_seconds", "Time to compute a batch", **times)
+        self.queue = new(Gauge, "queue_rows", "Rows that wait")
+        self.given_up = new(Counter, "given_up", "Requests not computed, as the client was gone")
+        says = "Version that answers requests without a version"
+        self.version = new(Gauge, "version", says)
+        self.in_flight = new(Gauge, "in_flight", "Requests in work", ())
 
     def ran(self, model: str):
         """Returns a function that counts a batch of a model."""
@@ -227,16 +219,14 @@ class ModelServer:
         name = request.path_params["name"]
         self.in_flight += 1
         try:
-            model = self.models.get(name)
-            if model is None:
-                raise not_found(name, None)
+            model = self._model(name)
             version = model.version(None, None)
             signatures = version.export.contract["signatures"]
             body = await self._body(request.scope, request.receive)
             asked = await self._parsed(parse_predict, body, signatures)
             if asked.rows != 1:
                 raise RequestError(400, f"inputs: {asked.rows} rows; expected 1 to explain")
-            columns = [_plain(values.tolist()) for values in asked.inputs.values()]
+            columns = [plain_values(values) for values in asked.inputs.values()]
             return await model.look(partial(find, columns))
         except ClientDisconnect:
             raise RequestError(_CLIENT_GONE, "the client is gone") from None
@@ -251,16 +241,18 @@ class ModelServer:
             return self._status(*found.groups())
         raise RequestError(400, f"Malformed request: {request.method} {path:.200}")
 
+    def _model(self, name: str, number: str | None = None) -> ServedModel:
+        if name not in self.models:
+            raise not_found(shown(name, quote=False), number)
+        return self.models[name]
+
     def _status(self, name, number, label, metadata) -> Response:
         if name is None:
             raise RequestError(400, "Missing model name in request.")
-        model = self.models.get(unquote(name))
-        label = None if label is None else unquote(label)
+        name, label = unquote(name), None if label is None else unquote(label)
+        model = self.models.get(name)
         if metadata:
-            if model is None:
-                raise RequestError(
-                    404, f"Servable not found for request: Latest({shown_name(name)})"
-                )
+            model = self._model(name)
             version = model.version(number, label)
             return JSONResponse(
                 {
@@ -272,41 +264,31 @@ class ModelServer:
                     "metadata": {"signature_def": {"signature_def": version.export.signature_defs}},
                 }
             )
-        if model is None or not model.versions:
-            raise RequestError(404, f"Could not find any versions of model {shown_name(name)}")
-        if label is not None:
+        chosen = sorted(model.versions.values() if model else (), key=lambda v: -v.number)
+        if chosen and label is not None:
             number = str(model.version(None, label).number)
-        chosen = sorted(model.versions.values(), key=lambda version: -version.number)
-        if number is not None:
+        which = "any versions"
+        if chosen and number is not None:
             chosen = [v for v in chosen if v.number == int(number[:20])]
-            if not chosen:
-                raise RequestError(404, f"Could not find version {number[:20]} of model {name}")
+            which = f"version {number[:20]}"
+        if not chosen:
+            raise RequestError(404, f"Could not find {which} of model {shown(name, quote=False)}")
         return JSONResponse({"model_version_status": [version.status() for version in chosen]})
 
     async def predict(self, scope, receive, send, name, number, label, method) -> None:
         """POST /v1/models/...:predict, and the other methods of TensorFlow Serving.
 
         An ASGI application, not a route: routing and Starlette's objects would cost as much as
-        all else that is done for a request here.
-
-        Args:
-            scope: of ASGI, like `receive` and `send`.
-            receive: the same.
-            send: the same.
-            name: groups of `PREDICTION`, like the others.
-            number: the same.
-            label: the same.
-            method: the same.
+        all else that is done for a request here. The further arguments are groups of `PREDICTION`.
         """
-        begun = time.monotonic()
-        model = self.models.get(unquote(name))
+        begun, name = time.monotonic(), unquote(name)
+        model = self.models.get(name)
         status, method = 500, method.lower()
         self.in_flight += 1
         try:
             self._authorize(scope)
             body = await self._body(scope, receive)
-            if model is None:
-                raise not_found(name, number)
+            model = self._model(name, number)
             label = None if label is None else unquote(label)
             if method != "predict":
                 signatures = model.version(number, label).export.signature_defs
@@ -324,9 +306,8 @@ class ModelServer:
                     asked.signature, asked.inputs, asked.rows, asked.length
                 )
             except QueueFullError:
-                raise RequestError(
-                    503, f"model {name}: the queue is full; try again later", {"Retry-After": "1"}
-                ) from None
+                problem = f"model {model.name}: the queue is full; try again later"
+                raise RequestError(503, problem, {"Retry-After": "1"}) from None
             try:
                 outputs = await answer_of(job, receive)
             except ClientDisconnect:
@@ -338,10 +319,8 @@ class ModelServer:
             self._metrics.rows.labels(model.name).inc(asked.rows)
             await respond(send, 200, content)
         except RequestError as error:
-            status = error.status
-            await JSONResponse({"error": error.message}, status, error.headers)(
-                scope, receive, send
-            )
+            status = error.status_code
+            await _answer(error)(scope, receive, send)
         except ClientDisconnect:
             status = _CLIENT_GONE
             await respond(send, _CLIENT_GONE, b"")
@@ -425,19 +404,9 @@ async def respond(send, status: int, content: bytes) -> None:
 
 
 async def answer_of(job: Job, receive) -> dict[str, np.ndarray]:
-    """Waits for the answer to a job while its client is there.
+    """Waits for the answer to a job; raises `ClientDisconnect` if the client has left before.
 
     Most answers come sooner than it is worth to watch the connection.
-
-    Args:
-        job: the job.
-        receive: of ASGI, after the whole body.
-
-    Returns:
-        The outputs.
-
-    Raises:
-        ClientDisconnect: if the client has left before.
     """
     loop, watching = asyncio.get_running_loop(), []
 
@@ -464,65 +433,25 @@ def refuse_method(
     """Refuses `:classify` and `:regress`, as TensorFlow Serving does for these signatures.
 
     They take `tf.Example`s; exports have signatures of the method predict alone.
-
-    Args:
-        method: "classify" or "regress".
-        body: of the request.
-        signature_defs: of the version, by name.
-        limits: of the request.
-
-    Raises:
-        RequestError: always.
     """
     request = parse_object(body, limits)
-    name = signature_of(request)
-    if name not in signature_defs:
-        raise RequestError(
-            400, f'Serving signature name: "{shown(name, quote=False)}" not found in signature def'
-        )
+    name = signature_of(request, signature_defs)
     examples = request.get("examples")
     if not isinstance(examples, list) or not examples:
-        raise RequestError(
-            400, f"examples: expected a list with one or more objects for the method {method}"
-        )
-    raise RequestError(
-        400,
-        f"Expected {method} signature method_name to be tensorflow/serving/{method}. Was: "
-        f"{signature_defs[name]['method_name']}; use :predict",
-    )
-
-
-def not_found(name: str, number: str | None) -> RequestError:
-    """The error for a model that is not served."""
-    which = f"Latest({shown_name(name)})"
-    if number is not None:
-        which = f"Specific({shown_name(name)}, {number[:20]})"
-    return RequestError(404, f"Servable not found for request: {which}")
-
-
-def shown_name(name: str) -> str:
-    """A name from a path for a message."""
-    return shown(unquote(name), quote=False)
-
-
-def _plain(value):
-    """Nested lists with strings in place of bytes."""
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value.decode("utf-8") if isinstance(value, bytes) else value
+        problem = f"examples: expected a list with one or more objects for the method {method}"
+    else:
+        problem = f"Expected {method} signature method_name to be tensorflow/serving/{method}. "
+        problem += f"Was: {signature_defs[name]['method_name']}; use :predict"
+    raise RequestError(400, problem)
 
 
 def describe(model: ServedModel) -> dict[str, Any]:
     """What a model is, without a path of this machine.
 
-    Args:
-        model: the model.
-
-    Returns:
-        "name"; "state", "ready" or "loading"; "versions" and "version_labels"; and of the newest
-        version that answers, from its contract: "task", the class; "signatures" with inputs and
-        outputs; "labels" of its classes or None; "settings", "weights", "packages", and "example",
-        a request; "scores" of the run, or None; "explains", whether `explanation` answers.
+    "name"; "state", "ready" or "loading"; "versions" and "version_labels"; "scores" of the run, or
+    None; "explains", whether `explanation` answers; and of the newest version that answers, from
+    its contract: "task", the class; "signatures" with inputs and outputs; "labels" of its classes
+    or None; "settings", "weights", "packages", and "example", a request.
     """
     found = model.available()
     said: dict[str, Any] = {
@@ -593,12 +522,12 @@ class Front:
             await self._app(scope, receive, finished)
 
 
-async def _error(request: Request, error: RequestError) -> Response:
-    return JSONResponse({"error": error.message}, error.status, error.headers)
+def _answer(error: HTTPException) -> Response:
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
-async def _http_error(request: Request, error) -> Response:
-    return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+async def _error(request: Request, error: HTTPException) -> Response:
+    return _answer(error)
 
 
 async def _crash(request: Request, error: Exception) -> Response:
@@ -606,28 +535,22 @@ async def _crash(request: Request, error: Exception) -> Response:
 
 
 def named_models(models: Models) -> dict[str, str | Path]:
-    """The models to serve by name.
-
-    Args:
-        models: as `create_app`.
+    """The models to serve, as for `create_app`, by name.
 
     Raises:
         ValueError: if there is none, a name is invalid or given twice.
     """
     if isinstance(models, str | Path):
         models = [models]
-    if not isinstance(models, Mapping):
-        pairs = [(default_name(source), source) for source in models]
-        models = dict(pairs)
-        if len(models) != len(pairs):
-            names = ", ".join(name for name, _ in pairs)
-            raise ValueError(f"models={names}: two of one name; pass {{name: source}}")
-    if not models:
-        raise ValueError("models={}: expected one or more")
-    for name in models:
+    named = isinstance(models, Mapping)
+    pairs = [*models.items()] if named else [(default_name(source), source) for source in models]
+    if not pairs or len(dict(pairs)) != len(pairs):
+        problem = "two of one name; pass {name: source}" if pairs else "expected one or more"
+        raise ValueError(f"models={', '.join(name for name, _ in pairs) or '{}'}: {problem}")
+    for name, _ in pairs:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ValueError(f"models: name {name!r}: expected no space, slash or colon")
-    return dict(models)
+    return dict(pairs)
 
 
 def read_keys(path: str | Path) -> list[bytes]:
@@ -736,12 +659,7 @@ def create_app(
     app = Starlette(
         routes=routes,
         lifespan=server.lifespan,
-        exception_handlers={
-            RequestError: _error,
-            404: _http_error,
-            405: _http_error,
-            500: _crash,
-        },
+        exception_handlers={HTTPException: _error, 500: _crash},
     )
     app.add_middleware(Front, server=server)
     app.state.server = server

@@ -105,16 +105,10 @@ class Batcher:
         return self._rows
 
     def submit(self, signature: str, inputs: dict[str, np.ndarray], rows: int, length: int) -> Job:
-        """Puts a request into the queue.
+        """Puts a request into the queue; await the `answer` of the job.
 
         Args:
-            signature: the signature to call.
-            inputs: arrays by name.
-            rows: size of axis 0.
-            length: of its longest text.
-
-        Returns:
-            The job; await its `answer`.
+            signature, inputs, rows, length: as `Job`.
 
         Raises:
             QueueFullError: if too many rows wait. A request into an empty queue is always taken.
@@ -138,14 +132,7 @@ class Batcher:
         return job
 
     def give_up(self, job: Job) -> bool:
-        """Drops a job whose client is gone.
-
-        Args:
-            job: the job.
-
-        Returns:
-            Whether it waited in the queue, so that it is not computed.
-        """
+        """Drops a job whose client is gone; tells whether it waited, so that it is not computed."""
         job.answer.cancel()
         return self._drop(job)
 

@@ -41,9 +41,7 @@ class OwnHosts:
     A browser lets the page of another site ask 127.0.0.1 under that site's own name, once the name
     leads there (DNS rebinding), and read the answers.
 
-    Args:
-        app: the application.
-        hosts: names of this server, beside localhost and addresses of this machine.
+    `hosts` are names of this server, beside localhost and addresses of this machine.
     """
 
     def __init__(self, app, hosts: Sequence[str] = ()):

@@ -5,15 +5,16 @@ a request is wrong, the status is theirs and the message names the input and the
 """
 
 import base64
-import binascii
 import json
 import re
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import orjson
+from starlette.exceptions import HTTPException
 
 from keras_bert.serving.export_contract import plain_values
 
@@ -33,24 +34,21 @@ _KINDS = {
     dict: "an object",
     type(None): "null",
 }
-_EXPECTED = {"b": "true or false", "i": "a whole number", "u": "a whole number", "f": "a number"}
+_TYPES = {"b": bool, "i": int, "u": int, "f": int | float}
+_EXPECTED = {
+    "b": "true or false",
+    "i": "a whole number",
+    "u": "a whole number",
+    "f": "a number",
+    "O": 'a string or {"b64": ...}',
+}
 LARGE = 1 << 16  # bytes of a body from which on parsing it can hold up others
 _VALUES_OF_A_ROW = 128  # lists, objects, keys and strings
 _SHOWN = 60  # characters of a value in a message
 
 
-class RequestError(Exception):
-    """A request that is answered with an error.
-
-    Args:
-        status: the HTTP status.
-        message: the text of the answer's `error`.
-        headers: further headers of the answer.
-    """
-
-    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None):
-        super().__init__(message)
-        self.status, self.message, self.headers = status, message, headers or {}
+class RequestError(HTTPException):
+    """A request that is answered with a status, the detail as `error`, and further headers."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +86,7 @@ class Predict:
 
 
 def unpacked(body: bytes, encoding: str, limits: Limits) -> bytes:
-    """Unpacks a body.
-
-    Args:
-        body: as sent.
-        encoding: the header Content-Encoding.
-        limits: of the request.
+    """Unpacks a body of that Content-Encoding.
 
     Raises:
         RequestError: if the encoding is unknown, the data is damaged or unpacks to too much.
@@ -102,15 +95,15 @@ def unpacked(body: bytes, encoding: str, limits: Limits) -> bytes:
         return body
     if encoding != "gzip":
         raise RequestError(415, f"Content-Encoding={shown(encoding)}: expected gzip or identity")
-    unpacker = zlib.decompressobj(wbits=31)
+    unpacker, data, problem = zlib.decompressobj(wbits=31), b"", "it ends too early"
     try:
         data = unpacker.decompress(body, limits.body + 1)
     except zlib.error as error:
-        raise RequestError(400, f"body: damaged gzip data: {error}") from None
+        problem = str(error)
     if len(data) > limits.body:
         raise RequestError(413, too_large(limits))
     if not unpacker.eof:
-        raise RequestError(400, "body: damaged gzip data: it ends too early")
+        raise RequestError(400, f"body: damaged gzip data: {problem}")
     return data
 
 
@@ -131,44 +124,40 @@ def parse_predict(body: bytes, signatures: dict[str, dict], limits: Limits) -> P
         RequestError: with the input and the row, if the request is wrong.
     """
     request = parse_object(body, limits)
-    name = signature_of(request)
-    if name not in signatures:
-        raise RequestError(
-            400,
-            f'Serving signature name: "{shown(name, quote=False)}" not found in signature def; '
-            f"expected one of {', '.join(signatures)}",
-        )
+    name = signature_of(request, signatures)
     specs = signatures[name]["inputs"]
-    if "instances" in request and "inputs" in request:
-        raise RequestError(400, "expected only one of 'inputs' or 'instances' keys, got both")
-    if "instances" in request:
-        by_row, columns = True, _columns_of_instances(request["instances"], specs, limits)
-    elif "inputs" in request:
-        by_row, columns = False, _columns_of_inputs(request["inputs"], specs)
+    forms = [key for key in ("instances", "inputs") if key in request]
+    if len(forms) != 1:
+        both = "expected only one of 'inputs' or 'instances' keys, got both"
+        raise RequestError(400, both if forms else "Missing 'inputs' or 'instances' key")
+    (where,) = forms
+    if where == "instances":
+        columns = _columns_of_instances(request["instances"], specs, limits)
     else:
-        raise RequestError(400, "Missing 'inputs' or 'instances' key")
-    where = "instances" if by_row else "inputs"
-    for n in specs:  # before the values are looked at
-        _check_rows(n, len(columns[n]) if isinstance(columns[n], list) else 0, where, limits)
+        columns = _columns_of_inputs(request["inputs"], specs)
+        for n in specs:  # before the values are looked at
+            if isinstance(columns[n], list):
+                _check_rows(f"inputs: {n!r} has", columns[n], limits)
     inputs = {n: array_of(columns[n], specs[n], f"{where}: {n!r}", limits) for n in specs}
-    counts = {n: len(value) for n, value in inputs.items()}
-    rows = next(iter(counts.values()))
-    for other, count in counts.items():
-        if count != rows:
-            first = next(iter(counts))
+    first, rows = next((n, len(value)) for n, value in inputs.items())
+    for other, value in inputs.items():
+        if len(value) != rows:
             raise RequestError(
                 400,
-                f"inputs: {first!r} has {rows} rows and {other!r} has {count}: expected as many",
+                f"inputs: {first!r} has {rows} rows and {other!r} has {len(value)}: expected as "
+                "many",
             )
-    check_encoding(body)
-    return Predict(name, inputs, rows, by_row, max(map(_length, inputs.values()), default=0))
+    try:  # where no input is wrong: in a name, or a key of no meaning
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise RequestError(400, f"JSON Parse error: no UTF-8 at byte {error.start}") from None
+    length = max(map(_length, inputs.values()), default=0)
+    return Predict(name, inputs, rows, where == "instances", length)
 
 
-def _check_rows(name: str, rows: int, where: str, limits: Limits) -> None:
-    if rows > limits.rows:
-        raise RequestError(
-            400, f"{where}: {name!r} has {rows:,} rows; expected at most {limits.rows:,}"
-        )
+def _check_rows(where: str, rows: list, limits: Limits) -> None:
+    if len(rows) > limits.rows:
+        raise RequestError(400, f"{where} {len(rows):,} rows; expected at most {limits.rows:,}")
 
 
 def parse_object(body: bytes, limits: Limits) -> dict[str, Any]:
@@ -176,15 +165,9 @@ def parse_object(body: bytes, limits: Limits) -> dict[str, Any]:
 
     `NaN`, `Infinity` and `-Infinity` are numbers, as in TensorFlow Serving.
 
-    Args:
-        body: the JSON.
-        limits: of the request.
-
     Raises:
         RequestError: if it is not.
     """
-    if not body:
-        raise RequestError(400, "JSON Parse error: The document is empty")
     most = _VALUES_OF_A_ROW * limits.rows
     if len(body) > LARGE and _has_more(body, most):
         raise RequestError(
@@ -192,13 +175,15 @@ def parse_object(body: bytes, limits: Limits) -> dict[str, Any]:
         )
     try:
         # Bytes that are not UTF-8 become surrogates, so that the error can name their input.
-        request = json.loads(body.decode("utf-8", "surrogateescape"))
+        request, problem = json.loads(body.decode("utf-8", "surrogateescape")), ""
     except json.JSONDecodeError as error:
-        raise RequestError(400, f"JSON Parse error: {error.msg} at offset: {error.pos}") from None
+        problem = f"{error.msg} at offset: {error.pos}" if body else "The document is empty"
     except RecursionError:
-        raise RequestError(400, "JSON Parse error: nested too deeply") from None
+        problem = "nested too deeply"
     except ValueError:  # a whole number with thousands of digits
-        raise RequestError(400, "JSON Parse error: a number has too many digits") from None
+        problem = "a number has too many digits"
+    if problem:
+        raise RequestError(400, f"JSON Parse error: {problem}")
     if not isinstance(request, dict):
         raise RequestError(400, f"body: expected a JSON object, got {kind(request)}")
     return request
@@ -223,30 +208,25 @@ def _has_more(body: bytes, most: int) -> bool:
     return strings > most or strings + count(b"".join(plain.split(b'"')[::2])) > most
 
 
-def check_encoding(body: bytes) -> None:
-    """Refuses a body that is not UTF-8 where no input is wrong: in a name, or a key of no meaning.
-
-    Raises:
-        RequestError: with the place.
-    """
-    try:
-        body.decode()
-    except UnicodeDecodeError as error:
-        raise RequestError(400, f"JSON Parse error: no UTF-8 at byte {error.start}") from None
-
-
-def signature_of(request: dict[str, Any]) -> str:
+def signature_of(request: dict[str, Any], signatures: Mapping[str, Any]) -> str:
     """The name of the requested signature.
 
     Raises:
-        RequestError: if it is not a string.
+        RequestError: if it is not a string, or is none of the signatures.
     """
     name = request.get("signature_name", DEFAULT)
     if not isinstance(name, str):
         raise RequestError(
             400, f"'signature_name' key must be a string value, got {kind(name)}: {shown(name)}"
         )
-    return name or DEFAULT
+    name = name or DEFAULT
+    if name not in signatures:
+        raise RequestError(
+            400,
+            f'Serving signature name: "{shown(name, quote=False)}" not found in signature def; '
+            f"expected one of {', '.join(signatures)}",
+        )
+    return name
 
 
 def _is_bytes(value: Any) -> bool:
@@ -254,58 +234,50 @@ def _is_bytes(value: Any) -> bool:
 
 
 def _columns_of_instances(instances: Any, specs: dict, limits: Limits) -> dict[str, list]:
-    if not isinstance(instances, list):
-        raise RequestError(400, f"instances: expected a list, got {kind(instances)}")
-    if not instances:
-        raise RequestError(400, "instances: no values; expected one or more")
-    if len(instances) > limits.rows:
-        raise RequestError(
-            400, f"instances: {len(instances):,} rows; expected at most {limits.rows:,}"
-        )
+    if not isinstance(instances, list) or not instances:
+        problem = "no values; expected one or more"
+        problem = problem if instances == [] else f"expected a list, got {kind(instances)}"
+        raise RequestError(400, f"instances: {problem}")
+    _check_rows("instances:", instances, limits)
     names = ", ".join(map(repr, specs))
     named = isinstance(instances[0], dict) and not _is_bytes(instances[0])
-    if not named and len(specs) > 1:
-        raise RequestError(
-            400,
-            f"instances is a plain list: expected a list of objects, as the signature has several "
-            f"inputs, {names}",
-        )
     if not named:
-        return {next(iter(specs)): instances}
+        problem = "instances is a plain list: expected a list of objects"
+        return _only_input(instances, specs, problem)
     for number, item in enumerate(instances):
         if not isinstance(item, dict) or _is_bytes(item):
-            raise RequestError(
-                400, f"instances[{number}]: expected an object with {names}, got {kind(item)}"
-            )
-        if item.keys() != specs.keys():
-            missing = [n for n in specs if n not in item]
-            unknown = [n for n in item if n not in specs]
-            said = f"Missing named input: {missing[0]}" if missing else "unknown named input: "
-            said += "" if missing else shown(unknown[0], quote=False)
-            raise RequestError(400, f"instances[{number}]: {said}; keys must be equal to: {names}")
+            problem = f"expected an object with {names}, got {kind(item)}"
+        elif missing := [n for n in specs if n not in item]:
+            problem = f"Missing named input: {missing[0]}; keys must be equal to: {names}"
+        elif unknown := [n for n in item if n not in specs]:
+            unknown = shown(unknown[0], quote=False)
+            problem = f"unknown named input: {unknown}; keys must be equal to: {names}"
+        else:
+            continue
+        raise RequestError(400, f"instances[{number}]: {problem}")
     return {name: [item[name] for item in instances] for name in specs}
 
 
 def _columns_of_inputs(inputs: Any, specs: dict) -> dict[str, Any]:
-    names = ", ".join(map(repr, specs))
-    if isinstance(inputs, dict) and not _is_bytes(inputs):
-        for name in specs:
-            if name not in inputs:
-                raise RequestError(
-                    400, f"Missing named input: {name} in 'inputs' object; expected {names}"
-                )
-        return inputs
-    if len(specs) > 1:
+    if not isinstance(inputs, dict) or _is_bytes(inputs):
+        return _only_input(inputs, specs, "inputs is a plain value/list: expected an object")
+    if missing := [name for name in specs if name not in inputs]:
+        names = ", ".join(map(repr, specs))
         raise RequestError(
-            400,
-            f"inputs is a plain value/list: expected an object, as the signature has several "
-            f"inputs, {names}",
+            400, f"Missing named input: {missing[0]} in 'inputs' object; expected {names}"
         )
-    return {next(iter(specs)): inputs}
+    return inputs
+
+
+def _only_input(values: Any, specs: dict, problem: str) -> dict[str, Any]:
+    if len(specs) > 1:
+        names = ", ".join(map(repr, specs))
+        raise RequestError(400, f"{problem}, as the signature has several inputs, {names}")
+    return {next(iter(specs)): values}
 
 
 def array_of(value: Any, spec: dict, where: str, limits: Limits) -> np.ndarray:
-    """Converts nested lists of JSON values to an array.
+    """Converts nested lists of JSON values to an array; strings are bytes, of dtype object.
 
     Args:
         value: the lists.
@@ -313,108 +285,86 @@ def array_of(value: Any, spec: dict, where: str, limits: Limits) -> np.ndarray:
         where: the input, for errors.
         limits: of the request.
 
-    Returns:
-        The array; strings as bytes, dtype object.
-
     Raises:
         RequestError: with the input and the place, for a value of another type, lists of unequal
             lengths, another rank, or a size that the shape does not have.
     """
     dtype = np.dtype(object) if spec["dtype"] == "string" else np.dtype(spec["dtype"])
-    shape, rank = [], len(spec["shape"])
-    inner = value
-    for axis in range(rank):
-        if not isinstance(inner, list):
-            place = where + "[0]" * axis
-            raise RequestError(
-                400, f"{place}: expected {_described(spec)}, got {kind(inner)}: {shown(inner)}"
-            )
-        shape.append(len(inner))
-        if not inner:
-            shape += [size or 0 for size in spec["shape"][axis + 1 :]]
-            break
-        inner = inner[0]
-    flat: list = []
-    _flatten(value, 0, shape, dtype, spec, where, limits, flat)
+    least, most = _range_of(dtype)
+    shape, inner, flat = [], value, []
+    for size in spec["shape"]:
+        if not isinstance(inner, list | None):
+            break  # which is an error below
+        shape.append((size or 0) if inner is None else len(inner))
+        inner = inner[0] if inner else None
+
+    def flatten(value, axis: int, where: str) -> None:
+        if axis == len(spec["shape"]):
+            flat.append(_value(value, dtype, least, most, where, limits))
+            return
+        if not isinstance(value, list) or len(value) != shape[axis]:
+            problem = f"expected {_described(spec)}, got {kind(value)}: {shown(value)}"
+            if isinstance(value, list):
+                problem = f"{len(value)} values, expected {shape[axis]}, as the first has: "
+                problem += "lists of one input are equally long"
+            raise RequestError(400, f"{where}: {problem}")
+        for number, item in enumerate(value):
+            flatten(item, axis + 1, f"{where}[{number}]")
+
+    flatten(value, 0, where)
     for axis, (size, expected) in enumerate(zip(shape, spec["shape"], strict=True)):
         if expected is not None and size != expected:
             raise RequestError(400, f"{where}: axis {axis} has {size} values; expected {expected}")
     return np.array(flat, dtype).reshape(shape)
 
 
-def _flatten(value, axis, shape, dtype, spec, where, limits, flat) -> None:
-    if axis < len(shape):
-        if not isinstance(value, list):
-            raise RequestError(
-                400, f"{where}: expected {_described(spec)}, got {kind(value)}: {shown(value)}"
-            )
-        if len(value) != shape[axis]:
-            raise RequestError(
-                400,
-                f"{where}: {len(value)} values, expected {shape[axis]}, as the first has: lists of "
-                "one input are equally long",
-            )
-        for number, item in enumerate(value):
-            _flatten(item, axis + 1, shape, dtype, spec, f"{where}[{number}]", limits, flat)
-        return
-    flat.append(_value(value, dtype, where, limits))
+def _range_of(dtype: np.dtype) -> tuple[float, float]:
+    """The smallest and the largest finite number of a type."""
+    if dtype.kind == "f":
+        return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
+    return (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.kind in "iu" else (0, 1)
 
 
-def _value(value, dtype: np.dtype, where: str, limits: Limits):
+def _value(value, dtype: np.dtype, least, most, where: str, limits: Limits):
     if dtype.kind == "O":
-        if isinstance(value, str):
-            return _text(value, where, limits)
-        if _is_bytes(value) and isinstance(value["b64"], str):
-            return _decoded(value["b64"], where, limits)
-        raise RequestError(
-            400, f'{where}: expected a string or {{"b64": ...}}, got {kind(value)}: {shown(value)}'
-        )
-    right = {"b": bool, "i": int, "u": int, "f": (int, float)}[dtype.kind]
-    if not isinstance(value, right) or (isinstance(value, bool) and dtype.kind != "b"):
+        right = isinstance(value, str) or (_is_bytes(value) and isinstance(value["b64"], str))
+    else:
+        right = isinstance(value, _TYPES[dtype.kind])
+        right = right and (dtype.kind == "b" or not isinstance(value, bool))
+    if not right:
         raise RequestError(
             400, f"{where}: expected {_EXPECTED[dtype.kind]}, got {kind(value)}: {shown(value)}"
         )
-    if dtype.kind in "iu":
-        limit = np.iinfo(dtype)
-        if not limit.min <= value <= limit.max:
-            raise RequestError(400, f"{where}: {shown(value)} does not fit into {dtype.name}")
-    elif dtype.kind == "f" and float(np.finfo(dtype).max) < abs(value) != float("inf"):
+    if dtype.kind == "O":
+        return _bytes_of(value, where, limits)
+    if not least <= value <= most and (dtype.kind != "f" or most < abs(value) != float("inf")):
         raise RequestError(400, f"{where}: {shown(value)} does not fit into {dtype.name}")
     return value
 
 
-def _text(value: str, where: str, limits: Limits) -> bytes:
-    if len(value) > limits.text:
-        raise RequestError(
-            400, f"{where}: {len(value):,} characters; expected at most {limits.text:,}"
-        )
+def _bytes_of(value: str | dict, where: str, limits: Limits) -> bytes:
+    """A text, or the object of one in base64, as UTF-8."""
+    plain, problem, data = isinstance(value, str), "", b""
     try:
-        return value.encode()
-    except UnicodeEncodeError as error:
-        raise RequestError(
-            400,
-            f"{where}: no valid Unicode at character {error.start}: a lone surrogate, or bytes "
-            "that are not UTF-8",
-        ) from None
-
-
-def _decoded(value: str, where: str, limits: Limits) -> bytes:
-    try:
-        # As TensorFlow Serving, with or without padding, in both alphabets.
-        data = value.encode("ascii").translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
-        data = base64.b64decode(data + b"=" * (-len(data) % 4), validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        raise RequestError(400, f"{where}: 'b64' is not valid base64") from None
-    try:
-        text = data.decode()
+        if plain:
+            text, data = value, value.encode()
+        else:
+            # As TensorFlow Serving, with or without padding, in both alphabets.
+            data = value["b64"].encode("ascii").translate(bytes.maketrans(b"-_", b"+/"))
+            data = data.rstrip(b"=")
+            data = base64.b64decode(data + b"=" * (-len(data) % 4), validate=True)
+            text = data.decode()
+        if len(text) > limits.text:
+            problem = f"{len(text):,} characters; expected at most {limits.text:,}"
     except UnicodeDecodeError as error:
-        raise RequestError(
-            400, f"{where}: byte {error.start} of the decoded 'b64' is not UTF-8"
-        ) from None
-    if len(text) > limits.text:
-        raise RequestError(
-            400, f"{where}: {len(text):,} characters; expected at most {limits.text:,}"
-        )
+        problem = f"byte {error.start} of the decoded 'b64' is not UTF-8"
+    except ValueError as error:  # UnicodeEncodeError, binascii.Error
+        problem = "'b64' is not valid base64"
+        if plain:
+            problem = f"no valid Unicode at character {error.start}: a lone surrogate, or bytes "
+            problem += "that are not UTF-8"
+    if problem:
+        raise RequestError(400, f"{where}: {problem}")
     return data
 
 
@@ -437,12 +387,7 @@ def kind(value: Any) -> str:
 
 
 def shown(value: Any, quote: bool = True) -> str:
-    """A value for a message: short, and printable without surprises.
-
-    Args:
-        value: of JSON.
-        quote: whether to put strings in quotation marks.
-    """
+    """A value of JSON for a message: short, and printable without surprises."""
     if isinstance(value, int) and value.bit_length() > 200:
         return "a number of many digits"
     if isinstance(value, str):
@@ -455,16 +400,17 @@ def shown(value: Any, quote: bool = True) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
+def not_found(name: str, number: str | None = None) -> RequestError:
+    """The error for a model or version that is not served, as TensorFlow Serving's."""
+    which = f"Latest({name})" if number is None else f"Specific({name}, {number[:20]})"
+    return RequestError(404, f"Servable not found for request: {which}")
+
+
 def reply_of(outputs: dict[str, np.ndarray], by_row: bool) -> bytes:
-    """The JSON of a reply.
+    """The JSON of a reply, by row (`predictions`) or by column (`outputs`).
 
-    Args:
-        outputs: arrays by name.
-        by_row: whether to reply by row (`predictions`), or by column (`outputs`).
-
-    Returns:
-        As TensorFlow Serving: a single output without its name, and outputs whose names end with
-        `_bytes`, or that are not UTF-8, as base64.
+    As TensorFlow Serving's: a single output without its name, and outputs whose names end with
+    `_bytes`, or that are not UTF-8, as base64.
     """
     values: dict[str, Any] = {}
     finite = True

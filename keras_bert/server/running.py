@@ -22,10 +22,7 @@ class OneWrite:
     """A transport that writes what is given to it in one pass of the event loop at once.
 
     uvicorn writes head and body of an answer one after the other: two calls of the system, and two
-    for a client to wake up from.
-
-    Args:
-        transport: the transport; all but writing is left to it.
+    for a client to wake up from. All but writing is left to the transport.
     """
 
     def __init__(self, transport: asyncio.Transport):
@@ -67,13 +64,7 @@ class DrainingServer(uvicorn.Server):
     At a signal it stops listening, answers requests on open connections and closes these with the
     answer. A connection that stays idle is closed after a second. A second signal ends it at once.
 
-    Args:
-        config: of uvicorn.
-        server: the application's state.
-        ready: called when the models are loaded.
-
-    Attributes:
-        failure: why the models could not be loaded, or None.
+    `ready` is called when the models are loaded; `failure` is why they could not be, or None.
     """
 
     def __init__(self, config: uvicorn.Config, server: ModelServer, ready: Callable[[], None]):
@@ -173,12 +164,7 @@ def serve(
 
 
 def configured(app, verbose: int) -> uvicorn.Config:
-    """uvicorn's settings.
-
-    Args:
-        app: as `create_app` returns it, or wrapped.
-        verbose: as `serve`.
-    """
+    """uvicorn's settings for the application of `create_app`, perhaps wrapped."""
     return uvicorn.Config(
         app,
         http=Protocol,
@@ -191,11 +177,7 @@ def configured(app, verbose: int) -> uvicorn.Config:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Opens the socket to listen on.
-
-    Args:
-        host: name or address.
-        port: its port; 0 for any that is free.
+    """Opens the socket to listen on; port 0 for any that is free.
 
     Raises:
         OSError: if the address cannot be used, with the address.

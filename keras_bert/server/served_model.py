@@ -18,7 +18,7 @@ import numpy as np
 
 from keras_bert.data.rows import parse_json
 from keras_bert.server.batching import Batcher
-from keras_bert.server.rest import DEFAULT, RequestError
+from keras_bert.server.rest import DEFAULT, Limits, RequestError, array_of, not_found
 from keras_bert.serving.export_contract import read_contract
 from keras_bert.serving.onnx_network import in_onnx, load_functions
 
@@ -32,20 +32,15 @@ log = logging.getLogger("keras_bert.server")
 
 
 def base_versions(folder: Path) -> dict[int, Path]:
-    """The versions in a base folder: subfolders whose names are numbers, as TensorFlow Serving's.
+    """Folders by number, ascending: subfolders whose names are numbers, as TensorFlow Serving's."""
+    found = {version_of(path.name): path for path in folder.iterdir() if path.is_dir()}
+    return dict(sorted((number, path) for number, path in found.items() if number is not None))
 
-    Args:
-        folder: the base folder.
 
-    Returns:
-        Folders by number, ascending.
-    """
-    found = {}
-    for path in folder.iterdir():
-        name = path.name
-        if name.isascii() and name.isdecimal() and int(name) <= _LARGEST and path.is_dir():
-            found[int(name)] = path
-    return dict(sorted(found.items()))
+def version_of(name: str) -> int | None:
+    """The version that a folder of that name is of, or None."""
+    numeric = name.isascii() and name.isdecimal() and int(name) <= _LARGEST
+    return int(name) if numeric else None
 
 
 @dataclass
@@ -77,18 +72,14 @@ def find_place(source: str | Path) -> Place:
             which has `preset/` and perhaps `export/`; or a preset, by folder, name or address, as
             `from_preset` takes it.
 
-    Returns:
-        Where its versions are.
-
     Raises:
         FileNotFoundError: if it is none of these.
     """
     folder = Path(source)
     if (folder / SAVED_MODEL).is_file():
         read_contract(folder)
-        name = folder.resolve().name
-        numeric = name.isascii() and name.isdecimal() and int(name) <= _LARGEST
-        return Place(export=folder, version=int(name) if numeric else 1)
+        version = version_of(folder.resolve().name)
+        return Place(export=folder, version=1 if version is None else version)
     if folder.is_dir() and base_versions(folder):
         return Place(base=folder)
     if (folder / "preset").is_dir():
@@ -121,23 +112,16 @@ def _finite(value: Any) -> Any:
 
 
 def default_name(source: str | Path) -> str:
-    """The name of a model for which the user gave none: that of its folder.
-
-    Args:
-        source: as `find_place`.
-    """
+    """The name of a model for which the user gave none: that of its folder."""
     path = Path(source)
     path = path.resolve() if path.exists() else path
-    if path.name.isdecimal() and (path / SAVED_MODEL).is_file():
+    if version_of(path.name) is not None and (path / SAVED_MODEL).is_file():
         path = path.parent
     return re.sub(r"[^\w.-]+", "-", path.name) or "model"
 
 
 class Export:
     """A loaded export.
-
-    Args:
-        folder: the export.
 
     Attributes:
         contract: its contract.
@@ -157,8 +141,6 @@ class Export:
 
     def _warm_up(self, example: dict) -> None:
         """Asks an example of the contract, which traces and allocates before clients wait."""
-        from keras_bert.server.rest import Limits, array_of
-
         request = example["request"]
         name = request.get("signature_name", DEFAULT)
         specs = self.contract["signatures"][name]["inputs"]
@@ -166,14 +148,7 @@ class Export:
         self(name, {n: array_of(request["inputs"][n], specs[n], n, limits) for n in specs})
 
     def __call__(self, signature: str, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Calls a signature.
-
-        Args:
-            signature: its name.
-            inputs: arrays by name.
-
-        Returns:
-            Arrays by name, in the order of the contract.
+        """Calls a signature with arrays by name; returns such, in the order of the contract.
 
         Raises:
             RequestError: if the graph refuses the inputs.
@@ -214,12 +189,8 @@ def _signature_defs(signatures: dict[str, dict]) -> dict[str, dict]:
 def refusal(message: str, names: dict[str, Any]) -> str:
     """The sentence of a graph's own check in TensorFlow's error; see `serving.signatures`.
 
-    Args:
-        message: the error, which holds nodes, stacks and paths too.
-        names: of the inputs.
-
-    Returns:
-        The lines that a client may see: those that begin with an input, or name one.
+    The error holds nodes, stacks and paths too. A client may see what begins with an input of
+    these names, or names one.
     """
     message = message.replace("\\'", "'")  # TensorFlow escapes strings
     for pattern in (
@@ -269,9 +240,7 @@ class Settings:
     """Settings of batching and of the watch over new versions.
 
     Attributes:
-        max_batch_size: see `Batcher`.
-        max_wait: see `Batcher`.
-        max_queue: see `Batcher`.
+        max_batch_size, max_wait, max_queue: see `Batcher`.
         threads: see `Batcher`; of each version. None for what `chosen_threads` says.
         poll: seconds between two looks into a base folder.
     """
@@ -292,9 +261,6 @@ class ServedModel:
     that the old one has are answered by it.
 
     Attributes:
-        name: by which clients ask for it.
-        place: where its versions are.
-        settings: of batching and watching.
         ran: called with the number of rows and the seconds of each batch.
         versions: all that were seen, by number.
         labels: numbers by label.
@@ -326,11 +292,7 @@ class ServedModel:
         return sorted(found, key=lambda version: -version.number)
 
     def version(self, number: str | None, label: str | None) -> Version:
-        """The version that a request is for.
-
-        Args:
-            number: as in the request's path, or None.
-            label: the same.
+        """The version that a request is for, by the number or label in its path.
 
         Raises:
             RequestError: if there is no such version.
@@ -340,16 +302,10 @@ class ServedModel:
                 raise RequestError(400, f"Unrecognized servable version label: {label:.100}")
             number = str(self.labels[label])
         found = self.available()
-        if number is None:
-            if not found:
-                raise RequestError(404, f"Servable not found for request: Latest({self.name})")
-            return found[0]
         for version in found:
-            if version.number == int(number[:20]):
+            if number is None or version.number == int(number[:20]):
                 return version
-        raise RequestError(
-            404, f"Servable not found for request: Specific({self.name}, {number[:20]})"
-        )
+        raise not_found(self.name, number)
 
     @property
     def explains(self) -> bool:
@@ -357,13 +313,7 @@ class ServedModel:
         return self.place.task is not None
 
     async def look(self, find: Callable[[Any], Any]) -> Any:
-        """Looks into the model's task, which is loaded for the first look; one at a time.
-
-        Args:
-            find: computes what is asked for, such as `attribution_of` an example.
-
-        Returns:
-            What `find` returns.
+        """What `find` finds in the model's task, which is loaded for the first look; one at a time.
 
         Raises:
             RequestError: if the model is an export alone, the example is wrong, or too many wait.
@@ -543,10 +493,6 @@ def chosen_threads(threads: int | None, onnx: bool = False) -> int:
     The products of short texts are too small to divide: two cores answer more texts with a batch
     each than with one batch after the other on both. `OnnxNetwork` divides the rows of a batch
     between the cores itself; a second batch would only wait for the same cores.
-
-    Args:
-        threads: as `create_app`.
-        onnx: whether the network runs in ONNX Runtime.
     """
     import tensorflow as tf
 
@@ -565,15 +511,7 @@ def chosen_threads(threads: int | None, onnx: bool = False) -> int:
 
 
 def attribution_of(columns: list[list], task):
-    """Explains the answer to an example, by `keras_bert.explain.attributions`.
-
-    Args:
-        columns: a column for each input, of one value.
-        task: the task.
-
-    Returns:
-        The `Attribution`.
-    """
+    """The `Attribution` of the answer to an example: columns of one value."""
     from keras_bert.explain import attributions
 
     texts = columns[0] if len(columns) == 1 else tuple(columns)
@@ -582,16 +520,9 @@ def attribution_of(columns: list[list], task):
 
 
 def attention_of(columns: list[list], task):
-    """Computes the attention between the words of an example, by `keras_bert.explain.attention`.
+    """The `AttentionMaps` between the words of an example: columns of one value.
 
     An embedder reads texts one by one; of several, this is the attention of the first.
-
-    Args:
-        columns: a column for each input, of one value.
-        task: the task.
-
-    Returns:
-        The `AttentionMaps`, by word.
 
     Raises:
         ValueError: if the maps are too large for an answer.
@@ -610,10 +541,7 @@ def attention_of(columns: list[list], task):
 
 
 def load_task(preset: str):
-    """Loads the task of a preset or checkpoint.
-
-    Args:
-        preset: as `from_preset` takes it.
+    """Loads the task of a preset or checkpoint, as `from_preset` takes it.
 
     Raises:
         ValueError: if the preset has no head, so that there is nothing to answer.
@@ -634,10 +562,7 @@ def load_task(preset: str):
 
 
 def read_labels(path: Path) -> dict[str, int]:
-    """Reads the labels of versions.
-
-    Args:
-        path: a JSON object, {label: number}, or no file.
+    """Reads the labels of versions, {label: number}; there may be no file.
 
     Raises:
         ValueError: with the file, if it is something else.

@@ -8,8 +8,6 @@ the shard as done.
 Imports Apache Beam, so import this module lazily.
 """
 
-import csv
-import fnmatch
 import functools
 import itertools
 import json
@@ -22,17 +20,20 @@ from typing import Any, NamedTuple
 from keras_bert.arguments import check_batch_size, check_count
 from keras_bert.data.beam_runs import import_beam, pipeline_options, progress
 from keras_bert.data.rows import (
+    DELIMITERS,
     Place,
+    column_names,
     open_bytes,
     open_parquet,
     parquet_rows,
     parse_json,
     read_lines,
+    split_lines,
 )
-from keras_bert.data.whole_files import read_whole, write_whole
+from keras_bert.data.whole_files import claim_folder, read_whole, write_whole
 from keras_bert.serving.bulk import ask, json_line, similar_batches
 from keras_bert.serving.bulk_model import ExportedModel
-from keras_bert.serving.bulk_rows import ENDINGS, InputFile, Row, RowReader
+from keras_bert.serving.bulk_rows import InputFile, Row, RowReader, name_files
 
 beam = import_beam("keras_bert.serving.beam", "beam")
 from apache_beam.ml.inference.base import (  # noqa: E402
@@ -127,15 +128,9 @@ class ExportHandler(ModelHandler[Any, PredictionResult, ExportedModel]):
     def run_inference(
         self, batch: Sequence[Any], model: ExportedModel, inference_args: dict | None = None
     ) -> Iterator[PredictionResult]:
-        """Answers a batch; called by Beam.
+        """Yields a `PredictionResult` for each element of a batch, in order; called by Beam.
 
-        Args:
-            batch: the elements; a `Failure` is returned as it is.
-            model: the result of `load_model`.
-            inference_args: not used.
-
-        Returns:
-            An iterator over one `PredictionResult` for each element, in order.
+        A `Failure` is returned as it is.
         """
         rows: list[Row] = []
         found: dict[int, Any] = {}
@@ -143,13 +138,10 @@ class ExportHandler(ModelHandler[Any, PredictionResult, ExportedModel]):
             try:
                 if isinstance(element, Failure):
                     found[number] = element
-                elif isinstance(element, str):
-                    rows.append(self.reader.row_of_text(number, ELEMENT, number, element))
-                elif isinstance(element, dict):
-                    rows.append(self.reader.row_of_object(number, ELEMENT, number, element))
+                elif isinstance(element, str | dict):
+                    rows.append(self.reader.row_of(number, ELEMENT, number, element))
                 else:
-                    kind = type(element).__name__
-                    reason = f"expected a dict or a string, got {kind}"
+                    reason = f"expected a dict or a string, got {type(element).__name__}"
                     found[number] = Failure(reason, element)
             except ValueError as error:
                 where = f"{ELEMENT.path}, line {number}: "
@@ -169,11 +161,7 @@ class ExportHandler(ModelHandler[Any, PredictionResult, ExportedModel]):
 
 
 def local_copy(export: str) -> str:
-    """A folder on this machine with the files of an export.
-
-    Args:
-        export: the export, on any file system that TensorFlow supports.
-    """
+    """A folder on this machine with the files of an export of any file system."""
     return _copied(export).name if "://" in export else export
 
 
@@ -258,11 +246,14 @@ def answer_shards(
         ValueError: if the signature, a column or an argument is unknown, or a file cannot be read.
         RuntimeError: if the input changes during the run.
     """
+    import tensorflow as tf
+
     from keras_bert.data.text_files import find_files
 
     rows_per_shard = check_count("rows_per_shard", rows_per_shard)
     handler = ExportHandler(export, signature, columns, batch_size)
     files = name_files(find_files(input))
+    stats = [(file, tf.io.gfile.stat(str(file.path))) for file in files]
     folder = os.fspath(output)
     folder = folder if "://" in folder else os.path.abspath(folder)
     asked = {
@@ -271,7 +262,7 @@ def answer_shards(
         "signature": signature,
         "columns": handler.columns,
         "rows_per_shard": rows_per_shard,
-        "inputs": [[file.name, *_stamp(file)] for file in files],
+        "inputs": [[file.name, stat.length, stat.mtime_nsec] for file, stat in stats],
     }
     plan = _claim(folder, asked, files, handler.reader, overwrite)
     if not _exists(os.path.join(folder, INDEX)):
@@ -308,15 +299,7 @@ def build_pipeline(
     plan: list[Shard],
     folder: str,
 ) -> None:
-    """Adds the steps to a pipeline.
-
-    Args:
-        pipeline: the pipeline.
-        handler: the model.
-        files: the input.
-        plan: all shards.
-        folder: the folder of the answers.
-    """
+    """Adds the steps to a pipeline that answers the shards of files into a folder."""
     (
         pipeline
         | "Shards" >> beam.Create(plan)
@@ -351,14 +334,7 @@ class _ShardHandler(ModelHandler[Any, Any, ExportedModel]):
 
 
 class _Step(beam.DoFn):
-    """A step on shards.
-
-    Args:
-        files: the input.
-        shards: number of all shards.
-        folder: the folder of the answers.
-        reader: checks the rows.
-    """
+    """A step on shards of files, of which there are so many, with answers in a folder."""
 
     def __init__(self, files: list[InputFile], shards: int, folder: str, reader: RowReader):
         self._files, self._shards, self._folder, self._reader = files, shards, folder, reader
@@ -374,11 +350,10 @@ class ReadShard(_Step):
     """
 
     def process(self, shard: Shard) -> Iterable[tuple[Shard, list[int], list[Any]]]:
-        """Reads a shard."""
         if _exists(self.path(ANSWERS, shard)):
             yield shard, [], []
             return
-        records = list(read_rows_of(self._files[shard.file], shard, self._reader))
+        records = list(_rows_of(self._files[shard.file], shard, self._reader))
         if len(records) != shard.rows:
             raise RuntimeError(
                 f"{self._files[shard.file].path} has changed: expected {shard.rows} rows from line "
@@ -393,7 +368,6 @@ class WriteShard(_Step):
     def process(
         self, element: tuple[Shard, list[int], list[PredictionResult]]
     ) -> Iterable[tuple[int, int, int]]:
-        """Writes a shard."""
         shard, lines, results = element
         answers, failed = self.path(ANSWERS, shard), self.path(FAILED, shard)
         if not _exists(answers):
@@ -422,18 +396,12 @@ def _failed_line(said: dict, failure: Failure) -> bytes:
 
 
 class WriteIndex(beam.DoFn):
-    """Checks that each row has exactly one result, and writes the index.
-
-    Args:
-        plan: all shards.
-        folder: the folder of the answers.
-    """
+    """Checks that each row has exactly one result, and writes the index."""
 
     def __init__(self, plan: list[Shard], folder: str):
         self._plan, self._folder = plan, folder
 
     def process(self, found: list[tuple[int, int, int]]) -> Iterable[None]:
-        """Writes the index."""
         counts = {shard: (answered, failed) for shard, answered, failed in found}
         for shard in self._plan:
             if sum(counts[shard.number]) != shard.rows:
@@ -455,37 +423,8 @@ class WriteIndex(beam.DoFn):
 # === The input ===
 
 
-def name_files(paths: list[str]) -> list[InputFile]:
-    """Files with names relative to their common folder.
-
-    Args:
-        paths: as from `find_files`.
-
-    Raises:
-        ValueError: if the type of a file is unknown.
-    """
-    root = os.path.commonprefix([os.path.dirname(path) + "/" for path in paths])
-    root = root[: root.rindex("/") + 1]
-    files = []
-    for path in paths:
-        stem = path.removesuffix(".gz")
-        ending = os.path.splitext(stem)[1]
-        if ending not in ENDINGS or (ending == ".parquet" and stem != path):
-            raise ValueError(
-                f"{path}: extension {ending!r}: expected {', '.join(ENDINGS)}, and text also with "
-                ".gz"
-            )
-        files.append(InputFile(path, path.removeprefix(root), ending, False))
-    return files
-
-
 def make_plan(files: list[InputFile], reader: RowReader, rows_per_shard: int) -> list[Shard]:
     """Cuts files into shards; reads all of them but Parquet, of which it reads the sizes.
-
-    Args:
-        files: the input.
-        reader: checks the columns of tables.
-        rows_per_shard: maximum number of rows of a shard.
 
     Raises:
         ValueError: if a column is missing, or a file cannot be read.
@@ -501,41 +440,41 @@ def make_plan(files: list[InputFile], reader: RowReader, rows_per_shard: int) ->
                 count = min(rows_per_shard, rows - begin)
                 plan.append(Shard(len(plan), index, begin, begin + 1, count))
             continue
+        at = Place()
         if file.ending == ".txt":
             reader.text_input(file)
-        elif (names := _names(file)) is not None:
+        elif (names := _names(file, at)) is not None:
             if repeated := sorted({name for name in names if names.count(name) > 1}):
                 raise ValueError(f"{file.path}, line 1: several columns {repeated[0]!r}")
             reader.check_columns(file, names)
-        first, count = None, 0
-        for begin, line, _ in _records(file):
-            if first and (count == rows_per_shard or begin - first[0] >= SHARD_BYTES):
+        records, first, count = _records(file, at), None, 0
+        while True:
+            begin, line = at.offset, at.line + 1
+            ended = next(records, None) is None
+            if first and (ended or count == rows_per_shard or begin - first[0] >= SHARD_BYTES):
                 plan.append(Shard(len(plan), index, *first, count))
                 first, count = None, 0
+            if ended:
+                break
             first, count = first or (begin, line), count + 1
-        if first:
-            plan.append(Shard(len(plan), index, *first, count))
     if not plan:
         raise ValueError(f"there is no row in {', '.join(str(file.path) for file in files)}")
     return plan
 
 
-def read_rows_of(file: InputFile, shard: Shard, reader: RowReader) -> Iterator[tuple[int, Any]]:
-    """Yields (line, row) of a shard: a dict, a string, or a `Failure`.
-
-    Args:
-        file: the file of the shard.
-        shard: the shard.
-        reader: knows the columns to read from Parquet.
-
-    Raises:
-        ValueError: if the file cannot be read.
-    """
+def _rows_of(file: InputFile, shard: Shard, reader: RowReader) -> Iterator[tuple[int, Any]]:
+    """Yields (line, row) of a shard: a dict, a string, or a `Failure`."""
     if file.ending == ".parquet":
-        yield from _parquet_rows(file, shard, reader)
+        with open_bytes(file.path) as stream:
+            columns = reader.check_columns(file, column_names(file.path))
+            end = shard.begin + shard.rows
+            for line, row in parquet_rows(file.path, stream, columns, shard.begin, end):
+                wrong = isinstance(row, ValueError)
+                yield line, Failure(str(row), f"{file.path}, line {line}") if wrong else row
         return
-    names = _names(file)
-    for _, line, found in itertools.islice(_records(file, shard.begin, shard.line), shard.rows):
+    names = _names(file, Place())
+    records = _records(file, Place(shard.begin, shard.line - 1))
+    for line, found in itertools.islice(records, shard.rows):
         if file.ending == ".txt":
             yield line, _sound(found.removesuffix("\n").removesuffix("\r"))
         elif names is None:
@@ -567,81 +506,23 @@ def _sound(row: Any) -> Any:
     return row
 
 
-def _names(file: InputFile) -> list[str] | None:
-    """The names in the header line of a table; None for other files."""
+def _names(file: InputFile, at: Place) -> list[str] | None:
+    """The names in the header line of a table, which `at` is moved past; None for other files."""
     if file.ending not in (".csv", ".tsv"):
         return None
-    return next((cells for _, _, cells in _records(file, header=True)), [])
+    return next((cells for _, cells in _records(file, at)), [])
 
 
-def _records(
-    file: InputFile, begin: int = 0, line: int = 1, header: bool = False
-) -> Iterator[tuple[int, int, Any]]:
-    """Yields (first byte, line, text or cells) of each record from a byte on.
+def _records(file: InputFile, at: Place) -> Iterator[tuple[int, Any]]:
+    """Yields (line, text or cells) of each record from a place on, which is moved past it.
 
     Bytes that are not UTF-8 become lone surrogates, which only fail the row.
     """
-    lines = _lines(file, begin, line)
-    if file.ending == ".csv":
-        records = _csv_records(file, lines)
-    elif file.ending == ".tsv":
-        records = (
-            (place, line, text.removesuffix("\n").removesuffix("\r").split("\t"))
-            for place, line, text in lines
-            if text.strip("\r\n ")
-        )
-    elif file.ending == ".txt":
-        records = lines
-    else:
-        records = (record for record in lines if record[2].strip())
-    if begin == 0 and not header and file.ending in (".csv", ".tsv"):
-        next(records, None)
-    yield from records
-
-
-def _csv_records(file: InputFile, lines) -> Iterator[tuple[int, int, list[str]]]:
-    consumed: list[tuple[int, int]] = []
-
-    def texts():
-        for place, line, text in lines:
-            consumed.append((place, line))
-            yield text
-
-    # strict: otherwise an unclosed quote would turn the rest of the file into one field.
-    reader = csv.reader(texts(), strict=True)
-    while True:
-        consumed.clear()
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise ValueError(
-                f"{file.path}, record at line {consumed[0][1]}: not valid CSV: {error}"
-            ) from error
-        if cells is None:
-            return
-        if cells:
-            yield *consumed[0], cells
-
-
-def _lines(file: InputFile, begin: int, line: int) -> Iterator[tuple[int, int, str]]:
-    """Yields (first byte, line, text)."""
-    at = Place(begin, line - 1)
-    lines = read_lines(file.path, at=at, errors="surrogateescape", longest=LINE_BYTES)
-    while True:
-        begin = at.offset
-        if (found := next(lines, None)) is None:
-            return
-        yield begin, *found
-
-
-def _parquet_rows(file: InputFile, shard: Shard, reader: RowReader) -> Iterator[tuple[int, Any]]:
-    with open_bytes(file.path) as stream:
-        found = open_parquet(file.path, stream)
-        columns = reader.check_columns(file, found.schema_arrow.names)
-        end = shard.begin + shard.rows
-        for line, row in parquet_rows(file.path, stream, columns, shard.begin, end):
-            wrong = isinstance(row, ValueError)
-            yield line, Failure(str(row), f"{file.path}, line {line}") if wrong else row
+    reading: dict[str, Any] = {"at": at, "errors": "surrogateescape", "longest": LINE_BYTES}
+    if file.ending in (".csv", ".tsv"):
+        return split_lines(file.path, DELIMITERS[file.ending], **reading)
+    lines = read_lines(file.path, **reading)
+    return lines if file.ending == ".txt" else (row for row in lines if row[1].strip())
 
 
 # === The folder of answers ===
@@ -650,27 +531,12 @@ def _parquet_rows(file: InputFile, shard: Shard, reader: RowReader) -> Iterator[
 def _claim(
     folder: str, asked: dict, files: list[InputFile], reader: RowReader, overwrite: bool
 ) -> list[Shard]:
-    """Reads the plan of the folder, or makes one.
-
-    Raises:
-        FileExistsError: if the folder holds anything else.
-    """
+    """Reads the plan of the folder, or makes one; anything else there is a FileExistsError."""
     import tensorflow as tf
 
-    found = tf.io.gfile.listdir(folder) if _exists(folder) else []
-    found = [name.rstrip("/") for name in found]
     ours = (PLAN, INDEX, "answers-*-of-*.jsonl", "failed-*-of-*.jsonl", "*.new")
-    strange = [name for name in found if not any(fnmatch.fnmatch(name, own) for own in ours)]
-    if strange:
-        raise FileExistsError(
-            f"{folder} contains {', '.join(sorted(strange)[:5])}, not answers; choose another "
-            "folder"
-        )
-    if overwrite:
-        # The index first: without one, the answers are not complete.
-        for name in sorted(found, key=lambda name: name != INDEX):
-            tf.io.gfile.remove(os.path.join(folder, name))
-        found = []
+    # The index first: without one, the answers are not complete.
+    found = claim_folder(folder, ours, "answers", overwrite, INDEX)
     asked = json.loads(json.dumps(asked))
     if PLAN in found:
         plan = parse_json(read_whole(os.path.join(folder, PLAN)).decode(), PLAN)
@@ -711,10 +577,3 @@ def _exists(path: str) -> bool:
     import tensorflow as tf
 
     return tf.io.gfile.exists(path)
-
-
-def _stamp(file: InputFile) -> tuple[int, int]:
-    import tensorflow as tf
-
-    found = tf.io.gfile.stat(str(file.path))
-    return found.length, found.mtime_nsec

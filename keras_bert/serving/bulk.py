@@ -19,9 +19,10 @@ from tqdm import tqdm
 
 from keras_bert.arguments import check_batch_size
 from keras_bert.atomic import write_file
-from keras_bert.data.rows import name_lines, parse_json
+from keras_bert.data.rows import grouped, name_lines, parse_json
 from keras_bert.serving.bulk_model import ExportedModel, TaskModel
 from keras_bert.serving.bulk_rows import COUNT, InputFile, Row, RowReader, find_files
+from keras_bert.serving.export_contract import plain_values
 
 logger = logging.getLogger("keras_bert")
 
@@ -127,7 +128,7 @@ def _answer(model, rows: RowReader, output: Path, done, total, batch_size, bar, 
     with_file = len(rows.files) > 1
     count = done
     with open(output, "ab") as file:
-        for window in _windows(rows):
+        for window in grouped(rows, lambda row: row.size, WINDOW_CHARACTERS, WINDOW_ROWS):
             lines: dict[int, bytes] = {}
             for batch in similar_batches(window, batch_size):
                 if all(row.number < done for row in batch):
@@ -146,26 +147,8 @@ def _answer(model, rows: RowReader, output: Path, done, total, batch_size, bar, 
         raise ValueError(f"the input had {total:,} rows and now has {count:,}")
 
 
-def _windows(rows: RowReader) -> Iterator[list[Row]]:
-    window: list[Row] = []
-    size = 0
-    for row in rows:
-        window.append(row)
-        size += row.size
-        if len(window) == WINDOW_ROWS or size >= WINDOW_CHARACTERS:
-            yield window
-            window, size = [], 0
-    if window:
-        yield window
-
-
 def similar_batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:
-    """Batches of rows of similar length; rows with lists of different lengths are separated.
-
-    Args:
-        window: the rows.
-        batch_size: rows of a batch.
-    """
+    """Batches of rows of similar length; rows with lists of different lengths are separated."""
     ordered = sorted(window, key=lambda row: (row.shape, row.size, row.number))
     for _, alike in itertools.groupby(ordered, key=lambda row: row.shape):
         group = list(alike)
@@ -176,17 +159,14 @@ def similar_batches(window: list[Row], batch_size: int) -> Iterator[list[Row]]:
 def ask(
     model, rows: RowReader, batch: list[Row], rejected: dict[int, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Computes the outputs of each row, as plain values.
+    """Computes the outputs of each of some rows of the same `shape`, as plain values.
 
     Args:
         model: an `ExportedModel` or a `TaskModel`, loaded.
         rows: the reader that made the rows.
-        batch: rows of the same `shape`.
+        batch: the rows.
         rejected: if given, the numbers of rows that the graph rejects are added to it, each with
-            the reason, instead of raising an error; such a row has no outputs, {}.
-
-    Raises:
-        ValueError: if the graph rejects a row.
+            the reason, instead of raising a ValueError; such a row has no outputs, {}.
     """
     import tensorflow as tf
 
@@ -229,11 +209,7 @@ def _plain(value: np.ndarray) -> list:
         if np.isfinite(numbers).all():
             return numbers.tolist()
         return np.where(np.isfinite(numbers), numbers.astype(object), None).tolist()
-    return _strings(value.tolist()) if value.dtype.kind in "OS" else value.tolist()
-
-
-def _strings(value):
-    return [*map(_strings, value)] if isinstance(value, list) else value.decode()
+    return plain_values(value)
 
 
 def _line(row: Row, outputs: dict[str, Any], with_file: bool) -> bytes:
@@ -246,11 +222,7 @@ def _line(row: Row, outputs: dict[str, Any], with_file: bool) -> bytes:
 
 
 def json_line(said: dict[str, Any]) -> bytes:
-    """An object as a line of JSON lines, whose only line end for any reader is the last byte.
-
-    Args:
-        said: values that JSON has, without NaN.
-    """
+    """An object as a line of JSON lines, whose only line end for any reader is the last byte."""
     line = json.dumps(said, ensure_ascii=False, allow_nan=False)
     return (line if line.isascii() else line.translate(LINE_ENDS)).encode() + b"\n"
 
@@ -278,11 +250,7 @@ def _bar(what: str, verbose: bool, **settings) -> tqdm:
 
 
 def _whole_lines(output: Path, total: int) -> int:
-    """Counts the answers in the output, and removes an incomplete last line.
-
-    Raises:
-        FileExistsError: if a line is not an answer to its row.
-    """
+    """Counts the answers in the output, each to its row, and removes an incomplete last line."""
     if not output.exists():
         output.parent.mkdir(parents=True, exist_ok=True)
         output.touch()
@@ -302,11 +270,7 @@ def _whole_lines(output: Path, total: int) -> int:
 
 
 def _read_state(output: Path, state_file: Path, asked: dict) -> dict | None:
-    """The state of an earlier run of the same request; None if there is none.
-
-    Raises:
-        FileExistsError: if that request differs, or the output was not written by this function.
-    """
+    """The state of an earlier run of the same request; None if there is none."""
     if not output.exists() or output.stat().st_size == 0:
         return None
     if not state_file.exists():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.serving.export_contract import PLACE, described, read_contract, settings_of
-from keras_bert.serving.onnx_network import NETWORK, load_functions
+from keras_bert.serving.onnx_network import NETWORK, called, load_functions
 
 
 class ExportedModel:
@@ -17,10 +17,6 @@ class ExportedModel:
 
     A SavedModel is a program: TensorFlow runs all ops of its graph, including those that read and
     write files. Use only your own exports, or those of people whose programs you would run.
-
-    Args:
-        folder: the export.
-        signature: its name.
 
     Attributes:
         inputs: "dtype" and "shape" by name.
@@ -57,42 +53,21 @@ class ExportedModel:
         self._function = load_functions(self._folder, self._contract)[self._signature]
 
     def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Calls the signature.
-
-        Args:
-            inputs: lists or arrays by name.
-
-        Returns:
-            Arrays by name.
-        """
+        """Calls the signature with lists or arrays by name; returns arrays by name."""
         return self._function(inputs)
 
 
 class TaskModel:
-    """A signature of a task, as its `export` would write it.
+    """A signature of a task, as its `export` would write it with these options.
 
-    Args:
-        task: a task with a preprocessor, on TensorFlow.
-        signature: its name.
-        options: options of the task's `export`.
-
-    Attributes:
-        inputs: "dtype" and "shape" by name.
-
-    Raises:
-        ValueError: if there is no such signature, or no preprocessor.
+    Otherwise as `ExportedModel`.
     """
 
     def __init__(self, task, signature: str, options: dict[str, Any]):
-        from keras_bert.serving.export import answers_of
+        from keras_bert.serving.export import signatures_of
         from keras_bert.serving.network import Network
-        from keras_bert.serving.signatures import token_signature, tokenize_signature
 
-        if task.preprocessor is None:
-            raise ValueError(f"this {type(task).__name__} has no preprocessor to read texts")
-        run = Network(task)
-        found = answers_of(task, run, options)
-        found |= {"tokenize": tokenize_signature(task), "tokens": token_signature(task, run)}
+        found = signatures_of(task, Network(task), True, options)
         self._task, self._options = task, options
         self._found = _chosen(found, signature, type(task).__name__)
         self.inputs = described({spec.name: spec for spec in self._found.inputs})
@@ -124,17 +99,10 @@ class TaskModel:
 
     def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
         """Calls the signature; see `ExportedModel`."""
-        return _asked(self._function, self.inputs, inputs)
+        return called(self._function, self.inputs, inputs)
 
 
 def _chosen(signatures: dict, name: str, where):
     if name not in signatures:
         raise ValueError(f"{where} has no signature {name!r}; it has {', '.join(signatures)}")
     return signatures[name]
-
-
-def _asked(function, specs: dict, inputs: dict) -> dict[str, np.ndarray]:
-    import tensorflow as tf
-
-    tensors = {name: tf.constant(inputs[name], spec["dtype"]) for name, spec in specs.items()}
-    return {name: value.numpy() for name, value in function(**tensors).items()}

@@ -1,22 +1,23 @@
 """Rows of files as inputs of a signature, read sequentially."""
 
 import json
-import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_bert.data.rows import (
     column_names,
+    extension,
+    is_gzip,
+    is_remote,
     parse_json,
     plain_text,
     read_lines,
     read_objects,
     read_rows,
 )
-
-logger = logging.getLogger("keras_bert")
+from keras_bert.data.table_rows import find_paths
 
 ENDINGS = (".jsonl", ".csv", ".tsv", ".txt", ".parquet")
 ID = "id"
@@ -66,49 +67,39 @@ class Row(NamedTuple):
 
 
 def find_files(names: str | os.PathLike | Sequence[str | os.PathLike]) -> list[InputFile]:
-    """Lists files of known types, those of folders sorted by name.
+    """Lists files of known types, those of folders and globs sorted by name.
 
     Args:
-        names: a file or folder, or several. Folders are not searched recursively.
+        names: a file, folder or glob, or several. Folders are not searched recursively.
 
     Raises:
         FileNotFoundError: if one does not exist, or a folder has no such files.
-        ValueError: if the type of a file is unknown, or a file is listed twice.
+        ValueError: if the type of a file is unknown, or a file is named twice.
     """
-    names = [names] if isinstance(names, str | os.PathLike) else names
-    paths: list[Path] = []
-    of_folder: set[Path] = set()
-    for path in map(Path, names):
-        if not path.is_dir():
-            paths.append(path)
-            continue
-        inside = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
-        known = [p for p in inside if _ending(p) in ENDINGS]
-        if not known:
-            raise FileNotFoundError(f"{path} holds no {', '.join(ENDINGS)} file, plain or .gz")
-        if len(known) < len(inside):
-            others = [p.name for p in inside if p not in known]
-            logger.warning("%s: left out, for their endings: %s", path, ", ".join(others[:5]))
-        paths += known
-        of_folder.update(known)
-    if not paths:
-        raise ValueError("no files were given")
-    for path in paths:
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} is not there")
-        if _ending(path) not in ENDINGS:
+    names = [Path(n) for n in ([names] if isinstance(names, str | os.PathLike) else names)]
+    folders = {name for name in names if name.is_dir()}
+    return name_files(find_paths(names, ENDINGS), folders)
+
+
+def name_files(paths: list, folders: Collection[Path] = ()) -> list[InputFile]:
+    """Names files relative to their common folder; `folders` are those that were passed.
+
+    Raises:
+        ValueError: if the type of a file is unknown.
+    """
+    whole = [str(path) if is_remote(path) else Path(path).resolve().as_posix() for path in paths]
+    root = os.path.commonprefix([os.path.dirname(path) + "/" for path in whole])
+    root = root[: root.rindex("/") + 1]
+    files = []
+    for path, place in zip(paths, whole, strict=True):
+        ending = extension(path)
+        if ending not in ENDINGS or (ending == ".parquet" and is_gzip(path)):
             raise ValueError(
-                f"{path}: the ending {_ending(path)!r} does not tell the format; expected "
-                f"{', '.join(ENDINGS)}, or one of these with .gz"
+                f"{path}: extension {ending!r}: expected {', '.join(ENDINGS)}, text also with .gz"
             )
-    whole = [path.resolve() for path in paths]
-    if twice := [path for path in whole if whole.count(path) > 1]:
-        raise ValueError(f"{twice[0]} is named twice")
-    root = os.path.commonpath([path.parent for path in whole])
-    return [
-        InputFile(path, place.relative_to(root).as_posix(), _ending(path), path in of_folder)
-        for path, place in zip(paths, whole, strict=True)
-    ]
+        of_folder = isinstance(path, Path) and path.parent in folders
+        files.append(InputFile(path, place.removeprefix(root), ending, of_folder))
+    return files
 
 
 class RowReader:
@@ -162,19 +153,12 @@ class RowReader:
             ValueError: with file and line, if a column is missing, a cell does not hold a valid
                 value of the input, or the file is damaged.
         """
-        number = 0
-        for file in self.files:
-            read = {".txt": self._texts, ".csv": self._table, ".tsv": self._table}
-            read = read.get(file.ending, self._objects)
-            for line, row_id, cells in read(file):
-                yield self._row(number, file, line, row_id, cells)
-                number += 1
+        rows = ((file, *found) for file in self.files for found in self._read(file))
+        for number, (file, line, found) in enumerate(rows):
+            yield self.row_of(number, file, line, found)
 
     def text_input(self, file: InputFile) -> str:
         """The input that a file of one text per line fills.
-
-        Args:
-            file: the file, for errors.
 
         Raises:
             ValueError: if the signature has other inputs than one string.
@@ -187,43 +171,24 @@ class RowReader:
             )
         return name
 
-    def row_of_text(self, number: int, file: InputFile, line: int, text: str) -> Row:
-        """A row of one text; see `Row` for the arguments.
-
-        Raises:
-            ValueError: with file and line, if it is not text.
-        """
-        return self._row(number, file, line, None, {self.text_input(file): text})
-
-    def row_of_object(self, number: int, file: InputFile, line: int, found: dict) -> Row:
-        """A row of an object, such as one of JSON lines; see `Row` for the arguments.
-
-        Args:
-            number: index of the row.
-            file: the file.
-            line: the line.
-            found: the values by column.
+    def row_of(self, number: int, file: InputFile, line: int, found: str | dict) -> Row:
+        """A row of one text, or of values by column; see `Row` for the arguments.
 
         Raises:
             ValueError: with file and line, if a column is missing or has no value of its input.
         """
+        if isinstance(found, str):
+            return self._row(number, file, line, None, {self.text_input(file): found})
         return self._row(number, file, line, *self._of_object(file, line, found))
 
     def check_columns(self, file: InputFile, names: list[str]) -> list[str]:
-        """Checks the columns of a table.
-
-        Args:
-            file: the file, for errors.
-            names: the names of the columns.
-
-        Returns:
-            Those that hold inputs or the `id`.
+        """The columns of a table that hold inputs or the `id`.
 
         Raises:
             ValueError: if a column is missing.
         """
         row_id, cells = self._of_object(file, 1, dict(zip(names, names, strict=True)))
-        wanted = [n for cell in cells.values() for n in ([cell] if _is_one(cell) else cell)]
+        wanted = [n for cell in cells.values() for n in ([cell] if isinstance(cell, str) else cell)]
         return wanted + [row_id] * (row_id is not None and row_id not in wanted)
 
     def columns(self, rows: list[Row]) -> dict[str, list]:
@@ -241,17 +206,20 @@ class RowReader:
         """Lengths of the rows' lists."""
         return [len(row.values[self._lists[0]]) for row in rows]
 
-    def _texts(self, file: InputFile):
-        """One text per line, including empty ones."""
-        name = self.text_input(file)
-        for line, text in read_lines(file.path):
-            yield line, None, {name: text.removesuffix("\n").removesuffix("\r")}
-
-    def _objects(self, file: InputFile):
-        names = column_names(file.path) if file.ending == ".parquet" else []
-        wanted = self.check_columns(file, names) if names else None
-        for line, found in read_objects(file.path, columns=wanted):
-            yield line, *self._of_object(file, line, found)
+    def _read(self, file: InputFile) -> Iterator[tuple[int, str | dict]]:
+        """Yields (line, its text, even an empty one, or its values by column)."""
+        if file.ending == ".txt":
+            self.text_input(file)
+            for line, text in read_lines(file.path):
+                yield line, text.removesuffix("\n").removesuffix("\r")
+            return
+        names = column_names(file.path) if file.ending != ".jsonl" else []
+        wanted = self.check_columns(file, names) if names else []
+        if file.ending in (".csv", ".tsv"):
+            for line, cells in read_rows(file.path, wanted):
+                yield line, dict(zip(wanted, cells, strict=True))
+        else:
+            yield from read_objects(file.path, columns=wanted or None)
 
     def _of_object(self, file: InputFile, line: int, found: dict) -> tuple[Any, dict]:
         """The value of the column `id`, and the cells of each input."""
@@ -261,18 +229,6 @@ class RowReader:
                 f"{file.path}, line {line}: no key {self.id_column!r}; the keys are {[*found]}"
             )
         return found.get(self.id_column), _cells(places, found)
-
-    def _table(self, file: InputFile):
-        names = column_names(file.path)
-        if not names:
-            return
-        places = self._places(file, 1, names)
-        wanted = [n for place in places.values() for n in ([place] if _is_one(place) else place)]
-        has_id = self.id_column in names or self._id_asked
-        wanted += [self.id_column] if has_id else []
-        for line, cells in read_rows(file.path, wanted):
-            found = dict(zip(wanted, cells, strict=True))
-            yield line, found[self.id_column] if has_id else None, _cells(places, found)
 
     def _places(self, file: InputFile, line: int, names) -> dict[str, str | list[str]]:
         """The column of each input, or its columns."""
@@ -342,14 +298,6 @@ class RowReader:
         return text, len(text)
 
 
-def _ending(path: Path) -> str:
-    return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-
-
-def _is_one(place) -> bool:
-    return isinstance(place, str)
-
-
 def _numbered(stem: str, names) -> list[str] | None:
     """Columns stem0, stem1 and so on, or from 1 on."""
     first = 0 if f"{stem}0" in names else 1
@@ -361,7 +309,7 @@ def _numbered(stem: str, names) -> list[str] | None:
 
 def _cells(places: dict, found: dict) -> dict:
     return {
-        name: found[place] if _is_one(place) else [found[column] for column in place]
+        name: found[place] if isinstance(place, str) else [found[column] for column in place]
         for name, place in places.items()
     }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_bert.arguments import check_choice
 from keras_bert.atomic import check_replaceable, write_folder
 from keras_bert.models.tuning import lora_layers
 from keras_bert.serving.export_contract import (
@@ -50,20 +51,14 @@ def export_task(
 
     if keras.config.backend() != "tensorflow":
         raise ValueError(f"export needs Keras on TensorFlow, not on {keras.config.backend()}")
-    if text and task.preprocessor is None:
-        raise ValueError(
-            f"this {type(task).__name__} has no preprocessor: pass text=False to export ids alone"
-        )
-    if text:
-        task.check_preprocessor()
-    if format not in FORMATS:
-        raise ValueError(f"format={format!r}: expected {' or '.join(FORMATS)}")
+    check_choice("format", format, FORMATS)
     to_onnx_runtime = format == "onnx"
-    if rows is None:
-        rows = 1 if weights == "int8" else ROWS
     if to_onnx_runtime and not text:
         raise ValueError("text=False: the ONNX model of ids alone is written by `to_onnx`")
+    if rows is None:
+        rows = 1 if weights == "int8" else ROWS
     run = Network(task, "float32" if to_onnx_runtime else weights, rows)
+    found = signatures_of(task, run, text, options)
     check_replaceable(path, FILES)
     if Path(path).is_dir() and any(Path(path).iterdir()):
         if not (Path(path) / "saved_model.pb").is_file():
@@ -72,7 +67,6 @@ def export_task(
     if verbose:
         message = f"tracing {type(task).__name__} and writing {path}: some seconds, up to a minute"
         print(message, file=sys.stderr, flush=True)
-    found = _signatures(task, run, text, options)
     if examples is not None:
         default = found["serving_default"]
         found["serving_default"] = default._replace(example=examples)
@@ -104,7 +98,7 @@ def export_task(
     if reference is None and inexact and plain:
         reference = float32_copy(task)
     if reference is not None:
-        other = _signatures(reference, Network(reference), text, options)["serving_default"]
+        other = signatures_of(reference, Network(reference), text, options)["serving_default"]
         tensors = asked["serving_default"]
         # By position, as `tokens` takes its inputs.
         expected = other.function(*(tensors[spec.name] for spec in other.inputs))
@@ -174,22 +168,22 @@ def _is_quantized(task) -> bool:
     return any(variable.dtype in ("int8", "uint8") for variable in task.variables)
 
 
-def _signatures(task, run: Network, text: bool, options: dict) -> dict[str, Signature]:
+def signatures_of(task, run: Network, text: bool, options: dict) -> dict[str, Signature]:
+    """All signatures of a task, or without `text` those of ids alone.
+
+    Raises:
+        ValueError: if an option is unknown or out of range, or there is no preprocessor for texts.
+    """
     tokens = token_signature(task, run)
     if not text:
         if options:
             raise ValueError(f"text=False leaves nothing for {', '.join(options)} to do")
         return {"serving_default": tokens, "tokens": tokens}
-    answers = answers_of(task, run, options)
-    return answers | {"tokenize": tokenize_signature(task), "tokens": tokens}
-
-
-def answers_of(task, run: Network, options: dict) -> dict[str, Signature]:
-    """All signatures of a task.
-
-    Raises:
-        ValueError: if an option is unknown or out of range.
-    """
+    if task.preprocessor is None:
+        raise ValueError(
+            f"this {type(task).__name__} has no preprocessor: pass text=False to export ids alone"
+        )
+    task.check_preprocessor()
     try:
         found = task.signatures(**options)
     except TypeError as error:
@@ -197,7 +191,8 @@ def answers_of(task, run: Network, options: dict) -> dict[str, Signature]:
             raise
         name = str(error).rpartition(" ")[2]
         raise ValueError(f"{type(task).__name__}.export has no option {name}") from error
-    return {name: served(answer, run) for name, answer in found.items()}
+    answers = {name: served(answer, run) for name, answer in found.items()}
+    return answers | {"tokenize": tokenize_signature(task), "tokens": tokens}
 
 
 def _metadata(task, settings: dict) -> Signature:

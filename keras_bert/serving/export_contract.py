@@ -46,12 +46,8 @@ _TEXT_OP_PREFIXES = (
 
 
 def settings_of(task, **options) -> dict[str, Any]:
-    """The settings that determine a task's answers: its own, its preprocessor's, and options.
-
-    Args:
-        task: a task.
-        **options: options of the export.
-    """
+    """The settings that determine a task's answers: its own, its preprocessor's, and the export's
+    options."""
     config = task.get_config()
     own = {
         name: value
@@ -139,10 +135,9 @@ def read_contract(folder: str | Path) -> dict[str, Any]:
 
 
 def plain_values(value):
-    """Converts an array to lists of JSON values; bytes that are not UTF-8 become {"b64": ...}.
+    """Converts an array, or one string as bytes, to lists of JSON values.
 
-    Args:
-        value: an array, or one string as bytes.
+    Bytes that are not UTF-8 become {"b64": ...}.
     """
     if not isinstance(value, np.ndarray):  # of a single string
         return _strings(value)

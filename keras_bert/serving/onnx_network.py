@@ -42,27 +42,26 @@ class OnnxNetwork:
     """The network of a task in ONNX Runtime: any number of rows of any length.
 
     Rows of similar length are run together, each chunk truncated to its longest row. A chunk runs
-    on one core, and on each core one at a time: the products of short texts are
-    too small to divide.
+    on one core, and on each core one at a time: the products of short texts are too small to
+    divide. A product takes as many threads as TensorFlow's setting of intra-op threads, or 1.
 
     Args:
         file: the ONNX model.
         by_token: whether axis 1 of the outputs is that of tokens.
         rows: number of rows run at once.
-        threads: threads of a product; by default TensorFlow's setting of intra-op threads, or 1.
 
     Raises:
         ImportError: if onnxruntime is not installed.
     """
 
-    def __init__(self, file: str | Path, by_token: bool, rows: int, threads: int | None = None):
+    def __init__(self, file: str | Path, by_token: bool, rows: int):
         with needed(str(file), "ONNX Runtime", "'keras3-bert[runtimes]'"):
             import onnxruntime
         import tensorflow as tf
 
         self._by_token, self._rows = by_token, rows
         options = onnxruntime.SessionOptions()
-        threads = threads or tf.config.threading.get_intra_op_parallelism_threads() or 1
+        threads = tf.config.threading.get_intra_op_parallelism_threads() or 1
         affinity = getattr(os, "sched_getaffinity", None)
         cores = len(affinity(0)) if affinity else os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(max(1, cores // threads), "onnx")
@@ -125,12 +124,7 @@ def _padded(value: np.ndarray, length: int) -> np.ndarray:
 
 
 class Direct:
-    """Rows and answers of a signature without TensorFlow.
-
-    Args:
-        rows: makes rows of ASCII texts.
-        answers: the file of the ONNX model from outputs to answers.
-    """
+    """Rows of ASCII texts, and answers by an ONNX model from outputs, without TensorFlow."""
 
     def __init__(self, rows: AsciiRows, answers: str | Path):
         import onnxruntime
@@ -146,27 +140,16 @@ class Direct:
 
     def answers(self, outputs: np.ndarray) -> dict[str, np.ndarray]:
         """The answers by name; strings as bytes."""
-        found = self._session.run(None, {self._input: outputs})
-        return {
-            name: _as_bytes(value) if value.dtype.kind == "O" else value
-            for name, value in zip(self._names, found, strict=True)
-        }
-
-
-def _as_bytes(strings: np.ndarray) -> np.ndarray:
-    found = np.array([text.encode() for text in strings.flat], object)
-    return found.reshape(strings.shape)
+        found = dict(zip(self._names, self._session.run(None, {self._input: outputs}), strict=True))
+        for name, value in found.items():
+            if value.dtype.kind == "O":
+                texts = [text.encode() for text in value.flat]
+                found[name] = np.array(texts, object).reshape(value.shape)
+        return found
 
 
 class OnnxFunction:
-    """One signature: rows, network, answers.
-
-    Args:
-        name: of the signature.
-        functions: the functions of the SavedModel by name.
-        network: the network.
-        direct: rows and answers without TensorFlow, or None.
-    """
+    """One signature: rows, network, answers; by the SavedModel's functions or without them."""
 
     def __init__(
         self,
@@ -209,15 +192,12 @@ class OnnxFunction:
 
 
 def write_network(task, path: Path, weights: str) -> dict[str, int]:
-    """Writes the network of a task for ONNX Runtime on a CPU.
+    """Writes the network of a task for ONNX Runtime on a CPU; gives the counts of `fused`.
 
     Args:
         task: the task.
         path: the file to write.
         weights: "float32", or "int8" for int8 arithmetic; see `quantized`.
-
-    Returns:
-        The number of fused ops by type, see `fused`.
 
     Raises:
         ImportError: if a package of the extra `runtimes` is not installed.
@@ -240,15 +220,9 @@ def write_network(task, path: Path, weights: str) -> dict[str, int]:
 
 
 def split_functions(task, answers: dict[str, Any], network: OnnxNetwork) -> dict[str, Any]:
-    """Traces the functions before and after the network.
+    """Traces the functions before and after the network, of each `Answer` of a task and `tokens`.
 
-    Args:
-        task: the task.
-        answers: its `Answer`s by name.
-        network: its network in ONNX Runtime.
-
-    Returns:
-        Concrete functions by name, as `OnnxFunction` takes them, including those of `tokens`.
+    They are concrete functions by name, as `OnnxFunction` takes them.
     """
     found = {}
     for name, answer in answers.items():
@@ -371,16 +345,7 @@ def write_direct(
     """Writes what `serving_default` needs to be answered without TensorFlow, if that is possible.
 
     It is if the answers depend on the outputs alone and the rows made in Python equal those of the
-    graph.
-
-    Args:
-        task: the task.
-        answers: its `Answer`s by name.
-        functions: from `split_functions`.
-        folder: where the files are written.
-
-    Returns:
-        The arguments of `AsciiRows` without the vocabulary, for the contract; or None.
+    graph. Returns the arguments of `AsciiRows` without the vocabulary, for the contract; or None.
     """
     import tensorflow as tf
     import tf2onnx
@@ -417,10 +382,7 @@ def write_direct(
         padded = np.pad(value, [(0, 0), (0, room)], constant_values=filler)
         if not np.array_equal(padded, theirs):
             return None
-    (spec,) = [
-        tf.TensorSpec([None, *output.shape[1:]], output.dtype, "outputs")
-        for output in [task.output]
-    ]
+    spec = tf.TensorSpec([None, *task.output.shape[1:]], task.output.dtype, "outputs")
     no_text = tf.zeros([0], tf.string)
     function = tf.function(
         lambda outputs: answer.answers(outputs, SimpleNamespace(example=None), no_text),
@@ -461,23 +423,14 @@ def _load_direct(folder: Path, kind: dict[str, Any]) -> dict[str, Direct]:
 
 
 def in_onnx(contract: dict[str, Any]) -> bool:
-    """Whether the network of an export runs in ONNX Runtime.
-
-    Args:
-        contract: its contract.
-    """
+    """Whether the network of an export with this contract runs in ONNX Runtime."""
     return contract.get("onnx") is not None
 
 
 def load_functions(folder: str | Path, contract: dict[str, Any]) -> dict[str, Callable]:
-    """Loads an export of either kind.
+    """Loads an export of either kind, as functions by signature.
 
-    Args:
-        folder: the export.
-        contract: its contract.
-
-    Returns:
-        Functions by signature, from lists or arrays by name to arrays by name; strings are bytes.
+    They map lists or arrays by name to arrays by name; strings are bytes.
 
     Raises:
         ImportError: if it needs TensorFlow Text or ONNX Runtime, which is not installed.
@@ -508,11 +461,16 @@ def load_functions(folder: str | Path, contract: dict[str, Any]) -> dict[str, Ca
 
 def _called(model, function: Callable, specs: dict, inputs: dict[str, Any]) -> dict:
     """Calls a function; `model`, which owns its variables, lives as long as it does."""
-    import tensorflow as tf
-
     if isinstance(function, OnnxFunction):
         found = function.arrays(inputs)
         if found is not None:
             return found
+    return called(function, specs, inputs)
+
+
+def called(function: Callable, specs: dict, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Calls a function of tensors with lists or arrays by name; returns arrays by name."""
+    import tensorflow as tf
+
     tensors = {name: tf.constant(inputs[name], spec["dtype"]) for name, spec in specs.items()}
     return {name: value.numpy() for name, value in function(**tensors).items()}

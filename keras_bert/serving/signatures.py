@@ -79,12 +79,7 @@ TEXT = Column()
 
 
 def served(answer, run) -> Signature:
-    """Builds the signature of an answer.
-
-    Args:
-        answer: a `keras_bert.tasks.task.Answer`.
-        run: the task's `Network`.
-    """
+    """Builds the signature of a `keras_bert.tasks.task.Answer`; `run` is the task's `Network`."""
 
     def respond(*values):
         columns = check_columns(answer.asks, values)
@@ -98,14 +93,7 @@ def served(answer, run) -> Signature:
 def check_ranks(**columns):
     """Makes a graph reject tensors whose rank differs from their specs, which loaders accept.
 
-    Args:
-        **columns: tensors by the name of the input.
-
-    Returns:
-        The tensors, in order.
-
-    Raises:
-        tf.errors.InvalidArgumentError: when it runs; the message names the input.
+    The tensors by name are returned in order; the InvalidArgumentError names the input.
     """
     import tensorflow as tf
 
@@ -121,15 +109,7 @@ def check_ranks(**columns):
 def check_columns(asks: dict[str, Column], values: Sequence) -> list:
     """Makes a graph reject columns of other ranks or lengths, and bytes that are not UTF-8.
 
-    Args:
-        asks: the columns by the name of the input.
-        values: their tensors.
-
-    Returns:
-        The tensors, in order.
-
-    Raises:
-        tf.errors.InvalidArgumentError: when it runs; the message names input and row.
+    The tensors are returned in order; the InvalidArgumentError names input and row.
     """
     import tensorflow as tf
 
@@ -155,9 +135,7 @@ def check_columns(asks: dict[str, Column], values: Sequence) -> list:
 def token_signature(task, run) -> Signature:
     """`tokens`: rows of ids to the model's output; needs only TensorFlow's own ops.
 
-    Args:
-        task: a task. Further inputs of its network, such as `mask_positions`, are included.
-        run: the task's `Network`.
+    Further inputs of the task's network, such as `mask_positions`, are included.
     """
     import tensorflow as tf
 
@@ -228,15 +206,9 @@ def tokenize_signature(task) -> Signature:
 
 
 def label_tensor(labels: list | None, num_classes: int):
-    """The names of classes as a constant of a served graph.
+    """The K names of classes, or ids if there are none, as a constant [K] of a served graph.
 
-    Args:
-        labels: K names, or None.
-        num_classes: K.
-
-    Returns:
-        A constant [K]: int64 or bool if all names are of that type, float64 if all are numbers;
-        otherwise strings, of ids if there are no names.
+    It is int64 or bool if all names are of that type, float64 if all are numbers; else strings.
     """
     import tensorflow as tf
 

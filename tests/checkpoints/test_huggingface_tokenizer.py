@@ -173,13 +173,13 @@ def test_added_tokens_extend_the_vocabulary(file, folder):
     with pytest.raises(ValueError, match=f"expected those from {n} on without a gap"):
         read(folder)
     edit(folder / "added_tokens.json", **{"<e4>": n})
-    with pytest.raises(ValueError, match=f"'<e.>' has the id {n}, which is that of '<e.>'"):
+    with pytest.raises(ValueError, match=f"'<e.>' with the id {n}, which is that of '<e.>'"):
         read(folder)
 
 
 def test_an_added_token_in_anothers_place(folder):
     edit(folder / "added_tokens.json", **{"<e1>": 7})
-    with pytest.raises(ValueError, match="'<e1>' has the id 7, which is that of 'cat'"):
+    with pytest.raises(ValueError, match="'<e1>' with the id 7, which is that of 'cat'"):
         read(folder)
 
 

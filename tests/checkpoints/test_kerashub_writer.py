@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keras_bert import BertTokenizer
-from keras_bert.checkpoints import huggingface, kerashub
+from keras_bert.checkpoints import huggingface, kerashub_names
 from keras_bert.checkpoints.names import expand
 from keras_bert.checkpoints.source import Source
 from keras_bert.layers.heads import MaskedLMHead
@@ -33,7 +33,7 @@ from .kerashub_folders import (
 
 
 def test_names_are_those_of_the_backbone():
-    rows = expand(kerashub.NAMES, 2)
+    rows = expand(kerashub_names.NAMES, 2)
     assert {row.ours for row in rows} == set(backbone_shapes())
     assert len({row.theirs for row in rows}) == len(rows)
 

@@ -163,10 +163,10 @@ def test_shards(tmp_path):
         (["a"], "has no weight_map"),
         ({"x": "../../etc/passwd"}, "leads out of the checkpoint"),
         ({"x": "/etc/passwd"}, "leads out of the checkpoint"),
-        ({"x": 3}, "names a file 3"),
-        ({"x": "a\0b"}, "names a file"),
-        ({"x": "\ud800"}, "names a file"),
-        ({"x": "x" * 5000}, "names a file"),
+        ({"x": 3}, "has no weight_map"),
+        ({"x": "a\0b"}, "is no name of a file"),
+        ({"x": "\ud800"}, "is no name of a file"),
+        ({"x": "x" * 5000}, "is no name of a file"),
     ],
 )
 def test_an_index_that_lies(files, message, tmp_path):

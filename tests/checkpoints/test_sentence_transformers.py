@@ -232,7 +232,7 @@ def test_damage(tmp_path):
         save_checkpoint(pooled, tmp_path / "x", "sentence_transformers")
     for damage in ("{", "3", '[{"type": "a"}]', '{"a": 1}'):
         (folder / "modules.json").write_text(damage)
-        with pytest.raises(ValueError, match="modules.json: expected a JSON list of modules"):
+        with pytest.raises(ValueError, match="modules.json.*(not valid JSON|expected a JSON list)"):
             BertTextEmbedder.from_preset(folder)
 
 

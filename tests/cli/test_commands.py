@@ -99,7 +99,7 @@ def test_wrong_files_are_refused_before_tensorflow_is_imported(tmp_path):
         "evaluate runs/no good.csv": "runs/no: no such folder",
         "evaluate run rows.csv": "rows.csv, line 3: 1 columns",
         "predict run other.csv -o out.jsonl": "other.csv, line 1: no column 'text'",
-        "predict run a.xyz -o out.jsonl": "a.xyz: the ending '.xyz' does not tell the format",
+        "predict run a.xyz -o out.jsonl": "a.xyz: extension '.xyz': expected .jsonl",
     }
     command = [sys.executable, "-c", WRONG, *commands]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}

@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from keras_bert.data.contract import check_batch
 from keras_bert.data.pretraining import (
-    _check_cap,
     _check_documents,
     _documents_in_a_block,
+    _warn_of_cap,
     pretraining_dataset,
 )
 from keras_bert.data.records import CorpusIndex, Shard, document_example, index_content, read_index
@@ -311,13 +311,13 @@ def test_corpora_with_next_to_no_true_pairs(tmp_path, lengths, message):
         ),
         ({"sequence_length": 3, "objective": "mlm"}, "at least 4, for 2 special"),
         ({"max_predictions": 30}, "max_predictions=30: expected at most 29"),
-        ({"max_predictions": 0}, "max_predictions=0: expected 1 or more"),
-        ({"batch_size": 0}, "batch_size=0: expected 1 or more"),
-        ({"block_tokens": 0}, "block_tokens=0: expected 1 or more"),
-        ({"start": -1}, "start=-1: expected 0 or more"),
-        ({"short_seq_prob": 1.5}, "short_seq_prob=1.5: expected 0 to 1"),
+        ({"max_predictions": 0}, "max_predictions=0: expected a whole number, 1 or more"),
+        ({"batch_size": 0}, "batch_size=0: expected a whole number, 1 or more"),
+        ({"block_tokens": 0}, "block_tokens=0: expected a whole number, 1 or more"),
+        ({"start": -1}, "start=-1: expected a whole number, 0 or more"),
+        ({"short_seq_prob": 1.5}, "short_seq_prob=1.5: expected a number from 0 to 1"),
         ({"cross_documents": True}, "expected objective='mlm', not 'nsp'"),
-        ({"unit": "sentence"}, "unit='sentence': expected 'piece' or 'word'"),
+        ({"unit": "sentence"}, "unit='sentence': expected one of piece, word"),
         (
             {"tokenizer": BertTokenizer(SPECIALS)},
             r"vocabulary of \d+ tokens.* a different one, of 5",
@@ -347,7 +347,7 @@ def test_wrong_settings(corpus, settings, message):
 def test_cap_and_length_that_do_not_match(length, cap, rate, effect):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _check_cap(cap, length, 3, rate)
+        _warn_of_cap(cap, length, rate)
     assert [effect in str(warning.message) for warning in caught] == ([True] if effect else [])
 
 
@@ -469,11 +469,11 @@ def test_masking_rate_falls_with_the_rows_and_goes_on_where_it_stopped(corpus):
     ("settings", "message"),
     [
         ({"final_rate": 0.1}, "final_rate=0.1, rate_steps=None: expected both or neither"),
-        ({"final_rate": 1.5, "rate_steps": 3}, "final_rate=1.5: expected above 0 and up to 1"),
-        ({"final_rate": 0.1, "rate_steps": 0}, "rate_steps=0: expected 1 or more"),
+        ({"final_rate": 1.5, "rate_steps": 3}, "final_rate=1.5: expected a number above 0"),
+        ({"final_rate": 0.1, "rate_steps": 0}, "rate_steps=0: expected a whole number, 1 or more"),
         ({"objective": "lm", "rate": 0.2}, "objective='lm' masks nothing: expected no rate"),
         ({"objective": "lm", "max_predictions": 32}, "max_predictions=32: expected at most 31"),
-        ({"objective": "lm", "max_predictions": 0}, "max_predictions=0: expected 1 or more"),
+        ({"objective": "lm", "max_predictions": 0}, "max_predictions=0: expected a whole number"),
     ],
 )
 def test_rates_and_next_tokens_that_cannot_be(corpus, settings, message):

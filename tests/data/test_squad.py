@@ -163,7 +163,7 @@ def test_errors_of_questions(tmp_path, case):
 
 
 def test_unknown_mode(tmp_path):
-    with pytest.raises(ValueError, match="on_mismatch='ignore': expected 'error'"):
+    with pytest.raises(ValueError, match="on_mismatch='ignore': expected one of error"):
         read_squad(tmp_path / "a.json", on_mismatch="ignore")
 
 

@@ -125,7 +125,7 @@ def test_files_of_a_pattern_a_folder_and_a_list_are_one_table(tmp_path):
     for source in (tmp_path, str(tmp_path / "*.*[vl]"), listed):
         found = reader(source)
         assert rows_of(found, found.index(length)) == expected
-    with pytest.raises(ValueError, match="listed twice"):
+    with pytest.raises(ValueError, match="named twice"):
         Table([tmp_path / "a.csv", str(tmp_path / "a.csv")])
     with pytest.raises(FileNotFoundError, match="none.*is not there"):
         Table(str(tmp_path / "none*.csv"))
@@ -156,7 +156,7 @@ WRONG = {
         {
             2: "line 2: not JSON",
             3: "line 3: column 'label': expected a label, got None",
-            5: "line 5: column 'text': expected a text, got none",
+            5: "line 5: column 'text': expected a text, got ''",
             6: "line 6: no key 'text'",
             7: "line 7: expected a JSON object",
             8: "line 8: byte 0xff",

@@ -24,15 +24,15 @@ def test_find_files(tmp_path):
     assert find_files([tmp_path / "*.txt*"]) == [a, b, c]
     assert find_files(tmp_path / "c[1].txt") == [c]  # a name that looks like a glob
     assert find_files([d, tmp_path / "b.t?t"]) == [b, d]
-    with pytest.raises(FileNotFoundError, match=r"e\.txt: no such file"):
+    with pytest.raises(FileNotFoundError, match=r"e\.txt is not there"):
         find_files([b, tmp_path / "e.txt"])
-    with pytest.raises(FileNotFoundError, match=r"\*\.csv: no such file, and no match"):
+    with pytest.raises(FileNotFoundError, match=r"\*\.csv is not there"):
         find_files(tmp_path / "*.csv")
-    with pytest.raises(ValueError, match=r"b\.txt is named twice, by '.*b\.\*' and by '.*/\./b"):
+    with pytest.raises(ValueError, match=r"b\.txt is named twice"):
         find_files([tmp_path / "b.*", f"{tmp_path}/./b.txt"])
     with pytest.raises(IsADirectoryError, match="is a folder: expected files"):
         find_files(tmp_path)
-    with pytest.raises(ValueError, match="expected names or globs .* got none"):
+    with pytest.raises(ValueError, match="no files were given"):
         find_files([])
 
 
@@ -74,7 +74,7 @@ def test_bytes_that_are_not_utf8_are_named(tmp_path, monkeypatch, name, chunk, s
 def test_gzip_that_is_broken_or_not_named_so(tmp_path):
     packed = gzip.compress(b"a line\n" * 1000)
     path = write(tmp_path / "a.txt", packed)
-    with pytest.raises(ValueError, match="line 1: byte 0x8b.*is gzipped: give it a name"):
+    with pytest.raises(ValueError, match="line 1: byte 0x8b.*is it gzipped, without .gz"):
         list(read_lines(path))
     for data in (packed[:-20], b"plain"):
         (tmp_path / "b.gz").write_bytes(data)

@@ -108,7 +108,7 @@ def test_what_does_not_fit(tmp_path):
     with pytest.raises(ValueError, match=r"no words in .*a\.txt"):
         tokens_of(tmp_path, " \n\x07\n")
     for name in ("size", "min_frequency", "alphabet_size"):
-        with pytest.raises(ValueError, match=f"{name}=0: expected 1 or more"):
+        with pytest.raises(ValueError, match=f"{name}=0: expected a whole number, 1 or more"):
             tokens_of(tmp_path, **{name: 0})
     with pytest.raises(FileNotFoundError, match=r"b\.txt"):
         build_vocabulary(tmp_path / "b.txt", 100)

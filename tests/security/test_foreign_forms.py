@@ -102,7 +102,7 @@ def test_shards(copy, index, name):
     (copy / "model.safetensors").unlink()
     name = name.format(copy.parent) if isinstance(name, str) else name
     (copy / f"{index}.index.json").write_text(json.dumps({"weight_map": {"x": name}}))
-    with pytest.raises((ValueError, FileNotFoundError), match="leads out|names a file|has no"):
+    with pytest.raises((ValueError, FileNotFoundError), match="leads out|is no name|has no"):
         open_checkpoint(copy)
 
 
@@ -123,7 +123,9 @@ def test_a_checkpoint_file_of_google_names_no_other_folder(tmp_path):
             assert path.is_file()
 
 
-@pytest.mark.parametrize("name", ["/etc/passwd", "a/../../b", "a\nb", "a\0b", "x" * 5000])
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "a/../../b", "a\nb", "a\0b", "x" * 300, "x" * 5000]
+)
 def test_a_source_gives_no_other_files(copy, name):
     with pytest.raises(ValueError, match="leads out|is no name"):
         Source(copy).path(name)

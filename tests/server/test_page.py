@@ -20,7 +20,7 @@ from selenium.webdriver.common.keys import Keys
 from keras_bert import BertClassifier
 from keras_bert.explain import attention, attributions
 from keras_bert.server import served_model
-from keras_bert.serving.export import answers_of
+from keras_bert.serving.export import signatures_of
 from keras_bert.serving.export_contract import (
     described,
     read_contract,
@@ -70,7 +70,7 @@ class TaskExport:
         """Writes the files by which a server knows an export."""
         folder.mkdir()
         (folder / "saved_model.pb").touch()
-        found = answers_of(task, Network(task), {})
+        found = signatures_of(task, Network(task), True, {})
         names = {}
         for name, signature in found.items():
             inputs = {spec.name: signature.example[spec.name] for spec in signature.inputs}

@@ -121,9 +121,9 @@ def test_json_of_too_many_values_is_not_parsed(name, monkeypatch):
     monkeypatch.setattr("keras_bert.server.rest.json.loads", parse)
     with pytest.raises(RequestError) as error:
         parse_object(BOMBS[name], Limits())
-    assert error.value.status == 400
+    assert error.value.status_code == 400
     expected = "expected at most 131,072 lists, objects, keys and strings|nested too deeply"
-    assert re.search(expected, error.value.message)
+    assert re.search(expected, error.value.detail)
 
 
 def test_marks_in_texts_are_no_values():

@@ -344,7 +344,7 @@ def test_a_folder_is_read_in_order(export, expected, tmp_path, caplog):
         answer_file(export, [folder, folder / "a.csv"], output)
     with pytest.raises(FileNotFoundError, match="in/below holds no .jsonl"):
         answer_file(export, folder / "below", output)
-    with pytest.raises(ValueError, match="the ending '.md' does not tell the format"):
+    with pytest.raises(ValueError, match="extension '.md': expected .jsonl"):
         answer_file(export, folder / "notes.md", output)
 
 

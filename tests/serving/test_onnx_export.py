@@ -89,7 +89,7 @@ def test_a_text_that_is_not_utf8_is_refused_with_its_row(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"format": "tflite"}, "format='tflite': expected savedmodel or onnx"),
+        ({"format": "tflite"}, "format='tflite': expected one of savedmodel, onnx"),
         ({"format": "onnx", "weights": "float16"}, "weights='float16': expected float32 or int8"),
         ({"format": "onnx", "text": False}, "text=False"),
         ({"weights": "int8"}, "weights='int8': expected float32 or float16"),

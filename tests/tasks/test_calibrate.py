@@ -9,7 +9,7 @@ import tensorflow_text  # noqa: F401, registers the ops of exports
 import keras_bert
 from keras_bert.explain import errors
 from keras_bert.metrics import best_temperature, squad_v2_scores
-from keras_bert.serving.export import answers_of
+from keras_bert.serving.export import signatures_of
 from keras_bert.serving.network import Network
 from tests.tasks.tiny import backbone_settings, made
 
@@ -126,7 +126,7 @@ def kept(model, folder, read):
 
 def asked(model, **columns):
     """The answers of the signature that exports hold, without writing one."""
-    function = answers_of(model, Network(model), {})["serving_default"].function
+    function = signatures_of(model, Network(model), True, {})["serving_default"].function
     return function(*map(tf.constant, columns.values()))
 
 

@@ -451,7 +451,7 @@ def test_bad_rows(trained, texts, labels, message):
     [
         (["calm", float("nan")], "texts\\[1\\]=nan of type float: expected a str"),
         (("a boat", "calm"), "a tuple of strings is ambiguous"),
-        (tf.constant("rain"), "texts: expected a list of strings"),
+        (tf.constant("rain"), "texts=.*: expected a list of strings, not a string"),
         (
             types.SimpleNamespace(columns=["text", "label"]),
             "texts of type SimpleNamespace: expected one column",
