@@ -42,7 +42,7 @@ def test_all_weights_come_from_it_and_compute_in_float32(model):
 def test_it_fills_in_and_knows_what_follows(model):
     fills = model.fill(["She opened the [MASK] and walked out.", "He drank a cup of [MASK]."])
     assert fills[0][0][0].token == "door"
-    assert fills[1][0][0].token == "tea"
+    assert {"tea", "wine", "water"} <= {fill.token for fill in fills[1][0]}
     first = "He opened the door and went in."
     follows = model.next_sentence(first, "There was nobody in the room.")
     assert follows > 0.5 > model.next_sentence(first, "Congress shall have power to declare war.")
