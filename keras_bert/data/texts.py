@@ -27,11 +27,14 @@ def check_texts(texts: Any, name: str = "texts") -> list:
     elif isinstance(texts, Iterable) and not is_text(texts):
         texts = list(texts)
     if table or not isinstance(texts, list):
-        expected = "one column of the table" if table else "a list of strings"
-        expected += ", not a string" if is_text(texts) else ""
+        problem = "expected a list of strings"
+        if table:
+            problem = "expected one column of the table"
+        elif is_text(texts):
+            problem = "expected a list of strings, not a string"
         kind = type(given).__name__
         shown = f"{name} of type {kind}" if table else f"{name}={given!r:.80} of type {kind}"
-        raise TypeError(f"{shown}: expected {expected}")
+        raise TypeError(f"{shown}: {problem}")
     for row, text in enumerate(texts):
         if not is_text(text):
             pairs = isinstance(text, tuple | list) and len(text) == 2
