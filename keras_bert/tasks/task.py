@@ -1219,7 +1219,7 @@ class BertTask(keras_hub.models.Task):
             parts = chain([first], pool.map(encode, range(CHUNK, count, CHUNK)))
             parts = parts if piece else _counted(parts, count)
             ids, *labels = zip(*parts, strict=True)
-        return joined_rows(ids), *(None if v[0] is None else joined(v) for v in labels)
+        return joined_rows(ids), *map(_joined, labels)
 
     def make_rows(self, x, y=None, sample_weight=None) -> tuple[dict, Any, Any]:
         """Converts examples to rows of one length, as `ragged_rows` but in arrays padded to T.
@@ -1539,6 +1539,12 @@ class BertTask(keras_hub.models.Task):
 
 def _outputs(outputs, rows, *columns) -> dict:
     return {"outputs": outputs}
+
+
+def _joined(parts: Sequence):
+    if parts[0] is None:
+        return None
+    return joined_rows(parts) if isinstance(parts[0], dict) else joined(parts)
 
 
 def _padded(parts: list[np.ndarray]) -> np.ndarray:

@@ -175,7 +175,7 @@ def test_links_are_followed_and_what_they_lead_to_is_checked(copy, tmp_path):
     [
         (b"[UNK]" + b"\n" * 10_000_001, "more than 10,000,000 lines"),
         (b"[UNK]\nt\n" * 1_000_000, "tokens for the 17 rows of the word table"),
-        (b"[UNK]\na\0\n", "line 2: .*NUL"),
+        (b"[UNK]\na\0\n", "token 1: .*NUL"),
         (b"[UNK]\n\xff\xfe\n", "line 2: .*0xff"),
         ("[UNK]\n\ud800\n".encode("utf-8", "surrogatepass"), "line 2: .*0xed"),
         ("[UNK]\na\n".encode("utf-16"), "line 1: .*UTF-8"),

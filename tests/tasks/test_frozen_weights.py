@@ -180,7 +180,10 @@ def test_low_rank_updates_do_not_merge_into_int4_kernels():
     [
         ({"frozen": "all"}, "frozen is 'all'; expected paths of weights"),
         ({"lora": {"rank": 10**6, "alpha": 1, "layers": ["query"]}}, "rank"),
-        ({"lora": {"rank": 2, "layers": ["query"]}}, "expected rank, alpha and layers"),
+        (
+            {"lora": {"rank": 2, "layers": ["query"]}},
+            "a rank up to hidden_dim, alpha and names",
+        ),
     ],
 )
 def test_wrong_settings_of_what_is_frozen_are_named(setting, message, tmp_path):
