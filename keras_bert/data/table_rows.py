@@ -229,7 +229,7 @@ def find_paths(source: Any, known: Collection[str] = (*DELIMITERS, *OBJECTS)) ->
         kept = [path for path in inside if not folder or extension(path) in known]
         if not kept:
             problem = f"holds no {', '.join(known)} file" if folder else "is not there"
-            raise FileNotFoundError(f"{name} {problem}")
+            raise FileNotFoundError(f"{name or repr(name)} {problem}")
         if len(kept) < len(inside):
             others = [PurePosixPath(p).name for p in inside if extension(p) not in known]
             logger.warning("%s: left out, for their endings: %s", name, ", ".join(others[:5]))

@@ -38,7 +38,7 @@ def test_find_files(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="no files were given"):
         find_files([])
     monkeypatch.chdir(tmp_path)  # whose files an empty name, as of an unset variable, is not
-    with pytest.raises(FileNotFoundError, match="is not there"):
+    with pytest.raises(FileNotFoundError, match="^'' is not there"):
         find_files("")
 
 
