@@ -249,9 +249,10 @@ def _extend(tokens: list[str], added: list[tuple[Any, Any, dict[str, Any]]], nam
         if right:
             line = tokens[i] if i < len(tokens) else by_id.setdefault(i, token)
         if not right or line not in (token, token.strip(" \t")):
+            problem = f", which is that of {short(line)}" if right else ""
             raise ValueError(
                 f"{name}: an added token is {short(token)} with the id {short(i)}"
-                + (f", which is that of {short(line)}" if right else "; expected a whole number")
+                f"{problem or '; expected a string and a whole number'}"
             )
     expected = range(len(tokens), len(tokens) + len(by_id))
     if sorted(by_id) != list(expected):

@@ -87,7 +87,8 @@ def prepare_corpus(
             argument is invalid.
         ImportError: if Apache Beam, sentencex or TensorFlow Datasets are needed and missing.
     """
-    _check_arguments(tokenizer, shards, seed, format)
+    shards = check_count("shards", shards)
+    _check_arguments(tokenizer, seed, format)
     beam = import_beam("prepare_corpus", "corpus")
     from keras_bert.data.corpus_pipeline import build_pipeline, read_errors
 
@@ -109,7 +110,7 @@ def prepare_corpus(
     return index
 
 
-def _check_arguments(tokenizer: Any, shards: Any, seed: Any, format: Any) -> None:
+def _check_arguments(tokenizer: Any, seed: Any, format: Any) -> None:
     if not isinstance(tokenizer, BertTokenizer):
         raise TypeError(f"tokenizer of type {type(tokenizer).__name__}: expected a BertTokenizer")
     if tokenizer.special_tokens_in_text:
@@ -119,7 +120,6 @@ def _check_arguments(tokenizer: Any, shards: Any, seed: Any, format: Any) -> Non
         )
     if tokenizer.mask_token not in tokenizer.special_tokens:
         raise ValueError(f"the vocabulary has no {tokenizer.mask_token}, which pre-training needs")
-    check_count("shards", shards)
     if not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
         raise ValueError(f"seed={seed!r}: expected a 64-bit integer")
     check_choice("format", format, FORMATS)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from keras_bert.data.ragged import constant, dense_parts, is_ragged
-from keras_bert.data.sources import RowSource
+from keras_bert.data.sources import RowSource, check_columns
 
 # Number of texts that are sorted and packed together. Only the last row or two of a block stay half
 # empty; smaller blocks fill rows less well, larger ones separate more neighbours.
@@ -173,7 +173,7 @@ class PackedSource(RowSource):
         text_length: int,
     ):
         if labels is not None and weights is None:
-            weights = np.ones(len(labels), "float32")
+            weights = np.ones(check_columns(x, labels, None), "float32")
         super().__init__(
             x, labels, weights, batch_size, preprocess, shuffle, seed, whole, text_length
         )

@@ -208,7 +208,7 @@ def undecoded(error: UnicodeDecodeError) -> str:
     name = "UTF-8" if error.encoding == "utf-8" else error.encoding
     hint = ", in a spreadsheet by saving it as CSV UTF-8"
     if error.object[:2] == b"\x1f\x8b":
-        hint = "; is it gzipped, without .gz in its name?"
+        hint = "; it looks gzipped, without .gz in its name"
     elif error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         hint = f"; it is UTF-16{hint}"
     return (

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import weakref
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -226,29 +225,33 @@ def find_paths(source: Any, known: Collection[str] = (*DELIMITERS, *OBJECTS)) ->
                 f"{name!r:.80} of type {type(name).__name__}: expected files, a Hugging Face "
                 "Dataset, a pandas or Polars DataFrame, a pyarrow Table, or an iterator over rows"
             )
-        folder, inside = _remote_files(str(name)) if is_remote(name) else _local_files(Path(name))
+        folder, inside = _remote_files(str(name)) if is_remote(name) else _local_files(name)
         kept = [path for path in inside if not folder or extension(path) in known]
         if not kept:
             problem = f"holds no {', '.join(known)} file" if folder else "is not there"
-            raise FileNotFoundError(f"{name} {problem}")
+            raise FileNotFoundError(f"{name or repr(name)} {problem}")
         if len(kept) < len(inside):
             others = [PurePosixPath(p).name for p in inside if extension(p) not in known]
             logger.warning("%s: left out, for their endings: %s", name, ", ".join(others[:5]))
         found += kept
-    whole = Counter(path if is_remote(path) else path.resolve() for path in found)
-    if twice := [path for path, count in whole.items() if count > 1]:
-        raise ValueError(f"{twice[0]} is named twice")
+    places: dict[Path | str, int] = {}
+    for place, path in enumerate(found):
+        first = places.setdefault(path if is_remote(path) else path.resolve(), place)
+        if first < place:
+            other = f", also as {path}" if path != found[first] else ""
+            raise ValueError(f"{found[first]} is named twice{other}")
     if not found:
         raise ValueError("no files were given")
     return found
 
 
-def _local_files(path: Path) -> tuple[bool, list[Path]]:
+def _local_files(name: Path | str) -> tuple[bool, list[Path]]:
     """(whether this is a folder, the files in it, or those of a name or pattern)."""
-    if path.is_dir():
+    path = Path(name)
+    if name and path.is_dir():  # the path of "" is the working directory
         return True, sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
-    named = [path] if path.is_file() else map(Path, sorted(glob.glob(str(path))))
-    return False, [p for p in named if p.is_file()]
+    named = [path] if path.is_file() else map(Path, glob.glob(str(name)))
+    return False, sorted(p for p in named if p.is_file())
 
 
 def _remote_files(address: str) -> tuple[bool, list[str]]:
@@ -256,6 +259,8 @@ def _remote_files(address: str) -> tuple[bool, list[str]]:
 
     try:
         folder = tf.io.gfile.isdir(address)
+        if not folder and tf.io.gfile.exists(address):  # its name may look like a pattern
+            return False, [address]
         pattern = address.rstrip("/") + "/*" if folder else address
         return folder, sorted(tf.io.gfile.glob(pattern))
     except tf.errors.OpError as error:

@@ -5,7 +5,6 @@ Files with a scheme, such as gs://, are opened through TensorFlow.
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -52,7 +51,11 @@ def find_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
             raise IsADirectoryError(
                 f"{name} is a folder: expected files, such as {os.path.join(name, '*.txt.gz')}"
             )
-    found = find_paths([name if is_remote(name) else Path(name) for name in named])
+    found = find_paths([os.fspath(name) for name in named])
+    # A pattern's matches in a file system of TensorFlow may be folders.
+    found = [path for path in found if not is_remote(path) or not tf.io.gfile.isdir(path)]
+    if not found:
+        raise FileNotFoundError(f"{', '.join(map(str, named))}: no files, only folders")
     return sorted(str(path) if is_remote(path) else os.path.realpath(path) for path in found)
 
 

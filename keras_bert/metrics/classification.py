@@ -185,6 +185,6 @@ def _predicted_classes(metric_names, labels: np.ndarray, logits: np.ndarray) -> 
     integers = np.issubdtype(labels.dtype, np.integer)
     known = (labels >= 0) & (labels < classes) if integers else np.zeros(len(labels), bool)
     ids = f"an integer from 0 to {classes - 1}, a class of the logits"
-    check_values("label", labels, known, ids)
+    check_values("label" if integers else f"{labels.dtype} label", labels, known, ids)
     check_values("logit", logits, ~np.isnan(logits), "a number")
     return logits.argmax(axis=1)

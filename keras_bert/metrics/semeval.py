@@ -65,7 +65,8 @@ def relation_scores(
         ValueError: if the numbers differ or are 0, a label has another form, or no label is a
             relation.
     """
-    check_shapes(labels=(labels, "N"), predictions=(predictions, "N"))
+    # Their numbers alone: what is no label is named below, with its place.
+    check_shapes(labels=(range(len(labels)), "N"), predictions=(range(len(predictions)), "N"))
     right = [_relation(label, i, "label", other) for i, label in enumerate(labels)]
     found = [_relation(label, i, "prediction", other) for i, label in enumerate(predictions)]
     scored = sorted(set(right) - {other})

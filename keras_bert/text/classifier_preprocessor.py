@@ -64,7 +64,7 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_count("sequence_length", sequence_length, self.least_length)
+        self.sequence_length = check_count("sequence_length", sequence_length, self.least_length)
         check_choice("padding", padding, PADDINGS)
         check_number("tail", tail, most=1)
         if tail and "tail" not in self.settings:
@@ -72,7 +72,6 @@ class BertClassifierPreprocessor(keras_hub.models.Preprocessor):
                 f"tail={tail}: expected 0; {type(self).__name__} does not truncate at the end"
             )
         self.tokenizer = tokenizer
-        self.sequence_length = sequence_length
         self.padding = padding
         self.tail = tail
 

@@ -1,4 +1,4 @@
-"""Decodes tags into entities, and segmentation tags into words."""
+"""Decodes tags into entities, and entities of characters into tags."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -178,35 +178,3 @@ def join_words(words: Sequence[str]) -> str:
     """Joins words with spaces, or without if each is a single non-ASCII character."""
     characters = all(len(word) == 1 and not word.isascii() for word in words)
     return ("" if characters else " ").join(words)
-
-
-def join_segments(characters: Sequence[str], tags: Sequence[str]) -> list[str]:
-    """Joins characters into words according to word segmentation tags.
-
-    B and S start a word; M (or I) and E continue it. M, I or E also start a word at the beginning
-    of a sentence and after E or S, so no character is lost.
-
-    Args:
-        characters: the characters of one sentence.
-        tags: one for each character: B, M, I, E or S.
-
-    Returns:
-        The words.
-
-    Raises:
-        ValueError: if the numbers differ, or for any other tag.
-    """
-    if len(characters) != len(tags):
-        raise ValueError(
-            f"got {len(tags)} tags: expected one for each of {len(characters)} characters"
-        )
-    words, open_word = [], False
-    for place, (character, tag) in enumerate(zip(characters, tags, strict=True)):
-        if tag not in ("B", "M", "I", "E", "S"):
-            raise ValueError(f"tag {tag!r} of character {place}: expected B, M, I, E or S")
-        if open_word and tag not in ("B", "S"):
-            words[-1] += character
-        else:
-            words.append(character)
-        open_word = tag not in ("E", "S")
-    return words

@@ -126,12 +126,14 @@ def candidate_ids(
     """
     ids = np.arange(tokenizer.vocabulary_size(), dtype="int32")
     what = "the tokens of the vocabulary"
-    if isinstance(targets, str) or not all(isinstance(target, str) for target in targets or ()):
+    if isinstance(targets, str):
         raise TypeError(f"targets={targets!r:.80}: expected a list of tokens, not a string")
     if targets is not None:
         vocabulary = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
         found = set()
         for i, target in enumerate(targets):
+            if not isinstance(target, str):
+                raise TypeError(f"targets[{i}]={target!r:.80}: expected a token, a string")
             pieces = [vocabulary.get(target)]
             if pieces == [None]:
                 pieces = tokenizer.tokenize(target).numpy().tolist()

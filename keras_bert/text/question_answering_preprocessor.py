@@ -88,8 +88,8 @@ class BertQuestionAnswererPreprocessor(BertClassifierPreprocessor):
         **kwargs,
     ):
         super().__init__(tokenizer, sequence_length, padding, **kwargs)
-        check_count("stride", stride)
-        check_count("max_question_length", max_question_length)
+        stride = check_count("stride", stride)
+        max_question_length = check_count("max_question_length", max_question_length)
         if sequence_length - max_question_length - 3 < 1:
             raise ValueError(
                 f"sequence_length={sequence_length}: expected {max_question_length + 4} or more, "

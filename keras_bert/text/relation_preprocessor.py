@@ -66,6 +66,7 @@ class BertRelationPreprocessor(BertClassifierPreprocessor):
         **kwargs,
     ):
         super().__init__(tokenizer, sequence_length, padding, **kwargs)
+        markers = [markers] if isinstance(markers, str) else markers  # not one for each character
         self.markers = None if markers is None else tuple(markers)
         if tokenizer.has_vocabulary:  # the vocabulary of a saved model is loaded later
             self.marker_ids()

@@ -84,7 +84,7 @@ class BertTokenClassifierPreprocessor(BertClassifierPreprocessor):
                 f"stride={stride}: expected 1 to {sequence_length - 2}, the pieces that fit into "
                 f"a row of {sequence_length} tokens"
             )
-        self.stride = stride
+        self.stride = None if stride is None else int(stride)
 
     def pack(self, segments: tuple, padding: str | None = None):
         """As `BertClassifierPreprocessor.pack`, for a tuple of one batch."""

@@ -181,6 +181,9 @@ def test_an_added_token_in_anothers_place(folder):
     edit(folder / "added_tokens.json", **{"<e1>": 7})
     with pytest.raises(ValueError, match="'<e1>' with the id 7, which is that of 'cat'"):
         read(folder)
+    edit(folder / "tokenizer.json", added_tokens=[{"id": 7, "content": None}])
+    with pytest.raises(ValueError, match="is None with the id 7; expected a string and a whole nu"):
+        read(folder)
 
 
 @pytest.mark.parametrize(

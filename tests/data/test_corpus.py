@@ -371,6 +371,11 @@ def test_data_sets(tokenizer, tmp_path, monkeypatch):
             prepare_corpus(names, tmp_path / "d", tokenizer, **arguments)
 
 
+def test_a_number_of_numpy_is_a_number_of_shards(files, tokenizer, tmp_path):
+    index = prepare_corpus(files / "*", tmp_path, tokenizer, shards=np.int64(3), **QUIET)
+    assert len(index.shards) == 3
+
+
 def test_progress(files, tokenizer, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(beam_runs, "PROGRESS_SECONDS", 0.001)
     prepare_corpus(files / "*", tmp_path, tokenizer, 3)

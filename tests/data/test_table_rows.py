@@ -127,6 +127,11 @@ def test_files_of_a_pattern_a_folder_and_a_list_are_one_table(tmp_path):
         assert rows_of(found, found.index(length)) == expected
     with pytest.raises(ValueError, match="named twice"):
         Table([tmp_path / "a.csv", str(tmp_path / "a.csv")])
+    for number, folder in enumerate(["p", "p-q"]):  # "-" is before "/"
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder / "x.csv", ROWS[number::2])
+    found = reader(str(tmp_path / "p*" / "x.csv"))
+    assert rows_of(found, found.index(length)) == [*ROWS[0::2], *ROWS[1::2]]
     with pytest.raises(FileNotFoundError, match="none.*is not there"):
         Table(str(tmp_path / "none*.csv"))
     with pytest.raises(ValueError, match="extension '.md'"):

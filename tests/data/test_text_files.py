@@ -17,7 +17,7 @@ def all_lines(path, start=0):
     return starts, [line for part in found for line in part.lines]
 
 
-def test_find_files(tmp_path):
+def test_find_files(tmp_path, monkeypatch):
     names = ["b.txt", "a.txt.gz", "c[1].txt", "d.md"]
     b, a, c, d = (write(tmp_path / name, b"x\n") for name in names)
     (tmp_path / "folder.txt").mkdir()
@@ -28,12 +28,31 @@ def test_find_files(tmp_path):
         find_files([b, tmp_path / "e.txt"])
     with pytest.raises(FileNotFoundError, match=r"\*\.csv is not there"):
         find_files(tmp_path / "*.csv")
-    with pytest.raises(ValueError, match=r"b\.txt is named twice"):
+    with pytest.raises(ValueError, match=r"b\.txt is named twice$"):
         find_files([tmp_path / "b.*", f"{tmp_path}/./b.txt"])
+    (tmp_path / "link.txt").symlink_to(b)
+    with pytest.raises(ValueError, match=r"b\.txt is named twice, also as .*link\.txt"):
+        find_files([b, tmp_path / "link.txt"])
     with pytest.raises(IsADirectoryError, match="is a folder: expected files"):
         find_files(tmp_path)
     with pytest.raises(ValueError, match="no files were given"):
         find_files([])
+    monkeypatch.chdir(tmp_path)  # whose files an empty name, as of an unset variable, is not
+    with pytest.raises(FileNotFoundError, match="^'' is not there"):
+        find_files("")
+
+
+def test_find_files_of_tensorflows_file_systems(tmp_path):
+    address = f"file://{tmp_path}"
+    for name in ("a.txt", "b[1].txt"):
+        write(tmp_path / name, b"x\n")
+    (tmp_path / "c.txt").mkdir()
+    assert find_files(f"{address}/*.txt") == [f"{address}/a.txt", f"{address}/b[1].txt"]
+    assert find_files(f"{address}/b[1].txt") == [f"{address}/b[1].txt"]
+    with pytest.raises(FileNotFoundError, match=r"/c\*: no files, only folders"):
+        find_files(f"{address}/c*")
+    with pytest.raises(FileNotFoundError, match=r"/d\.txt is not there"):
+        find_files(f"{address}/d.txt")
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
@@ -74,7 +93,9 @@ def test_bytes_that_are_not_utf8_are_named(tmp_path, monkeypatch, name, chunk, s
 def test_gzip_that_is_broken_or_not_named_so(tmp_path):
     packed = gzip.compress(b"a line\n" * 1000)
     path = write(tmp_path / "a.txt", packed)
-    with pytest.raises(ValueError, match="line 1: byte 0x8b.*is it gzipped, without .gz"):
+    with pytest.raises(
+        ValueError, match="line 1: byte 0x8b.*it looks gzipped, without .gz in its name\\.$"
+    ):
         list(read_lines(path))
     for data in (packed[:-20], b"plain"):
         (tmp_path / "b.gz").write_bytes(data)

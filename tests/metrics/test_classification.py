@@ -112,6 +112,7 @@ def test_all_names_are_listed_once():
         ([0, 1], np.zeros(2), r"of shape \[2\] and .* of shape \[2\]: expected"),
         ([], np.zeros((0, 2)), "Nothing to score"),
         ([0.0, 1.0], np.zeros((2, 2)), "label 0.0 of example 0: expected an integer from 0 to 1"),
+        (["0", "1"], np.zeros((2, 2)), "^<U1 label 0 of example 0: expected an integer"),
         ([0, 2], np.zeros((2, 2)), "label 2 of example 1: expected an integer from 0 to 1"),
         ([0, -1], np.zeros((2, 2)), "label -1 of example 1"),
         (

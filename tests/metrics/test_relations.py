@@ -84,6 +84,7 @@ def test_another_name_of_no_relation():
         (["A(e1,e2)", "A"], ["Other"] * 2, "The label of example 1 is 'A'; expected RELATION"),
         (["A(e1,e2)"], ["A(e1,e3)"], "The prediction of example 0 is 'A.e1,e3.'"),
         (["A(e1,e2)"], ["other"], "The prediction of example 0 is 'other'"),
+        (["A(e1,e2)", ["B"]], ["Other"] * 2, r"The label of example 1 is \['B'\]; expected"),
         (["A(e1,e2)"], [3], "The prediction of example 0 is 3"),
         (["Other(e1,e2)"], ["Other"], "The label of example 0 is 'Other.e1,e2.'"),
     ],

@@ -19,6 +19,7 @@ from keras_bert import (
     BertTokenizer,
 )
 from keras_bert.data.packed_rows import PackedSource
+from keras_bert.tasks import BertTask
 from keras_bert.tasks import task as tasks_task
 from keras_bert.training import AdamW, strategy
 
@@ -61,6 +62,47 @@ def pair_of(make):
 
 def classifier(**settings):
     return BertClassifier(backbone(), preprocessor=preprocessor(), dropout=0.0, **settings)
+
+
+class TwoOutputs(BertTask):
+    """The length of a text as a class and as a number."""
+
+    backbone_cls, preprocessor_cls = BertBackbone, BertClassifierPreprocessor
+    output_kind = {"class": "classes", "number": "numbers"}
+
+    def __init__(self, backbone, preprocessor=None, **kwargs):
+        self.backbone, self.preprocessor = backbone, preprocessor
+        pooled = self.encode(backbone.input)["pooled_output"]
+        heads = {"class": 3, "number": 1}
+        outputs = {
+            n: keras.layers.Dense(k, name=n, dtype="float32")(pooled) for n, k in heads.items()
+        }
+        super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
+
+    def default_loss(self):
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return {"class": loss, "number": keras.losses.MeanSquaredError()}
+
+    def default_metrics(self):
+        return None
+
+    def encode_labels(self, y):
+        return {
+            "class": np.asarray(y["class"], "int32"),
+            "number": np.asarray(y["number"], "float32"),
+        }
+
+
+def test_labels_of_several_outputs(eager):
+    plain, packing = pair_of(lambda: TwoOutputs(backbone(), preprocessor()))
+    rows = texts(23)
+    lengths = np.array([len(text.split()) for text in rows])
+    labels = {"class": np.minimum(lengths, 5) // 2, "number": lengths / 8}
+    found, wanted = (
+        m.evaluate(rows, labels, verbose=0, return_dict=True) for m in (packing, plain)
+    )
+    assert {"class_loss", "number_loss"} <= {*found}
+    np.testing.assert_allclose([found[n] for n in wanted], [*wanted.values()], rtol=1e-5)
 
 
 @pytest.mark.thorough

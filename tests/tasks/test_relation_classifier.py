@@ -235,6 +235,8 @@ def test_other_errors(fitted):
         preprocessor(markers=("<e1>", "$", "#", "#"))
     with pytest.raises(ValueError, match="expected four tokens"):
         preprocessor(markers=("$", "#"))
+    with pytest.raises(ValueError, match="expected four tokens"):
+        preprocessor(markers="$$##")  # not four markers of a character each
     with pytest.raises(ValueError, match="sequence_length=7: expected a whole number, 8 or more"):
         preprocessor(7)
     rows = fitted.make_rows(([TEXT], [SPANS]))[0]

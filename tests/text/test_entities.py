@@ -10,7 +10,6 @@ import tensorflow as tf
 from keras_bert.text.entities import (
     character_offsets,
     find_entities,
-    join_segments,
     join_words,
     tag_places,
 )
@@ -94,19 +93,6 @@ def test_labels_of_other_schemes():
         tag_places(["O", "NN"])
 
 
-def test_words_of_characters():
-    characters, tags = list("我爱北京天安门!"), "S S B E B M E S".split()
-    assert join_segments(characters, tags) == ["我", "爱", "北京", "天安门", "!"]
-    assert join_segments(list("北京人"), ["M", "E", "E"]) == ["北京", "人"]
-    assert join_segments([], []) == []
-    with pytest.raises(ValueError, match="got 2 tags: expected one for each of 3 characters"):
-        join_segments("abc", ["B", "E"])
-    with pytest.raises(ValueError, match="tag 'O' of character 1"):
-        join_segments("ab", ["B", "O"])
-    assert join_words(["New", "York"]) == "New York" and join_words(list("北京")) == "北京"
-    assert join_words(["I", "A"]) == "I A"
-
-
 def by_enumeration(scores, transitions, start, end):
     """The best path, and the probability of each tag at each word, by all paths."""
     length, count = scores.shape
@@ -149,3 +135,8 @@ def test_without_a_chain_words_stand_alone():
     assert tags.to_list() == [[], [2, 0]]
     e = np.e
     np.testing.assert_allclose(probabilities.values, [e / (2 + e), e * e / (2 + e * e)], rtol=1e-6)
+
+
+def test_words_of_characters():
+    assert join_words(["New", "York"]) == "New York" and join_words(list("北京")) == "北京"
+    assert join_words(["I", "A"]) == "I A"

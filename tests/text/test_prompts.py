@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertBackbone, BertMaskedLM, BertMaskedLMPreprocessor, BertTokenizer
-from keras_bert.text.prompts import mask_words, prompt_rows
+from keras_bert.text.prompts import candidate_ids, mask_words, prompt_rows
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat [ ] mask".split()
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -41,6 +41,17 @@ def test_no_unknown_word_is_masked(tokenizer):
     kept, masked, right = mask_words(texts, tokenizer)
     assert (kept, masked) == ([0, 2], ["the \u4e2d [MASK]", "cats [MASK]"])
     assert right.tolist() == [WORDS.index("cat"), WORDS.index("sat")]
+
+
+def test_targets_are_read_once_from_any_collection(tokenizer):
+    words = ["sat", "the", "Cat"]
+    for targets in (words, np.array(words), np.array(words, object), iter(words), {*words}):
+        ids, top_k = candidate_ids(tokenizer, targets=targets)
+        assert (ids.tolist(), top_k) == ([WORDS.index(w) for w in ("the", "cat", "sat")], 3)
+    with pytest.raises(TypeError, match=r"targets\[1\]=5: expected a token, a string"):
+        candidate_ids(tokenizer, targets=["the", 5])
+    with pytest.raises(TypeError, match="targets='the': expected a list of tokens, not a string"):
+        candidate_ids(tokenizer, targets="the")
 
 
 @pytest.mark.one_quick

@@ -116,3 +116,23 @@ def test_a_tagger_takes_lists_of_words():
     for x in (([["one"]], [["two"]]), np.array([PAIRS]), "one"):
         with pytest.raises(ValueError, match="expected a batch of texts"):
             preprocessor(x)
+
+
+def test_numbers_of_numpy_are_settings():
+    """As Python's: in a graph their width would differ from that of ids, and no JSON holds them."""
+    tokenizer, eighty = BertTokenizer(WORDS), np.int64(80)
+    spans = [[[0, 3], [4, 7]]]
+    for kind, x, settings in (
+        (BertClassifierPreprocessor, ["one two"], {}),
+        (BertRelationPreprocessor, (["one two"], spans), {}),
+        (BertTokenClassifierPreprocessor, ["one two"], {"stride": np.int32(3)}),
+        (
+            BertQuestionAnswererPreprocessor,
+            (["one"], ["two"]),
+            {"stride": np.int32(3), "max_question_length": np.uint8(5)},
+        ),
+    ):
+        made = kind(tokenizer, eighty, **settings)
+        assert made(x)["token_ids"].shape == (1, 80 if made.padding == "full" else 16)
+        config = made.get_config()
+        assert all(type(config[name]) is int for name in ("sequence_length", *settings))
