@@ -30,8 +30,8 @@ def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if the file is not a vocabulary; the message names the file, the line and what
-            was expected.
+        ValueError: if the file is not a vocabulary; the message names the file, the line or the
+            token's id, and what was expected.
     """
     data = Path(path).read_bytes().removeprefix(codecs.BOM_UTF8)
     if data.count(b"\n") > MOST_TOKENS:
