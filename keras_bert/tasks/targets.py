@@ -385,9 +385,10 @@ def numbers(y, num_outputs: int) -> np.ndarray:
     try:
         values = np.asarray(y, "float32")
     except (TypeError, ValueError):
-        wrong = (i for i, value in enumerate(y) if not _holds_numbers(value, num_outputs))
-        row = next(wrong, 0)
-        raise ValueError(f"label {y[row]!r} in row {row} is no {kind}") from None
+        for row, value in enumerate(y):
+            if not _holds_numbers(value, num_outputs):
+                raise ValueError(f"label {value!r} in row {row} is no {kind}") from None
+        raise
     if values.ndim == 1 and num_outputs == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != num_outputs:
