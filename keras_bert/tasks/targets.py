@@ -60,7 +60,8 @@ def check_classes(
     num_classes = num_classes or (labels and len(labels))
     if not num_classes or num_classes < least or (labels and len(labels) != num_classes):
         raise ValueError(
-            f"num_classes={num_classes} but labels={labels}: expected {least} or more, all named"
+            f"num_classes={num_classes}, labels={labels}: expected {least} or more classes, and as "
+            "many names, if any"
         )
     return num_classes, labels
 
