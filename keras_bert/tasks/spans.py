@@ -122,11 +122,9 @@ def answer_spans(contexts: Sequence[str], answers: Sequence) -> np.ndarray:
     `SquadExample`, whose first answer with a known place is used.
 
     Raises:
-        ValueError: if there are not N, an answer is not at its stated place, or an example has none
-            and is not marked so; the error names the row, and the example's id.
+        ValueError: if an answer is not at its stated place, or an example has none and is not
+            marked so; the error names the row, and the example's id.
     """
-    if len(answers) != len(contexts):
-        raise ValueError(f"{len(contexts)} questions but {len(answers)} answers")
     spans = np.zeros((len(contexts), 2), "int32")
     for row, (context, answer) in enumerate(zip(contexts, answers, strict=True)):
         where = f"row {row}"

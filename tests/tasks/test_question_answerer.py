@@ -289,7 +289,7 @@ def test_examples_that_are_wrong():
         model.fit([good], [("cat", 4)])
     with pytest.raises(ValueError, match="2 first texts but 1 second"):
         model.fit((["where", "is"], ["the cat"]), [None, None])
-    with pytest.raises(ValueError, match="1 questions but 2 answers"):
+    with pytest.raises(ValueError, match="labels of length 2: expected 1, as many as texts"):
         model.fit((["where"], ["the cat"]), [None, None])
     with pytest.raises(TypeError, match="expected .questions, contexts. or a list of SquadExample"):
         model.fit(["where"], [None])
