@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import keras
 import pytest
 
 from keras_bert import compile_cache
@@ -87,6 +88,15 @@ def test_a_passed_trial_of_the_kernels_is_noted(cache, monkeypatch):
     assert starts(0.001) == (True, True)  # a failure is not noted
     assert starts(0.5) == (True, False)
     assert starts(0.5, cards=["a card", "driver 2"]) == (False, True)
+    with monkeypatch.context() as other:  # JAX has an XLA of its own, in any of its versions
+        other.setattr(keras.config, "backend", lambda: "jax")
+        versions = {"jaxlib": "1.0"}
+        found = importlib.metadata.version
+        other.setattr(importlib.metadata, "version", lambda n: versions.get(n) or found(n))
+        assert starts(0.001) == (True, True)
+        assert starts(0.5) == (True, False)
+        versions["jaxlib"] = "1.1"
+        assert starts(0.5) == (False, True)
     monkeypatch.setattr(use, "_digest", lambda: "other-kernels")
     assert starts(0.5) == (False, True)
 

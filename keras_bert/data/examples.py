@@ -38,11 +38,21 @@ class Examples:
         labels: N labels as the loss reads them where a row is an example, which may be given by
             output in a dict; or None.
         lines: N lines of the file that they come from, for errors; or None.
+
+    Raises:
+        ValueError: if there are more or fewer labels.
     """
 
     columns: tuple
     labels: Any = None
     lines: Sequence[int] | None = None
+
+    def __post_init__(self):
+        for labels in self.labels.values() if isinstance(self.labels, dict) else (self.labels,):
+            if labels is not None and len(labels) != len(self):
+                raise ValueError(
+                    f"labels of length {len(labels)}: expected {len(self)}, as many as texts"
+                )
 
     def __len__(self) -> int:
         return len(self.columns[0])

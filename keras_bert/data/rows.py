@@ -23,6 +23,7 @@ import io
 import json
 import math
 import os
+import re
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -136,7 +137,7 @@ def extension(path: Path | str) -> str:
     """The extension of a file without `.gz` and without the number of a shard."""
     path = PurePosixPath(path)
     suffix = PurePosixPath(path.stem).suffix if is_gzip(path) else path.suffix
-    return suffix.split("-")[0]  # .tfrecord-00000-of-00010
+    return re.sub(r"-\d+(-of-\d+)?$", "", suffix)  # .tfrecord-00000-of-00010
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import importlib.metadata
 import logging
 import threading
 from pathlib import Path
@@ -88,8 +89,13 @@ def ready() -> bool:
 
 
 def _digest() -> str:
-    """A checksum of all files of this folder."""
+    """A checksum of all files of this folder, and of the XLA that compiles them, if JAX's.
+
+    That of TensorFlow is in the name of the folder of compiled programs.
+    """
     found = hashlib.blake2b(digest_size=12)
+    if keras.config.backend() == "jax":
+        found.update(f"jaxlib {importlib.metadata.version('jaxlib')}".encode())
     for path in sorted(Path(__file__).parent.rglob("*.*")):
         if path.suffix in (".py", ".mlir"):
             found.update(path.read_bytes())

@@ -181,7 +181,8 @@ def signatures_of(task, run: Network, text: bool, options: dict) -> dict[str, Si
         return {"serving_default": tokens, "tokens": tokens}
     if task.preprocessor is None:
         raise ValueError(
-            f"this {type(task).__name__} has no preprocessor: pass text=False to export ids alone"
+            f"this {type(task).__name__} has no preprocessor, whose tokenizer texts need; "
+            "export(text=False) is for ids alone"
         )
     task.check_preprocessor()
     try:

@@ -99,8 +99,8 @@ class TableRows:
             cells["weight"] = Cell(NUMERIC, required=False)
         self.reader = TableReader(table, cells, unread=task.column_names)
         self._cells = tuple(cells.items())
-        # Of labels that are numbers there are no names.
-        if labelled and getattr(task, "labels", ()) is None and task.label_kind != NUMERIC:
+        unnamed = hasattr(task, "adopt_names") and task.labels is None
+        if labelled and unnamed and task.label_kind != NUMERIC:  # numbers have no names
             self._find_names()
         self._sample = self.reader.head(SAMPLE, lambda c: len(task.check_table(c, labelled)[0]))
         self._made_at_once = False

@@ -60,7 +60,8 @@ def check_classes(
     num_classes = num_classes or (labels and len(labels))
     if not num_classes or num_classes < least or (labels and len(labels) != num_classes):
         raise ValueError(
-            f"num_classes={num_classes} but labels={labels}: expected {least} or more, all named"
+            f"num_classes={num_classes}, labels={labels}: expected {least} or more classes, and as "
+            "many names, if any"
         )
     return num_classes, labels
 
@@ -385,9 +386,10 @@ def numbers(y, num_outputs: int) -> np.ndarray:
     try:
         values = np.asarray(y, "float32")
     except (TypeError, ValueError):
-        wrong = (i for i, value in enumerate(y) if not _holds_numbers(value, num_outputs))
-        row = next(wrong, 0)
-        raise ValueError(f"label {y[row]!r} in row {row} is no {kind}") from None
+        for row, value in enumerate(y):
+            if not _holds_numbers(value, num_outputs):
+                raise ValueError(f"label {value!r} in row {row} is no {kind}") from None
+        raise
     if values.ndim == 1 and num_outputs == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != num_outputs:

@@ -206,5 +206,7 @@ def test_what_is_missing():
         errors(task, TEXTS)
     with pytest.raises(ValueError, match="label"):
         errors(task, ["a"], [2])
+    with pytest.raises(ValueError, match="labels of length 1: expected 2, as many as texts"):
+        errors(task, ["a", "b"], [1])
     with pytest.raises(ValueError, match="x: expected at least one example"):
         errors(task, [], [])

@@ -330,9 +330,10 @@ def test_a_folder_is_read_in_order(export, expected, tmp_path, caplog):
     write(folder / "b.txt.gz", "\n".join(TEXTS[:5]) + "\n")
     write(folder / "a.csv", as_csv([["text"], *([text] for text in TEXTS[5:9])]))
     write(folder / "notes.md", "no texts")
+    write(folder / "a.csv-old", as_csv([["text"], ["rain"]]))
     output = tmp_path / "out.jsonl"
     answer_file(export, folder, output, verbose=False)
-    assert "left out, for their endings: notes.md" in caplog.text
+    assert "left out, for their endings: a.csv-old, notes.md" in caplog.text
     found = answers(output)
     check(found, expected, [5, 6, 7, 8, 0, 1, 2, 3, 4])
     assert [answer["file"] for answer in found] == ["a.csv"] * 4 + ["b.txt.gz"] * 5

@@ -109,7 +109,7 @@ def test_mixed_precision_serves_float32(tmp_path):
 
 def test_no_preprocessor(model):
     bare = BertClassifier(model.backbone, 3)
-    with pytest.raises(ValueError, match="pass text=False"):
+    with pytest.raises(ValueError, match="no preprocessor.*export.text=False. is for ids"):
         bare.export("anywhere")
 
 

@@ -491,11 +491,11 @@ def test_ids_past_the_position_table(trained):
 def test_constructor_checks():
     backbone = BertBackbone(len(WORDS), 1, 2, 4, 8, max_sequence_length=16)
     tokenizer = BertTokenizer(WORDS)
-    with pytest.raises(ValueError, match="expected 2 or more"):
+    with pytest.raises(ValueError, match="labels=None: expected 2 or more classes, and as many"):
         BertClassifier(backbone)
     with pytest.raises(TypeError, match="labels hold None of type NoneType"):
         BertClassifier(backbone, labels=[None, 2])
-    with pytest.raises(ValueError, match="num_classes=3 but labels="):
+    with pytest.raises(ValueError, match="num_classes=3, labels="):
         BertClassifier(backbone, 3, ["a", "b"])
     with pytest.raises(ValueError, match="sequence_length=32 exceeds the backbone's 16 positions"):
         BertClassifier(backbone, 2, preprocessor=BertClassifierPreprocessor(tokenizer, 32))

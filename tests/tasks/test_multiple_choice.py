@@ -320,6 +320,8 @@ def test_errors_name_the_line_and_the_text(model):
         model.fit(CONTEXTS, [0, 0, 0, 0])
     with pytest.raises(ValueError, match="y is missing"):
         model.fit((CONTEXTS, CHOICES))
+    with pytest.raises(ValueError, match="labels of length 1: expected 4, as many as texts"):
+        model.scores((CONTEXTS, CHOICES), [0])
     with pytest.raises(ValueError, match="class_weight is not supported"):
         model.fit((CONTEXTS, CHOICES), [0, 1, 2, 0], class_weight={0: 2.0})
     ids = np.ones((2, 3, 7), "int32")

@@ -1,5 +1,7 @@
 """A task of a user's own, whose examples have lists of texts."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -70,6 +72,37 @@ class Ranker(BertTask):
 
     def answers(self, outputs, rows, question, passages):
         return {"score": outputs}
+
+
+class Stars(BertTask):
+    """Numbers for texts, with an attribute `labels` of its own."""
+
+    preprocessor_cls = keras_bert.BertClassifierPreprocessor
+    output_kind = "numbers"
+    labels = None
+
+    def __init__(self, backbone, preprocessor=None, **kwargs):
+        self.backbone, self.preprocessor = backbone, preprocessor
+        pooled = self.encode(backbone.input)["pooled_output"]
+        super().__init__(inputs=backbone.input, outputs=keras.layers.Dense(1)(pooled), **kwargs)
+
+    def default_loss(self):
+        return keras.losses.MeanSquaredError()
+
+    def default_metrics(self):
+        return []
+
+    def encode_labels(self, y):
+        return np.asarray(y, "float32")
+
+
+def test_labels_of_ones_own_are_read_from_a_table(eager, tmp_path):
+    rows = [{"text": "the cat sat", "label": 3.5}, {"text": "a dog ran", "label": 1}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = Stars(**made(Stars))
+    texts, labels = ([row[name] for row in rows] for name in ("text", "label"))
+    in_memory = task.evaluate(texts, labels, verbose=0)
+    assert task.evaluate(tmp_path / "rows.jsonl", verbose=0) == pytest.approx(in_memory, rel=1e-5)
 
 
 def padded(passages, more=0):

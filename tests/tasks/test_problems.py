@@ -148,6 +148,13 @@ def test_other_forms_keep_the_problem(tmp_path, problem):
     assert again.problem == problem and again.thresholds == model.thresholds
 
 
+class ByName(list):
+    """As a pandas Series with an index of its own: [0] is a name, not the first row."""
+
+    def __getitem__(self, name):
+        raise KeyError(name)
+
+
 @pytest.mark.parametrize(
     ("problem", "labels", "match"),
     [
@@ -158,6 +165,7 @@ def test_other_forms_keep_the_problem(tmp_path, problem):
         ("multi_label", np.array([[0, 2]] * 2), r"shape \(2, 2\).*expected 0 or 1 for each of 3"),
         ("regression", [0.5, float("nan")], "row 1 is not finite"),
         ("regression", ["0.5", "high"], "label 'high' in row 1 is no number"),
+        ("regression", ByName(["0.5", "high"]), "label 'high' in row 1 is no number"),
         ("regression", [[1, 2], [3, 4]], r"labels of shape \(2, 2\): expected numbers of shape"),
     ],
 )
