@@ -186,12 +186,14 @@ def row_labels(y: Any, length: int | None = None) -> Any:
     Spans are the columns of first and last piece, [R, 2] or a dict of `start` and `end`, below
     `length` if that is known. An error names the row.
     """
-    if isinstance(y, dict) and set(y) == {"start", "end"}:
+    if isinstance(y, dict):
+        if set(y) != {"start", "end"}:
+            raise ValueError(f"labels have the keys {[*y]}; expected start and end")
         y = np.stack([np.asarray(y["start"]), np.asarray(y["end"])], axis=1)
     elif not hasattr(y, "dtype"):
         if any(one is None or isinstance(one, SquadExample) or _is_answer(one) for one in y):
             return list(y)  # wrong ones are found later, with their contexts
-    labels = np.asarray([*y] if isinstance(y, dict) else y)  # keys other than start and end
+    labels = np.asarray(y)
     if labels.ndim != 2 or labels.shape[1] != 2 or labels.dtype.kind not in "iu":
         raise ValueError(
             f"labels are {labels.dtype} of shape {labels.shape}; expected the columns of first "
