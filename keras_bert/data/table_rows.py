@@ -352,9 +352,10 @@ class FramePart:
 
     def cells(self, columns: list[str], at: Place, bad: Bad | None) -> Iterator[tuple[int, list]]:
         for column in columns:
-            if column not in self._names:
+            if (count := self._names.count(column)) != 1:
+                problem = f"{count} columns" if count else "no column"
                 raise ValueError(
-                    f"{self.name}: no column {column!r}; the columns are {self._names}"
+                    f"{self.name}: {problem} {column!r}; the columns are {self._names}"
                 )
         while at.offset < len(self._frame):
             end = min(at.offset + PIECE_ROWS, len(self._frame))
@@ -373,7 +374,8 @@ class FramePart:
 def _frame_slice(frame: Any, columns: list[str], begin: int, end: int) -> list[list]:
     """Values of rows [begin, end) of a table of another library, a list for each column."""
     if hasattr(frame, "iloc"):  # pandas
-        return [frame[name].iloc[begin:end].tolist() for name in columns]
+        values = [frame[name].iloc[begin:end].tolist() for name in columns]
+        return [[None if _is_missing(v) else v for v in column] for column in values]
     if hasattr(frame, "get_column"):  # Polars
         return [frame.get_column(name).slice(begin, end - begin).to_list() for name in columns]
     if hasattr(frame, "to_pydict"):  # pyarrow
@@ -381,6 +383,11 @@ def _frame_slice(frame: Any, columns: list[str], begin: int, end: int) -> list[l
     chosen = frame.select_columns(columns) if hasattr(frame, "select_columns") else frame
     rows = chosen[begin:end]  # Hugging Face
     return [list(rows[name]) for name in columns]
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is pandas' NA or NaT, which compare as no other value of Python does."""
+    return type(value).__name__ in ("NAType", "NaTType")
 
 
 @dataclass

@@ -166,7 +166,10 @@ def checked_weights(weights, name: str = "sample_weight"):
     """
     if weights is None:
         return None
-    weights = weights.tolist() if hasattr(weights, "tolist") else list(weights)
+    weights = weights.tolist() if hasattr(weights, "tolist") else weights
+    if isinstance(weights, dict | str | bytes | int | float):
+        raise ValueError(f"{name}={weights!r:.80}: expected a list or an array of numbers")
+    weights = list(weights)
     try:
         lengths = {np.size(row) if hasattr(row, "__len__") else None for row in weights}
         if len(lengths) > 1 and None not in lengths:

@@ -394,6 +394,35 @@ class Frame:
         return {name: [row[name] for row in rows] for name in rows[0]}
 
 
+class NAType:
+    """As pandas' NA: a comparison with it is neither true nor false."""
+
+    def __eq__(self, other):
+        return self
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+NaTType = type("NaTType", (), {})
+
+
+@pytest.mark.parametrize("missing", [NAType, NaTType])
+def test_what_pandas_has_for_a_missing_value_is_no_label(missing):
+    rows = [{"text": "a", "label": "x"}, {"text": "b", "label": missing()}]
+    with pytest.raises(ValueError, match="row 1: column 'label': expected a label, got None"):
+        reader(Frame(rows, "pandas")).index(length)
+    found = reader(Frame(rows, "pandas"), skip_bad_rows=True)
+    assert rows_of(found, found.index(length)) == rows[:1]
+
+
+def test_a_column_that_a_frame_has_twice_is_an_error():
+    frame = Frame(ROWS, "pandas")
+    frame.columns = ["text", "label", "label"]
+    with pytest.raises(ValueError, match="Frame: 2 columns 'label'; the columns are "):
+        reader(frame).index(length)
+
+
 def test_tables_are_recognized_by_their_methods():
     for kind in ("pandas", "datasets"):
         frame = Frame(ROWS, kind)

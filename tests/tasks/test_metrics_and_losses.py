@@ -654,6 +654,14 @@ def test_weights_that_are_no_weights_are_refused_with_their_row(task, wrong):
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.parametrize("wrong", [dict.fromkeys(range(N), 1.0), "1" * N, 1.0, np.float32(2)])
+def test_weights_that_are_no_list_are_refused(wrong):
+    model = make("classifier")
+    x, y = data("classifier")
+    with pytest.raises(ValueError, match="sample_weight=.*: expected a list or an array of num"):
+        model.fit(x, y, sample_weight=wrong, verbose=0)
+
+
 @pytest.mark.thorough
 def test_mask_weights_that_are_no_weights_are_refused():
     import tensorflow as tf

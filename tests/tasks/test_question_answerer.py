@@ -300,8 +300,8 @@ def test_examples_that_are_wrong():
     for wrong in ([[3, 2]], [[-1, 2]], [[3, 24]], [[0.5, 1.0]], [3]):
         with pytest.raises(ValueError, match="no span|expected"):
             model.fit(ids, np.array(wrong))
-    with pytest.raises(ValueError, match="the keys ..start..; expected start and end"):
-        model.fit(ids, {"start": [1]})
+    with pytest.raises(ValueError, match="labels have the keys .'first', 'last'.; expected start"):
+        model.fit(ids, {"first": labels[:, 0], "last": labels[:, 1]})
     with pytest.raises(ValueError, match="class_weight is not supported"):
         model.fit(ids, labels, class_weight={0: 1.0})
 
