@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from keras_bert.data.ragged import constant, dense_parts, is_ragged
-from keras_bert.data.sources import RowSource, check_columns
+from keras_bert.data.ragged import constant, count, dense_parts, is_ragged
+from keras_bert.data.sources import RowSource
 
 # Number of texts that are sorted and packed together. Only the last row or two of a block stay half
 # empty; smaller blocks fill rows less well, larger ones separate more neighbours.
@@ -173,7 +173,7 @@ class PackedSource(RowSource):
         text_length: int,
     ):
         if labels is not None and weights is None:
-            weights = np.ones(check_columns(x, labels, None), "float32")
+            weights = np.ones(count(x["token_ids"]), "float32")
         super().__init__(
             x, labels, weights, batch_size, preprocess, shuffle, seed, whole, text_length
         )
