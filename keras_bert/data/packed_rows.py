@@ -11,24 +11,33 @@ import numpy as np
 from keras_bert.data.ragged import constant, count, dense_parts, is_ragged
 from keras_bert.data.sources import RowSource
 
-# Number of texts that are sorted and packed together. Only the last row or two of a block stay half
-# empty; smaller blocks fill rows less well, larger ones separate more neighbours.
+# Number of texts that are packed together. Only the last rows of a block stay half empty; smaller
+# blocks fill rows less well, larger ones separate more neighbours.
 BLOCK = 8192
 
 
 def pack_lengths(
-    lengths: Sequence[int], row_length: int, most: int | None = None, block: int = BLOCK
+    lengths: Sequence[int],
+    row_length: int,
+    most: int | None = None,
+    block: int = BLOCK,
+    order: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Packs texts into rows by best fit, the longest of each block first.
+    """Packs texts into rows by best fit.
 
-    Best-fit decreasing needs at most 11/9 of the optimal number of rows (Johnson 1973); with the
-    lengths of real texts, many of them short, hardly any cell stays empty.
+    Best-fit decreasing, the longest text of a block first, needs at most 11/9 of the optimal number
+    of rows (Johnson 1973); with the lengths of real texts, many of them short, hardly any cell
+    stays empty. It puts texts of like length together, though: a batch of such rows has few long
+    texts or many short ones, and its mean loss weighs a long one more. For training therefore give
+    a random `order`: each row is then a sample of all texts.
 
     Args:
-        lengths: N integers from 0 to `row_length`, in the order in which blocks are formed.
+        lengths: N integers from 0 to `row_length`.
         row_length: number of tokens in a row.
         most: maximum number of texts in a row; by default as many as fit.
         block: number of texts that are packed together.
+        order: int [N], the texts in the order in which they are put into rows; by default blocks
+            are of neighbours, each from the longest text to the shortest.
 
     Returns:
         int32 [rows, S]: the indices of the texts in each row, padded with -1. Each text is in
@@ -47,9 +56,11 @@ def pack_lengths(
         )
     rows = []
     for start in range(0, len(lengths), block):
-        part = lengths[start : start + block]
-        order = start + np.argsort(-part, kind="stable")
-        rows += _best_fit(order.tolist(), lengths[order].tolist(), row_length, most or row_length)
+        if order is None:
+            texts = start + np.argsort(-lengths[start : start + block], kind="stable")
+        else:
+            texts = order[start : start + block]
+        rows += _best_fit(texts.tolist(), lengths[texts].tolist(), row_length, most or row_length)
     members = np.full((len(rows), max(map(len, rows), default=1)), -1, "int32")
     for row, texts in zip(members, rows, strict=True):
         row[: len(texts)] = texts

@@ -83,11 +83,10 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         return None
     row_length = max(width, SHORTEST_ROW)
     shares = task.step.replica_count * task.step.accumulation_steps
-    # In an order drawn from the seed, so that texts are packed together at random.
-    order = np.random.default_rng(seed).permutation(count) if shuffle else np.arange(count)
+    order = np.random.default_rng(seed).permutation(count) if shuffle else None
     block = BLOCK if shuffle or labels is None else NEAR * batch_size
     most = texts_in_a_row(lengths, row_length, batch_size // shares)
-    members = pack_lengths(lengths[order], row_length, most, block)
+    members = pack_lengths(lengths, row_length, most, block, order)
     saved = 1 - len(members) * row_length / (count * width)
     if labels is None and task.reads_first_tokens:
         # As many cells as without packing; for few texts, a power of two of rows.
@@ -98,7 +97,6 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         in_the_mean = rows * count / len(members)
     if not asked and (saved < LEAST_SAVING or abs(in_the_mean / batch_size - 1) > MOST_OFF):
         return None
-    members = np.where(members < 0, -1, order[members]).astype("int32")
     members = np.pad(members, [(0, 0), (0, -members.shape[1] % PLACES)], constant_values=-1)
-    order = (shuffle, seed, task.step.needs_whole_batches, width)
-    return PackedSource(x, labels, weights, rows, preprocess, members, row_length, *order)
+    passes = (shuffle, seed, task.step.needs_whole_batches, width)
+    return PackedSource(x, labels, weights, rows, preprocess, members, row_length, *passes)

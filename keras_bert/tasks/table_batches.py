@@ -203,8 +203,10 @@ def _lengths(ids: dict) -> np.ndarray:
 
 
 def _members(ids: dict, packing: Packing) -> np.ndarray:
-    """The texts of each packed row of a piece, int32 [rows, S]."""
-    members = pack_lengths(_lengths(ids), packing.row_length, packing.slots)
+    """The texts of each packed row of a piece, int32 [rows, S]; the same in every pass."""
+    lengths = _lengths(ids)
+    order = np.random.default_rng(0).permutation(len(lengths))
+    members = pack_lengths(lengths, packing.row_length, packing.slots, order=order)
     room = packing.slots - members.shape[1]
     return np.pad(members, [(0, 0), (0, room)], constant_values=-1)
 
