@@ -238,16 +238,61 @@ print(len(before), len(after), before.items() <= after.items())
 """
 
 
-@pytest.mark.thorough
-def test_tensorflow_reads_and_writes_the_folder(tmp_path):
-    """On a CPU, whose programs are not kept otherwise; the second process compiles nothing."""
+FIT = """
+import sys
+from keras_bert import compile_cache
+folder = compile_cache.enable(devices="CPU", cards=["this"])
+import keras
+import numpy as np
+import tensorflow as tf
+import keras_bert
+
+compile_cache.wait()
+kept = [tf.constant(n) for n in range(int(sys.argv[1]))]  # such as those of a kernels' test
+before = {path.name for path in folder.iterdir()}
+keras.utils.set_random_seed(0)
+backbone = keras_bert.BertBackbone(
+    vocabulary_size=8, num_layers=1, num_heads=2, hidden_dim=4, intermediate_dim=8,
+    max_sequence_length=8,
+)
+model = keras_bert.BertClassifier(backbone, num_classes=2)
+model.compile(jit_compile=True)
+ids = np.ones((4, 8), "int32")
+rows = {"token_ids": ids, "segment_ids": ids - 1, "padding_mask": ids}
+history = model.fit(rows, np.array([0, 1, 0, 1]), batch_size=2, verbose=0, validation_split=0.5)
+print(sorted(history.history.items()))
+compile_cache.keep()
+after = {path.name for path in folder.iterdir()}
+print(len(before), len(after))
+"""
+
+
+def outputs_of(program: str, tmp_path, *runs: tuple) -> list[list[str]]:
+    """The last two lines that a program prints in each of several processes, one by one."""
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "TF_CPP_MIN_LOG_LEVEL": "2"}
     environment.pop("TF_XLA_FLAGS", None)
     outputs = []
-    for _ in range(2):
-        command = [sys.executable, "-c", PROGRAM]
+    for arguments in runs:
+        command = [sys.executable, "-c", program, *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout.splitlines()[-2:])
+    return outputs
+
+
+@pytest.mark.thorough
+def test_a_fit_finds_its_programs_whatever_was_computed_before(tmp_path):
+    """On a CPU, whose programs are not kept otherwise."""
+    first, second = outputs_of(FIT, tmp_path, ("0",), ("12345",))
+    assert first[0] == second[0]
+    none, made = map(int, first[1].split())
+    assert none == 0 and made >= 2
+    assert second[1] == f"{made} {made}"
+
+
+@pytest.mark.thorough
+def test_tensorflow_reads_and_writes_the_folder(tmp_path):
+    """On a CPU, whose programs are not kept otherwise; the second process compiles nothing."""
+    outputs = outputs_of(PROGRAM, tmp_path, (), ())
     assert outputs[0][0] == outputs[1][0]
     assert [lines[1] for lines in outputs] == ["0 1 True", "1 1 True"]

@@ -634,13 +634,15 @@ def _named(function):
 
     Deterministic programs have a name of their own: nothing else in them differs at first.
     """
-    if not is_op_determinism_enabled():
-        return function
 
-    def deterministic(*arguments):
+    def named(*arguments):
+        compile_cache.renumber()
         return function(*arguments)
 
-    return deterministic
+    named.__name__ = function.__name__
+    if is_op_determinism_enabled():
+        named.__name__ += "_deterministic"
+    return named
 
 
 def _in_parts(value, parts):
