@@ -1,5 +1,6 @@
 """Prepares a corpus from raw text: shards of tokenized documents in random order."""
 
+import numbers
 import os
 import warnings
 from collections.abc import Sequence
@@ -94,7 +95,7 @@ def prepare_corpus(
 
     folder = os.fspath(folder)
     folder = folder if "://" in folder else os.path.abspath(folder)
-    plan = make_plan(files, tokenizer, shards, seed, format, language, data_dir)
+    plan = make_plan(files, tokenizer, shards, int(seed), format, language, data_dir)
     plan = _claim(folder, plan, tokenizer, overwrite)
     if plan is None:
         return read_index(folder)
@@ -120,7 +121,7 @@ def _check_arguments(tokenizer: Any, seed: Any, format: Any) -> None:
         )
     if tokenizer.mask_token not in tokenizer.special_tokens:
         raise ValueError(f"the vocabulary has no {tokenizer.mask_token}, which pre-training needs")
-    if not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
+    if not isinstance(seed, numbers.Integral) or not -(2**63) <= seed < 2**63:
         raise ValueError(f"seed={seed!r}: expected a 64-bit integer")
     check_choice("format", format, FORMATS)
 

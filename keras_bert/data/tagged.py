@@ -12,6 +12,7 @@ Annotation tools write texts with entities as character spans instead, one JSON 
 """
 
 import logging
+import numbers
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -330,7 +331,7 @@ def _of_object(text: str, span: dict, named: str) -> tuple:
         if len(span["labels"]) != 1:
             raise ValueError(f"{named}: expected one label")
         label = span["labels"][0]
-    if not all(isinstance(n, int) and not isinstance(n, bool) for n in (start, end)):
+    if not all(isinstance(n, numbers.Integral) and not isinstance(n, bool) for n in (start, end)):
         return start, end, label
     readings = [(start, end)]
     if not text[: max(end, 0)].isascii():

@@ -1,5 +1,6 @@
 """Questions and answers at the user's side: checks, and named results."""
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -171,11 +172,15 @@ def first_answer(value: Any) -> tuple[str, int] | None:
         return None
     if isinstance(start, str) and start.strip().isdecimal():
         start = int(start)
-    if not isinstance(text, str) or not isinstance(start, int) or isinstance(start, bool):
+    if (
+        not isinstance(text, str)
+        or not isinstance(start, numbers.Integral)
+        or isinstance(start, bool)
+    ):
         raise ValueError(
             f"answer {(text, start)!r:.80}: expected a text and its first character in the context"
         )
-    return text, start
+    return text, int(start)
 
 
 def row_labels(y: Any, length: int | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 
 import numpy as np
 
@@ -86,7 +87,7 @@ def class_ids(y, num_classes: int, labels: list | None) -> np.ndarray:
         y = y[:, 0]
     if y.ndim != 1:
         raise ValueError(f"labels of shape {y.shape}: expected one a row, [N]")
-    if y.dtype.kind == "O" and all(isinstance(v, int) for v in y.tolist()):
+    if y.dtype.kind == "O" and all(isinstance(v, Integral) for v in y.tolist()):
         y = y.astype("int64")
     names = {name: i for i, name in enumerate(labels or ())}
     expected = ", ".join(shown(str(name)) for name in names)
@@ -238,7 +239,7 @@ def ids_in_graph(y, labels: Sequence[Label]):
 def found_names(y) -> list[str] | None:
     """The distinct names among labels, sorted; None if they are ids."""
     y = np.asarray(y)
-    if y.dtype.kind not in "USO" or all(isinstance(v, int) for v in y.ravel().tolist()):
+    if y.dtype.kind not in "USO" or all(isinstance(v, Integral) for v in y.ravel().tolist()):
         return None
     return sorted(set(_names(y.ravel().tolist())))
 

@@ -177,7 +177,7 @@ def test_same_shards_from_several_processes(prepared, files, tokenizer, tmp_path
 
 
 def test_another_seed_is_another_order(prepared, files, tokenizer, tmp_path):
-    index = prepare_corpus(files / "*", tmp_path, tokenizer, shards=1, seed=8, **QUIET)
+    index = prepare_corpus(files / "*", tmp_path, tokenizer, shards=1, seed=np.int64(8), **QUIET)
     mine = [document for shard in read_documents(prepared[1]) for document in shard]
     (other,) = read_documents(index)
     assert other != mine and sorted(other) == sorted(mine)

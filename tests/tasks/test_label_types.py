@@ -8,7 +8,10 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import BertClassifier, BertRelationClassifier, BertTokenClassifier, save_checkpoint
+from keras_bert.data.tagged import annotated_texts
 from keras_bert.explain import errors
+from keras_bert.tasks.spans import first_answer
+from keras_bert.tasks.targets import found_names
 from tests.serving.made import TINY
 
 # The subject is labels and files, the same whatever computes the steps.
@@ -124,3 +127,18 @@ def test_a_report_reads_them():
     found = errors(make(BertClassifier, [1, 2, 5]), TEXTS, [5, 1, 5, 2], explained=4)
     assert found.answers.right == ["5", "1", "5", "2"]
     assert {why.target for why in found.explained.values()} <= {1, 2, 5}
+
+
+def test_numbers_of_numpy_are_numbers():
+    """As an object column of pandas holds them, or arithmetic on arrays leaves them."""
+    ids = np.empty(4, object)
+    ids[:] = [np.int64(0), 1, np.int8(2), 0]
+    model = make(BertClassifier, ["x", "y", "z"])
+    assert model.encode_labels(ids).tolist() == [0, 1, 2, 0]
+    model.fit(TEXTS, ids, epochs=1, verbose=0)
+    assert found_names(ids) is None  # a model without names would not adopt these
+    answer = {"text": "wind", "answer_start": np.int32(5)}
+    assert [*map(type, first_answer([answer]))] == [str, int]
+    assert first_answer([answer]) == first_answer([("wind", np.int64(5))]) == ("wind", 5)
+    spans = [{"start": kind(0), "end": kind(4), "label": "W"} for kind in (int, np.int64)]
+    assert len({repr(annotated_texts(TEXTS[:1], [[span]])) for span in spans}) == 1
