@@ -312,7 +312,7 @@ def _check_spans(text: Any, spans: Any, where: str) -> list[tuple[int, int, str]
                 f"{where}: the span {span!r:.80}: expected (start, end, label), two ints with "
                 f"0 <= start < end <= {len(text)}, the characters, and a name"
             )
-        found.append(tuple(parts))
+        found.append((*map(int, ends), label))
     found.sort()
     for before, after in zip(found, found[1:], strict=False):
         if after[0] < before[1]:
