@@ -79,7 +79,7 @@ def read_choices(path: str | Path) -> ChoiceExamples:
         if labelled and cells[-1] not in LABELS:
             problem = f"label {cells[-1]!r}: expected one of {list(LABELS)}"
         if problem:
-            raise ValueError(f"{path}, line {line}: {problem}.")
+            raise ValueError(f"{path}, line {line}: {problem}")
         if labelled:
             examples.labels.append(int(cells[-1]))
         examples.contexts.append(context)
@@ -87,5 +87,5 @@ def read_choices(path: str | Path) -> ChoiceExamples:
         examples.endings.append(tuple(endings))
         examples.lines.append(line)
     if not examples.lines:
-        raise ValueError(f"{path}: no examples; the file is empty or has only a header.")
+        raise ValueError(f"{path}: no examples; the file is empty or has only a header")
     return examples

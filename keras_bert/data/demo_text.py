@@ -118,7 +118,7 @@ def generate(count: int, seed: int = 0, split: str = "train") -> Examples:
     draws = 0
     while len(sentences) < count:
         if draws == 100 * count:
-            raise ValueError(f"Only {len(sentences)} of {count} different sentences were found.")
+            raise ValueError(f"Only {len(sentences)} of {count} different sentences were found")
         draws += 1
         label = rng.randrange(2)
         sentence = _sentence(rng, label)

@@ -239,14 +239,14 @@ def read_file(task: str, path: str | Path) -> Examples:
             if columns is None
             else f"no header line and the columns {list(columns)}"
         )
-        raise ValueError(f"{error}\nGLUE task {task!r} has {needs}.") from error
+        raise ValueError(f"{error}\nGLUE task {task!r} has {needs}") from error
     if spec.regression and label_column is not None:
         low, high = spec.label_range
         for label, line in zip(examples.labels, examples.lines, strict=True):
             if not low <= label <= high:
                 raise ValueError(
                     f"{path}, line {line}: label {label} in column {label_column!r}: expected "
-                    f"{low} to {high} for GLUE task {task!r}."
+                    f"{low} to {high} for GLUE task {task!r}"
                 )
     return examples
 
@@ -276,7 +276,7 @@ def read_tfds(task: str, split: str, data_dir: str | Path | None = None) -> Exam
     )
     names = tuple(getattr(info.features["label"], "names", ()))
     if names != spec.label_names:
-        raise ValueError(f"glue/{spec.name}: labels {names}: expected {spec.label_names}.")
+        raise ValueError(f"glue/{spec.name}: labels {names}: expected {spec.label_names}")
     columns = spec.tfds_columns or spec.text_columns
     texts: list[list[str]] = [[] for _ in columns]
     labels: list = []
@@ -296,7 +296,7 @@ def _mrpc_from_originals(folder: Path, split: str) -> Examples:
     dev_ids = {tuple(ids): line for line, ids in read_rows(ids_file, [0, 1], header=False)}
     ids_at = {line: tuple(ids) for line, ids in read_rows(original, ["#1 ID", "#2 ID"])}
     for ids in dev_ids.keys() - set(ids_at.values()):
-        raise ValueError(f"{ids_file}, line {dev_ids[ids]}: no pair of ids {ids} in {original}.")
+        raise ValueError(f"{ids_file}, line {dev_ids[ids]}: no pair of ids {ids} in {original}")
     examples = read_file("mrpc", original)
     kept = [
         (first, second, label, line)
@@ -306,7 +306,7 @@ def _mrpc_from_originals(folder: Path, split: str) -> Examples:
         if (ids_at[line] in dev_ids) == (split == "dev")
     ]
     if not kept:
-        raise ValueError(f"{original}: no {split} rows; {ids_file} lists {len(dev_ids)} pairs.")
+        raise ValueError(f"{original}: no {split} rows; {ids_file} lists {len(dev_ids)} pairs")
     first, second, labels, lines = map(list, zip(*kept, strict=True))
     return Examples((first, second), labels, lines)
 

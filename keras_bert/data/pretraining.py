@@ -126,7 +126,7 @@ def pretraining_dataset(
     if tokenizer is not None and own.get_vocabulary() != tokenizer.get_vocabulary():
         raise ValueError(
             f"{index.folder} has a vocabulary of {own.vocabulary_size()} tokens, but the tokenizer "
-            f"has a different one, of {tokenizer.vocabulary_size()}."
+            f"has a different one, of {tokenizer.vocabulary_size()}"
         )
     return RowStream(
         index=index,
@@ -163,7 +163,7 @@ def _check_documents(index: CorpusIndex, sequence_length: int) -> None:
     if index.documents == 1 and index.sentences == 1:
         raise ValueError(
             f"{index.folder}: next sentence prediction needs at least 2 sentences, and to be "
-            "useful at least 2 documents, but the corpus is one document of one sentence."
+            "useful at least 2 documents, but the corpus is one document of one sentence"
         )
     if index.documents == 1:
         said = (

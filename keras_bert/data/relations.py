@@ -116,7 +116,7 @@ def read_relations(path: str | Path) -> RelationExamples:
             state = "comment"
         else:
             expected = "'Comment: ...'" if state == "relation" else "a number, a tab and a sentence"
-            raise ValueError(f"{where}: expected {expected}, got {content!r:.80}.")
+            raise ValueError(f"{where}: expected {expected}, got {content!r:.80}")
     ids, labels, lines = examples.ids, examples.labels, examples.lines
     first: dict[int, int] = {}
     problem = ""
@@ -127,7 +127,7 @@ def read_relations(path: str | Path) -> RelationExamples:
     elif None in labels and any(labels):
         problem = f", line {lines[labels.index(None)]}: a sentence without a relation after it"
     if problem:
-        raise ValueError(f"{path}{problem}.")
+        raise ValueError(f"{path}{problem}")
     return examples if labels[0] is not None else examples._replace(labels=None)
 
 
@@ -156,10 +156,10 @@ def read_relation_key(path: str | Path) -> dict[int, str]:
         if numbered is None or int(numbered[1]) in key:
             problem = f"expected a number, a tab and a relation, got {content!r}"
             twice = f"a second relation for the number {numbered and numbered[1]}"
-            raise ValueError(f"{where}: {twice if numbered else problem}.")
+            raise ValueError(f"{where}: {twice if numbered else problem}")
         key[int(numbered[1])] = _relation(where, numbered[2].strip(), (*RELATIONS, *DIRECTED))
     if not key:
-        raise ValueError(f"{path}: no relations.")
+        raise ValueError(f"{path}: no relations")
     return key
 
 
@@ -176,12 +176,12 @@ def _sentence(where: str, quoted: str) -> tuple[str, str, tuple[Span, Span]]:
     elif not pieces[1].strip() or not pieces[3].strip():
         problem = f"an entity without text in {marked!r:.80}"
     if problem:
-        raise ValueError(f"{where}: {problem}.")
+        raise ValueError(f"{where}: {problem}")
     ends = [0, *itertools.accumulate(map(len, pieces))]
     return marked, "".join(pieces), (Span(ends[1], ends[2]), Span(ends[3], ends[4]))
 
 
 def _relation(where: str, name: str, known: tuple[str, ...]) -> str:
     if name not in known:
-        raise ValueError(f"{where}: relation {name!r}: expected one of {list(known)}.")
+        raise ValueError(f"{where}: relation {name!r}: expected one of {list(known)}")
     return name

@@ -214,7 +214,7 @@ def undecoded(error: UnicodeDecodeError) -> str:
         hint = f"; it is UTF-16{hint}"
     return (
         f"byte 0x{error.object[error.start]:02x} at position {error.start} of the line is not "
-        f"{name}; convert the file to UTF-8{hint}."
+        f"{name}; convert the file to UTF-8{hint}"
     )
 
 
@@ -343,7 +343,7 @@ def read_cells(
             cells = [row[column] for column in columns]
         except KeyError:
             missing = next(column for column in columns if column not in row)
-            keys = f"no key {missing!r}; the keys are {[*row]}."
+            keys = f"no key {missing!r}; the keys are {[*row]}"
             report(bad, line, f"{path}, line {line}: {keys}")
         else:
             yield line, cells
@@ -471,14 +471,14 @@ def _delimited_rows(
             if again and all(cells[i].strip().lower() == names[i].lower() for i in places):
                 raise ValueError(
                     f"{path}, line {line}: a header line {cells}: expected the first "
-                    f"example, with the columns {list(names)}."
+                    f"example, with the columns {list(names)}"
                 )
         if len(cells) != width:
             expected = f"{width} columns" if names is None else f"{width} columns {list(names)}"
             kind = ", no header line" if not header and at is None else ""
             found = f"{len(cells)} columns {_short(cells)}"
             report(
-                wrong_width, line, f"{path}, line {line}: {found}, but expected {expected}{kind}."
+                wrong_width, line, f"{path}, line {line}: {found}, but expected {expected}{kind}"
             )
             continue
         yield line, [cells[i] for i in places]
@@ -489,7 +489,7 @@ def _place(
 ) -> int:
     """The index of a column given by name or index."""
     if isinstance(column, int):
-        found, expected = [*range(width)], f": expected 0 to {width - 1}."
+        found, expected = [*range(width)], f": expected 0 to {width - 1}"
     else:
         found, expected = list(names), f"; the columns are {_short(names)}. "
         expected += "Does the file have the expected header line?"
@@ -526,7 +526,7 @@ def read_objects(
         try:
             row, message = parse_json(content, path, line), ""
             if not isinstance(row, dict):
-                message = f"{path}, line {line}: expected a JSON object, got {row!r:.80}."
+                message = f"{path}, line {line}: expected a JSON object, got {row!r:.80}"
         except ValueError as error:
             message = str(error)
         if message:
@@ -833,7 +833,7 @@ def _json_rows(
             except ValueError:
                 expected = "strings or numbers" if may_be_list else "a string or a number"
                 raise ValueError(
-                    f"{path}, line {line}: key {column!r}: expected {expected}, got {value!r:.80}."
+                    f"{path}, line {line}: key {column!r}: expected {expected}, got {value!r:.80}"
                 ) from None
         yield line, cells
 

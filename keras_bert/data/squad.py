@@ -114,14 +114,14 @@ def read_squad(
     if wrong and on_mismatch == "error":
         others = f" ({len(wrong)} such answers; this is the first)" if len(wrong) > 1 else ""
         raise ValueError(
-            f"{wrong[0]}{others}. Pass on_mismatch='repair' to search the context for them, or "
-            "'skip' to skip them."
+            f"{wrong[0]}{others}: pass on_mismatch='repair' to search the context for them, or "
+            "'skip' to skip them"
         )
     if wrong:
         counts = ", ".join(f"{count} {what}" for what, count in done.items())
         logger.warning("%s: %d answers are not at the given position: %s", path, len(wrong), counts)
     if not examples:
-        raise ValueError(f"{path}: no questions.")
+        raise ValueError(f"{path}: no questions")
     return examples
 
 
@@ -167,14 +167,14 @@ def read_predictions(path: str | Path) -> dict[str, str]:
     """
     predictions = _load(Path(path))
     if not isinstance(predictions, dict):
-        raise ValueError(f"{path}: expected an object of ids and answers, got {predictions!r:.80}.")
+        raise ValueError(f"{path}: expected an object of ids and answers, got {predictions!r:.80}")
     return _texts(path, predictions)
 
 
 def _texts(where: str | Path, predictions: Mapping[str, str]) -> dict[str, str]:
     for key, text in predictions.items():
         if not isinstance(text, str):
-            raise ValueError(f"{where}, id {key!r}: expected a string, got {text!r:.80}.")
+            raise ValueError(f"{where}, id {key!r}: expected a string, got {text!r:.80}")
     return dict(predictions)
 
 
@@ -213,7 +213,7 @@ def write_predictions(
             missing, other = expected - set(of_id), set(of_id) - expected
             raise ValueError(
                 f"{name}: {len(missing)} of {len(expected)} questions are missing "
-                f"{sorted(missing)[:3]}, {len(other)} ids are unknown {sorted(other)[:3]}."
+                f"{sorted(missing)[:3]}, {len(other)} ids are unknown {sorted(other)[:3]}"
             )
     content: dict[str, Any] = {PREDICTIONS: _texts(PREDICTIONS, predictions)}
     if nbest is not None:
@@ -236,7 +236,7 @@ def _questions(path: Path) -> Iterator[tuple[SquadExample, str]]:
     if not isinstance(articles, list):
         raise ValueError(
             f"{path}: expected an object with a list 'data' of articles, as in SQuAD; for CMRC "
-            "2018 use the files in its folder squad-style-data."
+            "2018 use the files in its folder squad-style-data"
         )
     for number, article in enumerate(articles):
         where = f"{path}, article {number}"
@@ -256,7 +256,7 @@ def _questions(path: Path) -> Iterator[tuple[SquadExample, str]]:
                 if key in seen or (impossible and answers):
                     wrong = f"is_impossible, but it has answers {answers!r:.80}"
                     wrong = "a second question with this id" if key in seen else wrong
-                    raise ValueError(f"{at}: {wrong}.")
+                    raise ValueError(f"{at}: {wrong}")
                 seen.add(key)
                 question = _value(at, qa, "question", str)
                 yield SquadExample(key, title, question, context, answers, impossible), at
@@ -265,12 +265,12 @@ def _questions(path: Path) -> Iterator[tuple[SquadExample, str]]:
 def _value(where: str, row: Any, key: str, kind: type, default: Any = None) -> Any:
     """`row[key]`, checked."""
     if not isinstance(row, dict):
-        raise ValueError(f"{where}: expected an object with {key!r}, got {row!r:.80}.")
+        raise ValueError(f"{where}: expected an object with {key!r}, got {row!r:.80}")
     if key not in row and default is not None:
         return default
     if type(row.get(key)) is not kind:
         found = f"{row[key]!r:.80}" if key in row else f"the keys {[*row]}"
-        raise ValueError(f"{where}: {key!r}: expected {kind.__name__}, got {found}.")
+        raise ValueError(f"{where}: {key!r}: expected {kind.__name__}, got {found}")
     return row[key]
 
 
@@ -305,7 +305,7 @@ def _candidates(key: str, candidates: Sequence[Mapping[str, Any]]) -> list[dict[
         if set(candidate) != set(CANDIDATE_KEYS):
             few = "" if candidates else "at least one candidate; no answer is one too, with "
             raise ValueError(
-                f"{where}: expected {few}the keys {CANDIDATE_KEYS}, got {[*candidate]}."
+                f"{where}: expected {few}the keys {CANDIDATE_KEYS}, got {[*candidate]}"
             )
         numbers = {name: _finite(where, candidate[name]) for name in CANDIDATE_KEYS[1:]}
         rows.append({"text": candidate["text"], **numbers})
@@ -314,7 +314,7 @@ def _candidates(key: str, candidates: Sequence[Mapping[str, Any]]) -> list[dict[
 
 def _finite(where: str, value: Any) -> float:
     if not math.isfinite(value):
-        raise ValueError(f"{where}: expected a finite number, got {value}.")
+        raise ValueError(f"{where}: expected a finite number, got {value}")
     return float(value)
 
 

@@ -140,7 +140,7 @@ def read_table(
     if not lines:
         rest = f"; {len(skipped) + len(broken or ())} rows were skipped"
         why = rest if skipped or broken else "; the file is empty or has only a header"
-        raise ValueError(f"{path}: no examples{why}.")
+        raise ValueError(f"{path}: no examples{why}")
     return Examples(
         texts[0] if len(texts) == 1 else (texts[0], texts[1]),
         labels if label_columns else None,

@@ -131,7 +131,7 @@ def read_entities(path: str | Path) -> AnnotatedTexts:
         )
     if not found.texts:
         why = "the texts are all rejected" if left_out else "the file is empty or blank"
-        raise ValueError(f"{path}: no texts; {why}.")
+        raise ValueError(f"{path}: no texts; {why}")
     return found
 
 
@@ -422,7 +422,7 @@ def read_tagged(
         elif not problem and not (cells[word_column] and cells[tag_column]):
             problem = f"empty word or tag in {cells}"
         if problem:
-            raise ValueError(f"{path}, line {line}: {problem}.")
+            raise ValueError(f"{path}, line {line}: {problem}")
         word, tag = cells[word_column], cells[tag_column]
         if scheme is not None:
             try:
@@ -439,7 +439,7 @@ def read_tagged(
         sentences.tags[-1].append(tag)
         previous = tag
     if not sentences.words:
-        raise ValueError(f"{path}: no sentences; the file is empty or has only blank lines.")
+        raise ValueError(f"{path}: no sentences; the file is empty or has only blank lines")
     return sentences
 
 

@@ -18,13 +18,13 @@ def check_answers(references: References, predictions: Answers) -> list[str]:
         ValueError: if there is no question, or gold texts or an answer have the wrong type.
     """
     if not references:
-        raise ValueError("Nothing to score: there are no questions.")
+        raise ValueError("Nothing to score: there are no questions")
     for question, texts in references.items():
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"Question {question!r}: expected a list of texts, got {texts!r}.")
+            raise ValueError(f"Question {question!r}: expected a list of texts, got {texts!r}")
     for question, answer in predictions.items():
         if not isinstance(answer, str):
-            raise ValueError(f"Question {question!r}: expected the answer's text, got {answer!r}.")
+            raise ValueError(f"Question {question!r}: expected the answer's text, got {answer!r}")
     _warn("questions without an answer, each of which scores 0", references, predictions)
     _warn("answers without a question, which are ignored", predictions, references)
     return [question for question in references if question in predictions]

@@ -42,7 +42,7 @@ def cmrc_scores(references: References, predictions: Answers) -> dict[str, float
     answered = check_answers(references, predictions)
     bare = [question for question, texts in references.items() if not texts]
     if bare:
-        raise ValueError(f"{len(bare)} questions have no gold text, the first is {bare[0]!r}.")
+        raise ValueError(f"{len(bare)} questions have no gold text, the first is {bare[0]!r}")
     exact, f1 = [], []
     for question in answered:
         texts, answer = references[question], predictions[question]

@@ -37,7 +37,7 @@ def tagging_scores(
     pairs = list(zip(labels, predictions, strict=True))
     right = [a == b for row, given in pairs for a, b in zip(row, given, strict=True)]
     if not right:
-        raise ValueError("Nothing to score: there is no word.")
+        raise ValueError("Nothing to score: there is no word")
     scores = {"accuracy": sum(right) / len(right)}
     if entities:
         for tag in {tag for part in (labels, predictions) for row in part for tag in row}:
@@ -83,16 +83,16 @@ def entity_scores(
         raise ValueError(f"scheme={scheme!r}: expected 'IOB2' or 'IOBES'; convert with to_iob2")
     check_choice("mode", mode, MODES)
     if len(labels) != len(predictions):
-        raise ValueError(f"{len(labels)} sentences, but predictions for {len(predictions)}.")
+        raise ValueError(f"{len(labels)} sentences, but predictions for {len(predictions)}")
     if not len(labels):
-        raise ValueError("Nothing to score: there are no sentences.")
+        raise ValueError("Nothing to score: there are no sentences")
     for i, (right, predicted) in enumerate(zip(labels, predictions, strict=True)):
         if mode == "strict":  # an entity of the labels that is not found would be missed silently
             entities(right, scheme, i)
         split_tags(right, scheme, i)
         split_tags(predicted, scheme, i)
         if len(right) != len(predicted):
-            raise ValueError(f"Sentence {i} has {len(right)} tags, but {len(predicted)} predicted.")
+            raise ValueError(f"Sentence {i} has {len(right)} tags, but {len(predicted)} predicted")
     texts = [[[str(tag) for tag in tags] for tags in part] for part in (labels, predictions)]
     kinds, count = _conlleval(*texts) if mode == "conlleval" else _strict(*texts, scheme)
     by_type = zip(*count(average=None), strict=True)

@@ -22,7 +22,7 @@ def check_shapes(**arrays: tuple[Any, str]) -> None:
             forms = (f"[{', '.join(form)}]" for _, form in arrays.values())
             raise ValueError(f"{' and '.join(found)}: expected {' and '.join(forms)}")
     if 0 in lengths.values():
-        raise ValueError(f"Nothing to score: {' and '.join(arrays)} are empty.")
+        raise ValueError(f"Nothing to score: {' and '.join(arrays)} are empty")
 
 
 def check_values(name: str, values: np.ndarray, right: np.ndarray, expected: str) -> None:

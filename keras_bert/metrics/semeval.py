@@ -71,7 +71,7 @@ def relation_scores(
     found = [_relation(label, i, "prediction", other) for i, label in enumerate(predictions)]
     scored = sorted(set(right) - {other})
     if not scored:
-        raise ValueError(f"Nothing to score: all {len(labels)} labels are {other!r}.")
+        raise ValueError(f"Nothing to score: all {len(labels)} labels are {other!r}")
     strays = sorted(set(found) - set(right) - {other})
     if strays:
         warnings.warn(
@@ -118,7 +118,7 @@ def _relation(label: str, place: int, what: str, other: str) -> str:
     if not parts or parts[1] == other:
         raise ValueError(
             f"The {what} of example {place} is {label!r}; expected RELATION(e1,e2), "
-            f"RELATION(e2,e1) or {other}."
+            f"RELATION(e2,e1) or {other}"
         )
     return parts[1]
 

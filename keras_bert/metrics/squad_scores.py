@@ -44,7 +44,7 @@ def squad_v1_scores(references: References, predictions: Answers) -> dict[str, f
         if not any(texts):
             raise ValueError(
                 f"Question {question!r} has no gold answer (got {list(texts)!r}), but SQuAD v1.1 "
-                "expects one: use squad_v2_scores."
+                "expects one: use squad_v2_scores"
             )
     exact, f1 = _best(references, predictions, answered, _overlap_f1)
     total = len(references)

@@ -54,7 +54,7 @@ class _ClassCounts(_Sums):
         if y_pred.shape[-1] != self.num_classes:
             raise ValueError(
                 f"{self.name} was made for {self.num_classes} classes, but the predictions have "
-                f"shape {tuple(y_pred.shape)}."
+                f"shape {tuple(y_pred.shape)}"
             )
         y_pred = ops.reshape(y_pred, (-1, self.num_classes))
         weights = _row_weights(y_true, sample_weight)
@@ -116,7 +116,7 @@ class F1(_ClassCounts):
         check_choice("average", average, ("binary", "macro"))
         if average == "binary" and num_classes != 2:
             raise ValueError(
-                f'average="binary" is of two classes, not {num_classes}: use average="macro".'
+                f'average="binary" is of two classes, not {num_classes}: use average="macro"'
             )
         super().__init__(num_classes, name)
         self.average = average
@@ -151,7 +151,7 @@ class PearsonCorrelation(_Sums):
         weights = _row_weights(y_true, sample_weight)
         x, y = (ops.cast(ops.reshape(v, (-1,)), "float32") for v in (y_true, y_pred))
         if None not in (x.shape[0], y.shape[0]) and x.shape[0] != y.shape[0]:
-            raise ValueError(f"{x.shape[0]} labels, but {y.shape[0]} predictions.")
+            raise ValueError(f"{x.shape[0]} labels, but {y.shape[0]} predictions")
         finite = ops.isfinite(x) & ops.isfinite(y)
         weights = _spoiled(weights, finite)
         x, y = ops.where(finite, x, 0.0), ops.where(finite, y, 0.0)

@@ -80,7 +80,7 @@ def split_tags(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[tupl
     """Splits each tag into its letter and type ("" for O); other tags are a ValueError."""
     check_choice("scheme", scheme, SCHEMES)
     if isinstance(tags, str):
-        raise ValueError(f"Sentence {sentence}: expected a list of tags, got the text {tags!r}.")
+        raise ValueError(f"Sentence {sentence}: expected a list of tags, got the text {tags!r}")
     found = []
     for i, tag in enumerate(tags):
         parts = _TAG.fullmatch(tag) if isinstance(tag, str) else None
@@ -91,7 +91,7 @@ def split_tags(tags: Sequence[str], scheme: str, sentence: int = 0) -> list[tupl
         else:
             letters = ", ".join(f"{letter}-TYPE" for letter in SCHEMES[scheme])
             raise ValueError(
-                f"Sentence {sentence}, position {i}: {tag!r} is not in {scheme} (O, {letters})."
+                f"Sentence {sentence}, position {i}: {tag!r} is not in {scheme} (O, {letters})"
             )
     return found
 

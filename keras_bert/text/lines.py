@@ -193,7 +193,7 @@ def map_lines(function: Any, text: tf.Tensor | tf.RaggedTensor) -> Any:
 
     rank = text.shape.rank
     if rank is None:
-        raise ValueError("Expected text of a known rank, got a tensor of unknown rank.")
+        raise ValueError("Expected text of a known rank, got a tensor of unknown rank")
     if rank == 0:
         return each(function(text[None]), lambda ragged: ragged.flat_values)
     if rank == 1:

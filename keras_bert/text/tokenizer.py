@@ -200,7 +200,7 @@ class BertTokenizer(keras_hub.tokenizers.Tokenizer):
         if value is None:
             raise ValueError(
                 f"{type(self).__name__} has no vocabulary yet: pass `vocabulary`, or call "
-                "`set_vocabulary` or `load_assets`."
+                "`set_vocabulary` or `load_assets`"
             )
         return value
 

@@ -42,7 +42,7 @@ def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(
             f"{path}, line {line}: expected UTF-8 text, one token per line, but found the byte "
-            f"0x{data[error.start]:02x} ({error.reason})."
+            f"0x{data[error.start]:02x} ({error.reason})"
         ) from error
     lines = [line.removesuffix("\r").strip(" \t") for line in text.split("\n")]
     while lines and not lines[-1]:
@@ -63,7 +63,7 @@ def check_vocabulary(
     """
     name = "the vocabulary list" if source is None else str(source)
     if not tokens:
-        raise ValueError(f"{name}: expected one token per line, but it is empty.")
+        raise ValueError(f"{name}: expected one token per line, but it is empty")
     for index, token in enumerate(tokens):
         # A text file cannot store others: the ids of a saved vocabulary would differ.
         if (
@@ -73,10 +73,10 @@ def check_vocabulary(
         ):
             raise ValueError(
                 f"{name}, token {index}: expected a string without a line end, NUL, unpaired "
-                f"surrogate, byte order mark, or spaces or tabs around it, got {token!r:.{_SHOWN}}."
+                f"surrogate, byte order mark, or spaces or tabs around it, got {token!r:.{_SHOWN}}"
             )
     if not tokens[-1]:
-        raise ValueError(f"{name}: expected a token in the last place, got ''.")
+        raise ValueError(f"{name}: expected a token in the last place, got ''")
     present = set(tokens)
     missing = [token for token in required if token not in present]
     if missing:

@@ -94,7 +94,7 @@ def test_gzip_that_is_broken_or_not_named_so(tmp_path):
     packed = gzip.compress(b"a line\n" * 1000)
     path = write(tmp_path / "a.txt", packed)
     with pytest.raises(
-        ValueError, match="line 1: byte 0x8b.*it looks gzipped, without .gz in its name\\.$"
+        ValueError, match="line 1: byte 0x8b.*it looks gzipped, without .gz in its name$"
     ):
         list(read_lines(path))
     for data in (packed[:-20], b"plain"):
