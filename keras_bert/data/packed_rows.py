@@ -28,8 +28,8 @@ def pack_lengths(
     Best-fit decreasing, the longest text of a block first, needs at most 11/9 of the optimal number
     of rows (Johnson 1973); with the lengths of real texts, many of them short, hardly any cell
     stays empty. It puts texts of like length together, though: a batch of such rows has few long
-    texts or many short ones, and its mean loss weighs a long one more. For training therefore give
-    a random `order`: each row is then a sample of all texts.
+    texts or many short ones, and its mean loss weighs a long one more. With an `order`, a random
+    one or that of the texts, each row is a sample of all texts.
 
     Args:
         lengths: N integers from 0 to `row_length`.

@@ -83,7 +83,9 @@ def packed_source(task, x, labels, weights, batch_size, preprocess, shuffle, see
         return None
     row_length = max(width, SHORTEST_ROW)
     shares = task.step.replica_count * task.step.accumulation_steps
-    order = np.random.default_rng(seed).permutation(count) if shuffle else None
+    order = None if labels is None else np.arange(count)  # only predictions from the longest text
+    if shuffle:
+        order = np.random.default_rng(seed).permutation(count)
     block = BLOCK if shuffle or labels is None else NEAR * batch_size
     most = texts_in_a_row(lengths, row_length, batch_size // shares)
     members = pack_lengths(lengths, row_length, most, block, order)

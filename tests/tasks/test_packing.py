@@ -105,6 +105,16 @@ def test_labels_of_several_outputs(eager):
     np.testing.assert_allclose([found[n] for n in wanted], [*wanted.values()], rtol=1e-5)
 
 
+def test_texts_that_are_not_shuffled_fill_rows_in_their_order():
+    model = classifier(num_classes=3)
+    model.compile(packing=True)
+    rows = texts(200)
+    source = model.source(rows, np.arange(200) % 3, None, 16)
+    assert (np.diff(source.members[:, 0]) > 0).all()  # the first text of a row
+    from_the_longest = model.source(rows, None, None, 16)
+    assert (np.diff(from_the_longest.members[:, 0]) < 0).any()
+
+
 @pytest.mark.thorough
 def test_predictions_and_scores_are_those_of_rows_alone():
     plain, packing = pair_of(lambda: classifier(num_classes=3))
@@ -230,7 +240,7 @@ def test_masked_texts_share_rows_in_training():
     model = BertMaskedLM(
         backbone(), BertMaskedLMPreprocessor(BertTokenizer(VOCABULARY), 32, masking={"rate": 0.3})
     )
-    model.compile(packing=True)
+    model.compile(packing=True, learning_rate=1e-2)  # with the default, masks decide the loss
     source = model.source(rows, np.arange(60), np.arange(60) + 1.0, 16, shuffle=True, seed=3)
     batches = list(source.stream(0).take(2 * source.steps).as_numpy_iterator())
     lengths = model.preprocessor(tf.constant(rows))["padding_mask"].numpy().sum(axis=1)
@@ -272,8 +282,8 @@ def test_masked_texts_share_rows_in_training():
     keras.tree.map_structure(np.testing.assert_array_equal, again, batches[source.steps + 1])
     # Scores are of texts in rows of their own, whose masks do not depend on their batch.
     assert not hasattr(model.source(rows, np.arange(60)), "texts_per_step")
-    history = model.fit(rows, batch_size=16, epochs=8, verbose=0).history["loss"]
-    assert history[-1] < history[0]
+    history = model.fit(rows, batch_size=16, epochs=2, verbose=0).history["loss"]
+    assert history[1] < history[0]
 
 
 @pytest.mark.thorough
